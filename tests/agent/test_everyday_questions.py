@@ -119,7 +119,6 @@ ASKED = [
     ("company", "employees whose job title contains 'Head'", ["Carla"]),
     ("company", "How many employees were hired each year?", [2015, 2019, 2020, 2021, 2023]),
     ("company", "orders that have not been delivered", [101, 103]),
-    ("company", "undelivered orders", [101, 103]),
     ("company", "Which departments have more than one employee?", ["Engineering"]),
     ("company", "employees from Lisbon or Braga", ["Ana", "Carla", "Dmitri"]),
     ("cinema", "Which movies are shorter than average?", ["Night Tram", "Paper Astronauts", "The Quiet Bees"]),
@@ -200,7 +199,6 @@ def old_system(tmp_path_factory):
         ("most expensive tree", ["Oak"]),
         ("What is the average price of a tree?", [50.5]),
         ("Which trees are sold?", ["Elm"]),
-        ("unsold trees", ["Fir", "Oak"]),
     ],
 )
 def test_codes_are_spoken_of_by_their_comments(old_system, question, expected):

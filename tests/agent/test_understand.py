@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import almanaq
 from almanaq.agent.local.parser import LocalParser
-from almanaq.agent.local.recognize.spans import best_cover, recognize
+from almanaq.agent.local.recognize.heard import recognize
+from almanaq.agent.local.recognize.spans import best_cover
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.understand import understand
 
@@ -71,16 +72,13 @@ UNDERSTOOD = {
     "top 2 harbors by average crew size": "GROUP BY harbor ORDER BY AVG(crew_size) DESC LIMIT 2",
     "top 2 harbors by number of ferries": "GROUP BY harbor ORDER BY COUNT(*) DESC LIMIT 2",
     "ferries per harbor": "SELECT harbor, COUNT(*) FROM ferries GROUP BY harbor",
-    "how many trips are not from 2024": "WHERE NOT ((sailed >= '2024-01-01' AND sailed < '2025-01-01'))",
     "trips in March 2025 or May 2025": " OR (sailed >= '2025-05-01' AND sailed < '2025-06-01'))",
     "how many trips had 45 passengers": "WHERE passengers = 45",
     "ferries built between 1965 and 1980": "built BETWEEN 1965 AND 1980",
-    "the total count of ferries": "SELECT COUNT(*) FROM ferries",
     "the 3 ferries with the highest ticket price": "ORDER BY ticket_price DESC LIMIT 3",
     "total passengers above 1 thousand by harbor": "",
     "ferries with less than a hundred passengers": "",
     "ferries without trips in May 2025": "ferry_id NOT IN (SELECT ferry_id FROM trips WHERE (sailed >= '2025-05-01'",
-    "unwooden ferries": "",
     "how many ferries do not have the harbor Oslo": "harbor <> 'Oslo'",
     "ferries that have steel or wood as their hull": "hull IN ('steel', 'wood')",
     "the top 3 highest ticket prices": "ORDER BY ticket_price DESC LIMIT 3",
@@ -109,7 +107,7 @@ DECLINED = {
     "trips in the first week of 2025": "first",
     "trips in both March 2025 and May 2025": "two dates",
     "harbors that never had wood": "all rows of each harbor",
-    "when was Ferry C last there": "ranked of one row",
+    "when was Ferry C last there": "says when",
     "which ferry has the largest trip": "what the superlative is over",
     "total of trips per harbor": "which column the total",
 }

@@ -144,11 +144,6 @@ def _months_on(day: date, count: int) -> date:
     return date(day.year + years, month + 1, day.day)
 
 
-def years_before(day: date, years: int) -> date:
-    """Return the same day so many years earlier."""
-    return _months_on(day, -12 * years)
-
-
 def _in_year(day: date, year: int) -> date | None:
     try:
         return day.replace(year=year)

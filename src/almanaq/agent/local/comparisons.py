@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.frame import Term
+from almanaq.agent.local.frame import Term, ranks
+from almanaq.agent.local.lexicon import REWRITES
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.scales import ranks
 from almanaq.agent.local.search.said import said
 from almanaq.agent.local.search.wishes import Wishes
 from almanaq.suql.catalog.relations import Relation
@@ -22,37 +22,6 @@ from almanaq.suql.catalog.relations import Relation
 Lookup = Callable[[str], Sequence[Any]]
 """Runs a query without text functions and gives its first column."""
 
-_REWRITES = tuple(
-    (re.compile(pattern, re.IGNORECASE), into)
-    for pattern, into in (
-        (r"\b(?:too|so|that|as) (?:expensive|pricey|dear|costly|fancy|much)\b|\b(?:costs?|costing) less\b", "cheapest"),
-        (r"\b(?:more affordable|less (?:expensive|pricey|costly|fancy|upscale|luxurious))\b", "cheapest"),
-        (
-            r"\btoo cheap\b|\b(?:costs?|costing|spend) more\b|\bpricier\b|\bfancier\b|\bdearer\b",
-            "priciest",
-        ),
-        (r"\bmore (?:expensive|upscale|luxurious|fancy|pricey|costly)\b|\bcostlier\b", "priciest"),
-        (r"\b(?:too|so|as|that) long\b", "shortest"),
-        (r"\b(?:too|so|as|that) short\b", "longest"),
-        (r"\b(?:too|so|as|that) old\b", "youngest"),
-        (r"\b(?:too|so|as|that) (?:new|young)\b", "oldest"),
-        (r"\b(?:too|so|as|that) (?:big|large)\b", "smallest"),
-        (r"\b(?:too|so|as|that) small\b", "largest"),
-        (r"\b(?:too|so|as|that) (?:far|distant)\b|\b(?:closer|nearer)(?: by)?\b", "nearest"),
-        (r"\b(?:better|higher)[- ]rated\b|\bbetter\b", "best rated"),
-        (r"\b(?:worse|lower)[- ]rated\b|\bworse\b", "lowest rated"),
-        (r"\b(?:earns?|makes?|gets?|is paid) (?:more|the most)\b|\bricher\b|\bbest[- ]paid\b", "highest paid"),
-        (r"\b(?:earns?|makes?|gets?|is paid) (?:less|the least)\b|\bpoorer\b|\bworst[- ]paid\b", "lowest paid"),
-        (r"\bmore (?=recent|modern|famous|popular|reviews|stars|money|highly)", "most "),
-        (r"\b(?:less|fewer) ", "least "),
-        (r"\bmore ", "most "),
-        (r"\b(cheap|high|low|long|short|new|old|young|large|small|quick|fast|slow|late|tall|strong)e?r\b", r"\1est"),
-        (r"\b(?:bigger)\b", "biggest"),
-        (r"\b(?:earlier)\b", "earliest"),
-        (r"\b(?:heavier)\b", "heaviest"),
-        (r"\b(?:lighter)\b", "lightest"),
-    )
-)
 _ROW = re.compile(
     r"\bthan (?:that|this|it|them|those|these|her|him|the (?:first|second|third|last)(?: one)?)\b", re.IGNORECASE
 )
@@ -61,7 +30,7 @@ _ROW = re.compile(
 def superlative(question: str) -> str:
     """Return a question with its comparative as the superlative of the same meaning."""
     plain = _ROW.sub("", question.replace("\u2019", "'"))
-    for pattern, into in _REWRITES:
+    for pattern, into in REWRITES:
         changed, count = pattern.subn(into, plain, count=1)
         if count:
             return changed

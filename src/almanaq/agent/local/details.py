@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from almanaq.agent.history import Turn
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.cues import cue
 from almanaq.agent.local.facts import facts, name_place
 from almanaq.agent.local.fragments import remainder
-from almanaq.agent.local.lexicon import UNITS
+from almanaq.agent.local.lexicon import UNITS, cue
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import Reference, spans
@@ -81,8 +80,8 @@ def _everything(own: Sequence[Place]) -> list[str]:
     named = name_place(own)
     told = [p for p in facts(own, plain, most=_FACTS) if p is not named][:_FACTS]
     prose = [p for p in own if p.kind == "prose"]
-    prose.sort(key=lambda p: (not p.column.array, "dishes" in p.roles))
-    return [*(sql.column(p, False) for p in told), *(f"summary({sql.column(p, False)})" for p in prose[:1])]
+    best = [min(prose, key=_aptness)] if prose else []
+    return [*(sql.column(p, False) for p in told), *(f"summary({sql.column(p, False)})" for p in best)]
 
 
 def _clause(question: str) -> str:
@@ -94,29 +93,27 @@ def _clause(question: str) -> str:
 
 def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> list[str]:
     """Return the SELECT items for what a clause asks of a row, which it is made to name."""
-    unit = _by_unit(clause, vocabulary.index.places[main.name])
-    if unit:
+    places, name = vocabulary.index.places[main.name], reference.shown.names[0]
+    if unit := _by_unit(clause, places):
         return unit
-    name = reference.shown.names[0]
-    named = _named(clause, name)
-    told = said(named, vocabulary)
+    told = said(_named(clause, name), vocabulary)
     tree = trees.read(Wishes(told, vocabulary, main).suql())
-    noun = singular(main.name)
-    prose = [p for p in vocabulary.index.places[main.name] if p.kind == "prose"]
+    of_prose = _from_prose(clause, main, places)
     if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in told.values):
-        return _from_prose(clause, noun, prose)
-    items = [item for item in tree.expressions if not trees.aggregates(tree)]
-    asked = [i.sql("postgres", normalize_functions=False) for i in items]
-    own = name_place(vocabulary.index.places[main.name]).column.name
+        return of_prose
+    asked = _items(tree, main, name_place(places).column.name)
+    # A yes/no question that no structured column settles is put to the prose.
+    yes_or_no = _YES_NO.match(clause) and not any(trees.reads_text(c) for c in trees.conditions(tree))
+    return asked or of_prose or ([] if yes_or_no else _everything(places))
+
+
+def _items(tree: exp.Select, main: Relation, own: str) -> list[str]:
+    """Return what a query shows of a row and asks of it, but for `own`, the column of its name."""
+    asked = [] if trees.aggregates(tree) else [i.sql("postgres", normalize_functions=False) for i in tree.expressions]
     for condition in trees.conditions(tree):
         if own not in trees.columns(condition) or trees.reads_text(condition):
             asked += _shown_instead(condition, main)
-    asked = [re.sub(r'"(this [^"]*)"', r"\1", a) for a in asked if a.strip('"') != own]
-    # A yes/no question that no structured column settles is put to the prose.
-    settled = any(trees.reads_text(c) for c in trees.conditions(tree)) or asked
-    if _YES_NO.match(clause) and not settled:
-        return _from_prose(clause, noun, prose)
-    return asked or _from_prose(clause, noun, prose) or _everything(vocabulary.index.places[main.name])
+    return [re.sub(r'"(this [^"]*)"', r"\1", item) for item in asked if item.strip('"') != own]
 
 
 def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> str | None:
@@ -157,12 +154,19 @@ def _shown_instead(condition: exp.Expr, main: Relation) -> list[str]:
     return [sql.name(column.name) for column in columns]
 
 
-def _from_prose(clause: str, noun: str, prose: Sequence[Place]) -> list[str]:
+def _from_prose(clause: str, main: Relation, places: Sequence[Place]) -> list[str]:
+    """Return the question to the prose of a row; nothing where it has none."""
+    prose = [p for p in places if p.kind == "prose"]
     if not prose:
         return []
-    best = min(prose, key=lambda p: (not p.column.array, "dishes" in p.roles))
-    asked = _swapped(clause, f"this {noun}").rstrip("?.! ") + "?"
+    best = min(prose, key=_aptness)
+    asked = _swapped(clause, f"this {singular(main.name)}").rstrip("?.! ") + "?"
     return [f"answer({sql.column(best, False)}, {sql.text(asked[:1].lower() + asked[1:])})"]
+
+
+def _aptness(prose: Place) -> tuple[bool, bool]:
+    """Return what puts texts of many passages first, and lists of dishes last."""
+    return not prose.column.array, "dishes" in prose.roles
 
 
 def _named(clause: str, name: str) -> str:

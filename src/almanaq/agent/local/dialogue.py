@@ -11,9 +11,9 @@ from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
-from almanaq.agent.local.cues import cue
 from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.languages import declined, foreign
+from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.parser import LocalParser
 from almanaq.agent.local.references import resolve
 from almanaq.agent.local.search.said import said

@@ -10,35 +10,15 @@ from sqlglot import exp
 from almanaq.agent.describe import condition_words
 from almanaq.agent.local import trees
 from almanaq.agent.local.fragments import place_of
-from almanaq.agent.local.lexicon import IGNORED
+from almanaq.agent.local.lexicon import IGNORED, KIN, NOISE
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.words import identifier_stems, stem, stems
 from almanaq.agent.parser import Parsed
 from almanaq.suql.catalog.relations import Relation
 
-_KIN = tuple(
-    frozenset(group.split())
-    for group in (
-        "city town location place area where address anywhere neighborhood neighbourhood region",
-        "cuisine cuisines food kitchen dish kind",
-        "price prices cost costs cheap expensive budget money affordable pricey",
-        "rating ratings rated stars star score",
-        "year date released release when old age new recent",
-        "genre kind type category",
-        "job title role position profession",
-        "long length runtime duration short minutes",
-        "salary pay earn earns income wage",
-    )
-)
-_NOISE = frozenset(
-    """
-    forget ignore drop remove skip omit requirement condition constraint filter part restriction matter matters
-    important necessary needed fine okay flexible regardless care mind really anyway actually relax limit
-    """.split()
-)
 _SHORTEST = 4
-_PLAIN = frozenset(map(stem, IGNORED)) - frozenset().union(*_KIN)
+_PLAIN = frozenset(map(stem, IGNORED)) - frozenset().union(*KIN)
 
 
 def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabulary) -> Parsed:
@@ -46,7 +26,7 @@ def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabul
     conditions = trees.conditions(base)
     keys = main.key
     open_ = [c for c in conditions if not trees.leaves_out_rows(c, keys)]
-    asked = {w.stem for w in tokenize(question) if w.text[0].isalnum() and w.folded not in _NOISE} - _PLAIN
+    asked = {w.stem for w in tokenize(question) if w.text[0].isalnum() and w.folded not in NOISE} - _PLAIN
     scores = [_overlap(asked, _spoken(c, main, vocabulary)) for c in open_]
     best = max(scores, default=0.0)
     gone = [c for c, score in zip(open_, scores, strict=True) if best and score >= best]
@@ -80,7 +60,7 @@ def _overlap(asked: Iterable[str], spoken: Mapping[str, float]) -> float:
     score = 0.0
     for word in asked:
         near = [sure / 2 for other, sure in spoken.items() if _akin(word, other)]
-        kin = [sure / 2.5 for other, sure in spoken.items() for kin in _KIN if word in kin and other in kin]
+        kin = [sure / 2.5 for other, sure in spoken.items() for kin in KIN if word in kin and other in kin]
         score += max([spoken.get(word, 0.0), *near, *kin])
     return score
 

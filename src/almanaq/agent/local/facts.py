@@ -5,22 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from almanaq.agent.local.lexicon import ASKED_BY
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 
-_WH = (
-    (("where",), ("address",)),
-    (("how", "much"), ("price", "pay", "revenue")),
-    (("how", "old"), ("age", "birth")),
-    (("how", "long"), ("length",)),
-    (("how", "tall"), ("height",)),
-    (("how", "far"), ("distance",)),
-    (("how", "big"), ("size",)),
-    (("when",), ("hours", "birth", "year")),
-    (("what", "time"), ("hours",)),
-    (("what", "year"), ("year",)),
-)
 _DOING = re.compile(r"what (?:does|do|did) .+ do(?: for a living)?[?. ]*$", re.IGNORECASE)
 _FACTS = ("rating", "price", "address", "phone", "year")
 
@@ -32,11 +21,9 @@ def name_place(places: Sequence[Place]) -> Place:
         return said
     own = relation_stems(places[0].relation) if places else ()
     for wanted in (("name",), ("title",), ("company",)):
-        for place in places:
-            if place.stems in (wanted, own) or (
-                place.stems[-1:] == wanted and place.stems[:-1] == relation_stems(place.relation)
-            ):
-                return place
+        called = next((place for place in places if place.stems in (wanted, own, (*own, *wanted))), None)
+        if called is not None:
+            return called
     texts = [p for p in places if p.kind == "text" and not p.column.array and not p.identifier]
     named = [p for p in texts if "name" in p.roles]
     first = [p for p in places[:1] if p.identifier]
@@ -74,7 +61,7 @@ def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) ->
 def wh_places(question: str, tokens: Sequence[Token], places: Sequence[Place]) -> tuple[Place, ...]:
     """Return the column that a question word asks for: "where" an address, "how much" a price."""
     folded = [token.folded for token in tokens]
-    for cue, roles in _WH:
+    for cue, roles in ASKED_BY:
         if tuple(folded[: len(cue)]) == cue and not (
             cue == ("where",) and len(folded) > 1 and folded[1] in ("can", "should", "could", "to", "do", "would")
         ):

@@ -16,7 +16,7 @@ from almanaq.agent.local.details import detail
 from almanaq.agent.local.dropped import to_drop
 from almanaq.agent.local.facts import facts
 from almanaq.agent.local.fragments import Fragment, compared, excludes, fragment, remainder, single_valued
-from almanaq.agent.local.recognize.spans import SPELLED
+from almanaq.agent.local.recognize.tokens import SPELLED
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import last_search, last_shown, resolve
 from almanaq.agent.local.search.wishes import DEFAULT_LIMIT, SEARCH_LIMIT

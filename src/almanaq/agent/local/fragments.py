@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.cues import cue
+from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.search.said import said

@@ -7,30 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.history import SEARCHES, Shown, Turn
-from almanaq.agent.local.cues import cue
+from almanaq.agent.local.lexicon import NUMBERS, ORDINALS, cue
 
-_ORDINALS = {
-    "first": 0,
-    "1st": 0,
-    "former": 0,
-    "second": 1,
-    "2nd": 1,
-    "third": 2,
-    "3rd": 2,
-    "fourth": 3,
-    "4th": 3,
-    "fifth": 4,
-    "5th": 4,
-    "last": -1,
-    "latter": -1,
-    "final": -1,
-}
-_NUMBERS = {"one": 0, "two": 1, "three": 2, "four": 3, "five": 4}
 _THING = (
     r"(?: (?:one|place|spot|restaurant|person|film|movie|result|option|entry|row|item|guy|lady|man|woman|employee))?"
 )
-_ORDINAL = re.compile(rf"\b(?:the |that |this )?({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name)){_THING}")
-_NUMBERED = re.compile(r"(?:\b(?:number|no\.?|option|result) |#)(\d|one|two|three|four|five)\b")
+_ORDINAL = re.compile(rf"\b(?:the |that |this )?({'|'.join(ORDINALS)})\b(?! (?:time|best|rated|name)){_THING}")
+_NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(NUMBERS)})\b")
 _THERE = re.compile(
     r"(?<!is )(?<!are )(?<!were )(?<!was )(?<!'s )\bthere\b(?! (?:is|are|was|were|any|something|anything))"
 )
@@ -105,9 +88,9 @@ def _place(text: str) -> tuple[int, str] | None:
     numbered = _NUMBERED.search(text)
     if numbered:
         digit = numbered[1]
-        return (int(digit) - 1 if digit.isdigit() else _NUMBERS[digit]), numbered.group()
+        return (int(digit) - 1 if digit.isdigit() else NUMBERS[digit]), numbered.group()
     ordinal = _ORDINAL.search(text)
-    return (_ORDINALS[ordinal[1]], ordinal.group()) if ordinal else None
+    return (ORDINALS[ordinal[1]], ordinal.group()) if ordinal else None
 
 
 def _latest(history: Sequence[Turn], least: int) -> Shown | None:

@@ -9,6 +9,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any, Literal
 
+from almanaq.agent.local.calendar_spans import Span as Days
 from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
 from almanaq.agent.local.spoken import described_stems, relation_stems, spoken
@@ -31,12 +32,6 @@ _LONGEST_VALUE = 10
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _AFFIRMING, _DENYING = frozenset(("yes", "true", "y", "t")), frozenset(("no", "false", "n", "f"))
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
-_PROFESSIONS = (
-    ("ologist", ("ology",)),
-    ("ician", ("ics", "ic", "icine")),
-    ("eon", ("ery",)),
-    ("ist", ("y", "ics", "istry", "ism")),
-)
 _SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold", "al", "ous", "ic", "ive", "less", "free")
 _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
 _DATES = ("date", "timestamp", "time")
@@ -109,14 +104,6 @@ def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose
     return "date" if type_name.startswith(_DATES) else "text"
 
 
-def _fields(profession: str) -> frozenset[str]:
-    """Return how the field of a profession may be called: "cardiology" of a cardiologist."""
-    for ending, fields in _PROFESSIONS:
-        if profession.endswith(ending):
-            return frozenset(profession.removesuffix(ending) + field for field in fields)
-    return frozenset()
-
-
 def _counts(values: Sequence[str]) -> bool:
     """Return whether texts are numbers that can be compared: no codes like "00417", nor the digits of a telephone."""
     return bool(values) and len(values) < MOST_VALUES and all(_COUNT.fullmatch(value) for value in values)
@@ -174,13 +161,16 @@ class SchemaIndex:
         days = (value[:10] for value in self._read(one.relation.name, one.column.name, MOST_VALUES))
         return max((date.fromisoformat(day) for day in days if _DAY.fullmatch(day)), default=None)
 
+    def nearest_days(self, one: Place, yearless: Days) -> tuple[date, date]:
+        """Return the days of a span without a year that lie nearest to the latest day of a column."""
+        return yearless.nearest(min(filter(None, (self.latest(one), self.today()))))
+
     def _add(self, one: Place, values: Values) -> Place:
         """Make a column's values findable; give the column with what they tell of its kind."""
         if one.kind != "text" or one.column.private or (one.identifier and one.column.kind is not ColumnKind.ENUM):
             return one
-        listed = one.column.values or tuple(
-            values(one.relation.name, one.column.name, MOST_NAMES if "name" in one.roles else MOST_VALUES)
-        )
+        most = MOST_NAMES if "name" in one.roles else MOST_VALUES
+        listed = one.column.values or tuple(values(one.relation.name, one.column.name, most))
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
             return replace(one, kind="boolean", affirms=affirms)
@@ -189,25 +179,28 @@ class SchemaIndex:
             missing = next((value for value in listed if value not in told), None)
             one = replace(one, kind="number", cast=True, missing=missing)
         for value in listed:
-            parts = stems(value)
-            if not 0 < len(parts) <= _LONGEST_VALUE:
-                continue
-            known = self._meanings.setdefault(parts, [])
-            if not known:
-                self._spellings.setdefault(parts[0][0], []).append(parts)
-            known.append((one, value))
-            for part in parts if "name" in one.roles else ():
-                self._parts.setdefault(part, set()).add((one, value))
-            for part in parts if one.column.kind is ColumnKind.ENUM and len(parts) > 1 else ():
-                self._options.setdefault(part, []).append((one, value))
+            self._add_value(one, value)
         return one
+
+    def _add_value(self, one: Place, value: str) -> None:
+        parts = stems(value)
+        if not 0 < len(parts) <= _LONGEST_VALUE:
+            return
+        known = self._meanings.setdefault(parts, [])
+        if not known:
+            self._spellings.setdefault(parts[0][0], []).append(parts)
+        known.append((one, value))
+        for part in parts if "name" in one.roles else ():
+            self._parts.setdefault(part, set()).add((one, value))
+        for part in parts if one.column.kind is ColumnKind.ENUM and len(parts) > 1 else ():
+            self._options.setdefault(part, []).append((one, value))
 
     def meanings(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
         """Return the values that these words spell, or that a synonym of theirs spells."""
         found = self._meanings.get(parts)
         if found:
             return tuple(found)
-        group = _SYNONYMS.get(" ".join(parts)) or (_fields(parts[0]) if len(parts) == 1 else frozenset())
+        group = _SYNONYMS.get(" ".join(parts), frozenset())
         return tuple(m for word in sorted(group) for m in self._meanings.get(stems(word), ()))
 
     def known_meanings(self) -> Iterable[Sequence[Meaning]]:

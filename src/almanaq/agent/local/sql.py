@@ -34,5 +34,14 @@ def compared(place: Place, qualified: bool) -> str:
 
 def pattern(value: str) -> str:
     """Return a text literal for ILIKE that matches values holding `value`."""
-    escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return text(f"%{escaped}%")
+    return text(f"%{escaped(value)}%")
+
+
+def escaped(value: str) -> str:
+    """Return a value as it stands in a pattern of LIKE."""
+    return value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def list_test(item: str) -> str:
+    """Write that a text which is a list, items set apart by commas, holds an item."""
+    return f"(', ' || {{}} || ',') LIKE {text(f'%, {escaped(item)},%')}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.again import again
-from almanaq.agent.local.cues import cue
+from almanaq.agent.local.lexicon import INTERJECTIONS, cue
 from almanaq.agent.local.references import refers, shown_before
 from almanaq.agent.local.search.told import Said
-from almanaq.agent.local.words import word_set
 from almanaq.agent.small_talk import small_talk
 
 _FILLERS = re.compile(
@@ -23,20 +23,14 @@ _CONTRACTED = re.compile(
     r"\b((?:do|does|did|is|are|was|have|has|need|ca|wo)n(?=t\b)|(?:what|who|where|how|that|there|let)(?=s\b))"
 )
 _NUMBER = re.compile(r"\d|\bthan (?:an?|one|two|three|four|five|six|seven|eight|nine|ten)\b")
-_INTERJECTIONS = word_set(
-    """
-    ok okay yes no yeah nope sure great good perfect cool nice awesome amazing wow hmm hm hmmm mm ah oh lol haha alright
-    right fine interesting impressive wonderful excellent super got it i see understood never mind nevermind sorry oops
-    really indeed lovely brilliant then well thanks that is haha ha phew sweet neat oof yo yum whoa aha enough fair
-    course of true exactly definitely totally absolutely gotcha same here too bad my one no worries problem
-    """
-)
-
-
 _WHO = re.compile(r"who (?:is|are) (?:an?|from|in|not) ")
+_OPENS_FRAGMENT = re.compile(r"(?:what|how) (?:about|if|would)\b")
+_MODAL = re.compile(r"\b(?:it|they|he|she)(?: also)? (?:must|should|needs?|has to|have to)\b")
+_LIMITS = re.compile(r"(?:only|just|filter|restrict|limit)\b")
+_OF_WHAT = re.compile(r"\b(?:is|was|would|were) (?:that|it|this|these|those)\b")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heard:
     """A turn made ready to be told apart.
 
@@ -44,6 +38,7 @@ class Heard:
         text: in lower case, with plain apostrophes and single spaces; `core` without the fillers that open it.
         values: it names values of the data; `nouns` it names a relation; `columns` a column; `linked` anything at all;
             `named` it spells the name of a row.
+        before: the latest query, in lower case; `shown` whether any reply showed rows that can be found again.
     """
 
     text: str
@@ -52,148 +47,159 @@ class Heard:
     nouns: int
     columns: int
     linked: bool
-    named: bool = False
+    named: bool
+    before: str
+    shown: bool
+
+    def says(self, name: str) -> bool:
+        return bool(cue(name).search(self.core))
+
+    @cached_property
+    def refers(self) -> bool:
+        """Whether it speaks of a row that was shown; `to_one` not of what that must be like."""
+        return refers(self.core)
+
+    @cached_property
+    def to_one(self) -> bool:
+        return self.refers and not _MODAL.search(self.core) and not _LIMITS.match(self.core)
+
+    @cached_property
+    def of_set(self) -> bool:
+        return self.says("of_set")
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether it names rows of its own."""
+        return self.nouns > 0 and not self.of_set and not self.refers
 
 
-def hear(question: str, told: Said) -> Heard:
+def hear(question: str, links: Said, history: Sequence[Turn] = ()) -> Heard:
     """Return what tells a turn apart."""
     text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
-    named = any("name" in place.roles for v in told.values if v.how != "part" for place, _ in v.meanings)
-    return Heard(text, core, len(told.values), len(told.relations), len(told.columns), told.linked, named)
+    named = any("name" in place.roles for v in links.values if v.how != "part" for place, _ in v.meanings)
+    linked = (
+        len(links.values),
+        len(links.relations),
+        len(links.columns),
+        links.linked,
+        named,
+    )
+    before = next((turn.suql for turn in reversed(history) if turn.suql), None) or ""
+    return Heard(text, core, *linked, before.casefold(), shown_before(history))
 
 
-def turn_kind(question: str, told: Said, history: Sequence[Turn]) -> TurnKind:
+def turn_kind(question: str, links: Said, history: Sequence[Turn]) -> TurnKind:
     """Return the kind of a turn, by what its words were taken for."""
-    heard = hear(question, told)
+    heard = hear(question, links, history)
     if small_talk(question) is not None:
         return "talk"
-    searched = any(t.suql for t in history)
-    if searched and again(question) is not None:
-        return "again"
-    follows = _follow_up(heard, history) if searched else None
-    if follows is not None:
-        return follows
+    if heard.before:
+        if again(question) is not None:
+            return "again"
+        follows = next(kind for kind, holds in _FOLLOW_UPS if holds(heard))
+        if follows is not None:
+            return follows
     if _talks(heard):
         return "talk"
     if _worldly(heard):
         return "world"
-    if heard.linked or _searching(heard):
+    if heard.linked or cue("searching").search(heard.text):  # no word names anything, only prose can tell
         return "new"
-    return "world" if cue("inquires").search(heard.core) else "talk"
+    return "world" if heard.says("inquires") else "talk"
+
+
+def reacts(question: str, links: Said) -> bool:
+    """Return whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
+    return small_talk(question) is not None or _talks(hear(question, links))
 
 
 def _worldly(heard: Heard) -> bool:
     """Return whether a turn asks for what no table of a source holds."""
     if heard.named or (heard.values and _WHO.match(heard.core)):
         return False
-    general = cue("general").search(heard.core) and not (heard.nouns or heard.columns or refers(heard.core))
-    return bool(general or cue("world").search(heard.core))
-
-
-def reacts(question: str, told: Said) -> bool:
-    """Return whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
-    return small_talk(question) is not None or _talks(hear(question, told))
+    general = heard.says("general") and not (heard.nouns or heard.columns or heard.refers)
+    return general or heard.says("world")
 
 
 def _talks(heard: Heard) -> bool:
-    if set(re.findall(r"[a-z]+", heard.text)) <= _INTERJECTIONS:
+    if set(re.findall(r"[a-z]+", heard.text)) <= INTERJECTIONS:
         return True
-    return bool(cue("talk").search(heard.text)) and not (heard.values and cue("asks").search(heard.core))
+    return bool(cue("talk").search(heard.text)) and not (heard.values and heard.says("asks"))
 
 
-def _searching(heard: Heard) -> bool:
-    """Return whether a turn looks for something that only prose can tell: no word of it names anything."""
-    return bool(cue("searching").search(heard.text))
-
-
-def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
-    """Return the kind of a turn that goes on from an earlier one, None for one that stands alone."""
-    core = heard.core
-    of_set = bool(cue("of_set").search(core))
-    refers_to_row = refers(core)
-    complete = heard.nouns > 0 and not of_set and not refers_to_row
-    if _worldly(heard) and not heard.nouns:
-        return "world"
-    if _counts(heard, complete):
-        return "count"
-    if _drops(heard, history):
-        return "drop"
-    if _talks(heard):
-        return "talk"
-    if cue("about").search(core) and (refers_to_row or of_set):
-        return "detail"
-    if cue("another").search(core) and not (heard.values and (heard.nouns or not cue("besides").search(core))):
-        return "another"
-    if cue("compare").search(core) and cue("best_by_comparative").search(core):
-        return "best"
-    if cue("compare").search(core) and not _NUMBER.search(core) and not (complete and heard.values):
-        return None if "would be better" in core else "compare"
-    if cue("best").search(core) and (of_set or not (heard.values or complete)):
-        return "best"
-    return _reference(heard, history, refers_to_row=refers_to_row, complete=complete)
-
-
-def _drops(heard: Heard, history: Sequence[Turn]) -> bool:
+def _drops(heard: Heard) -> bool:
     """Return whether a turn takes a condition away; "without X" does when X was asked for."""
-    if cue("drop").search(heard.core):
+    wanted = re.findall(r"\w+", heard.core)[1:] if heard.core.startswith("without ") else []
+    if heard.says("drop") or any(len(word) > 3 and word in heard.before for word in wanted):
         return True
-    if heard.core.startswith("without "):
-        before = (next((t.suql for t in reversed(history) if t.suql), None) or "").casefold()
-        if any(len(word) > 3 and word in before for word in re.findall(r"\w+", heard.core)[1:]):
-            return True
-    return bool(heard.columns and not heard.values and cue("any_of_column").search(heard.core))
+    return bool(heard.columns and not heard.values and heard.says("any_of_column"))
 
 
-def _counts(heard: Heard, complete: bool) -> bool:
-    if refers(heard.core) and not re.search(r"\bhow many\b|\bhead ?count\b", heard.core):
+def _counts(heard: Heard) -> bool:
+    many = re.search(r"\bhow many\b", heard.core)
+    if heard.refers and not many and "head count" not in heard.core and "headcount" not in heard.core:
         return False
-    if cue("count").search(heard.core):
-        return not (complete and heard.values) or bool(re.search(r"\bsuch\b", heard.core))
-    if not re.search(r"\bhow many\b", heard.core) or refers(heard.core):
+    if heard.says("count"):
+        return not (heard.complete and heard.values) or bool(re.search(r"\bsuch\b", heard.core))
+    if not many or heard.refers:
         return False
-    return bool(re.search(r"\b(?:is|was|would|were) (?:that|it|this|these|those)\b", heard.core)) or (
-        not heard.nouns and heard.values > 0 and not re.search(r"\bdoes\b", heard.core)
-    )
+    only_values = not heard.nouns and heard.values > 0 and not re.search(r"\bdoes\b", heard.core)
+    return only_values or bool(_OF_WHAT.search(heard.core))
 
 
-def _reference(heard: Heard, history: Sequence[Turn], *, refers_to_row: bool, complete: bool) -> TurnKind | None:
-    core = heard.core
-    if re.match(r"(?:and )?(?:what|how) about\b", core) and refers_to_row:
-        return "detail"
-    modal = re.search(r"\b(?:it|they|he|she)(?: also)? (?:must|should|needs?|has to|have to)\b", core)
-    if refers_to_row and not modal and not re.match(r"(?:only|just|filter|restrict|limit)\b", core):
-        return "detail" if shown_before(history) else None
-    if (
-        cue("replace").search(core)
-        and (heard.linked or len(core.split()) < 7)
-        and not _complete_search(heard, complete)
-    ):
-        return "replace"
-    if re.search(r"\bto know (?:where|which|what|who)\b", core):
-        return None
-    relative = bool(cue("relative").search(core))
-    if complete and not relative:
-        return None if len(core.split()) > 2 or not heard.text.startswith(("and", "or", "ok and")) else "replace"
-    if relative or modal or cue("narrow").search(core):
-        return None if heard.values > 1 and cue("asks").search(core) else "narrow"
-    return _fragment(heard)
+def _replaces(heard: Heard) -> bool:
+    """Return whether a turn names another value for what was asked; not by all that is wanted of rows."""
+    whole = heard.complete and heard.says("asks") and not _OPENS_FRAGMENT.match(heard.core)
+    return heard.says("replace") and (heard.linked or len(heard.core.split()) < 7) and not whole
 
 
-def _complete_search(heard: Heard, complete: bool) -> bool:
-    """Return whether a turn asks for rows by all that it wants of them."""
-    return (
-        complete
-        and bool(cue("asks").search(heard.core))
-        and not re.match(r"(?:what|how) (?:about|if|would)\b", heard.core)
-    )
+def _narrows(heard: Heard) -> bool:
+    """Return whether a turn says that it is one more condition."""
+    return heard.says("relative") or bool(_MODAL.search(heard.core)) or heard.says("narrow")
 
 
-def _fragment(heard: Heard) -> TurnKind | None:
-    """Return the kind of a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
-    whole = cue("asks").search(heard.core) or (heard.values and cue("yes_or_no").search(heard.core))
-    if whole or len(heard.core.split()) > 6:
-        return None
-    if not heard.linked:
-        return "narrow" if cue("goes_on").search(heard.text) and not cue("inquires").search(heard.core) else None
-    return "replace" if heard.values else "narrow"
+def _is_fragment(heard: Heard) -> bool:
+    """Return whether a turn is a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
+    whole = heard.says("asks") or (heard.values and heard.says("yes_or_no"))
+    goes_on = heard.linked or (cue("goes_on").search(heard.text) and not heard.says("inquires"))
+    return not whole and len(heard.core.split()) <= 6 and bool(goes_on)
+
+
+_FOLLOW_UPS: tuple[tuple[TurnKind | None, Callable[[Heard], bool]], ...] = (
+    ("world", lambda heard: _worldly(heard) and not heard.nouns),
+    ("count", _counts),
+    ("drop", _drops),
+    ("talk", _talks),
+    ("detail", lambda heard: heard.says("about") and (heard.refers or heard.of_set)),
+    (
+        "another",
+        lambda heard: heard.says("another") and not (heard.values and (heard.nouns or not heard.says("besides"))),
+    ),
+    ("best", lambda heard: heard.says("compare") and heard.says("best_by_comparative")),
+    (None, lambda heard: _compares(heard) and "would be better" in heard.core),
+    ("compare", lambda heard: _compares(heard)),
+    ("best", lambda heard: heard.says("best") and (heard.of_set or not (heard.values or heard.complete))),
+    ("detail", lambda heard: heard.refers and bool(re.match(r"(?:and )?(?:what|how) about\b", heard.core))),
+    ("detail", lambda heard: heard.to_one and heard.shown),
+    (None, lambda heard: heard.to_one),
+    ("replace", _replaces),
+    (None, lambda heard: bool(re.search(r"\bto know (?:where|which|what|who)\b", heard.core))),
+    ("replace", lambda heard: _names_more(heard) and heard.text.startswith(("and", "or", "ok and"))),
+    (None, lambda heard: heard.complete and not heard.says("relative")),
+    (None, lambda heard: _narrows(heard) and heard.values > 1 and heard.says("asks")),
+    ("narrow", _narrows),
+    ("replace", lambda heard: _is_fragment(heard) and heard.values > 0),
+    ("narrow", _is_fragment),
+    (None, lambda _: True),
+)
+"""What a turn after a search is, the first that holds; None where it stands alone."""
+
+
+def _compares(heard: Heard) -> bool:
+    number = _NUMBER.search(heard.core)
+    return heard.says("compare") and not number and not (heard.complete and heard.values)
+
+
+def _names_more(heard: Heard) -> bool:
+    return heard.complete and not heard.says("relative") and len(heard.core.split()) < 3

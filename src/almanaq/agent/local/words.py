@@ -1,63 +1,18 @@
-"""Words of a question: where they stand, and the form in which two spellings of a word are equal."""
+"""Words: the form in which two spellings of a word are equal, and the roots that verbs share with nouns."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
 from functools import lru_cache
+from importlib.resources import files
 
-_WORD = re.compile(
-    r"[$€£]?\d+(?:,\d{3})*(?:\.\d+)?(?:[kKmM](?![a-zA-Z]))?\+?|[^\W\d_](?:[\w]|['\u2019.&-](?=[^\W_]))*|[,;?!]|<=|>=|[<>=]|[$]+"
-)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_IRREGULAR = {
-    "people": "person",
-    "children": "child",
-    "kids": "kid",
-    "men": "man",
-    "women": "woman",
-    "movies": "movie",
-    "cookies": "cookie",
-    "series": "series",
-    "species": "species",
-    "data": "data",
-    "buses": "bus",
-    "cafés": "cafe",
-    "café": "cafe",
-    "staves": "stave",
-    "wives": "wife",
-    "lives": "life",
-    "ids": "id",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One word of a question.
-
-    Attributes:
-        text: as written; `folded` its case-folded form; `stem` that form without a plural ending.
-        start, end: offsets in the question.
-    """
-
-    text: str
-    folded: str
-    stem: str
-    start: int
-    end: int
-
-    @property
-    def capitalised(self) -> bool:
-        return self.text[:1].isupper()
-
-
-def split(question: str) -> tuple[Word, ...]:
-    """Return the words of a question, its punctuation marks and comparison signs included."""
-    found = []
-    for match in _WORD.finditer(question.replace("\u2019", "'")):
-        text = match.group()
-        found.append(Word(text, text.casefold(), stem(text), match.start(), match.end()))
-    return tuple(found)
+_FORMS = tomllib.loads(files("almanaq.agent.local").joinpath("en/forms.toml").read_text("utf-8"))
+PAST: Mapping[str, str] = _FORMS["past"]
+"""Past forms of irregular verbs, with the plain ones."""
+_ENDINGS = ("ing", "ed", "er", "or", "e")
 
 
 @lru_cache(maxsize=65536)
@@ -70,8 +25,8 @@ def stem(word: str) -> str:
     for ending in ("'s", "s'"):
         if folded.endswith(ending) and len(folded) > len(ending) + 1:
             folded = folded[:-2] + ("s" if ending == "s'" else "")
-    if folded in _IRREGULAR:
-        return _IRREGULAR[folded]
+    if folded in _FORMS["irregular"]:
+        return str(_FORMS["irregular"][folded])
     if len(folded) > 4 and folded.endswith("ies"):
         return folded[:-3] + "y"
     if len(folded) > 4 and folded.endswith(("sses", "xes", "ches", "shes", "zzes")):
@@ -93,23 +48,12 @@ def identifier_stems(identifier: str) -> tuple[str, ...]:
     return tuple(stem(part) for part in _PARTS.findall(identifier))
 
 
-PAST = {
-    "wrote": "write", "written": "write", "sang": "sing", "sung": "sing", "sold": "sell", "bought": "buy",
-    "led": "lead", "taught": "teach", "built": "build", "won": "win",
-    "drew": "draw", "drawn": "draw", "drove": "drive", "ran": "run",
-    "spoke": "speak", "spoken": "speak",
-}  # fmt: skip
-_KIN = {"write": ("author",), "sing": ("artist",), "borrow": ("loan",), "lend": ("loan",), "speak": ("language",)}
-"""Verbs and the nouns of another root that stand for them in names of columns and relations."""
-_ENDINGS = ("ing", "ed", "er", "or", "e")
-
-
 @lru_cache(maxsize=16384)
 def roots(word: str) -> frozenset[str]:
     """Return forms that a verb shares with the noun made of it: "directed" and "director" have "direct"."""
     plain = stem(word)
     found = {plain, PAST.get(plain, plain)}
-    found |= {kin for form in tuple(found) for kin in _KIN.get(form.removesuffix("ed"), ())}
+    found |= {kin for form in tuple(found) for kin in _FORMS["kin"].get(form.removesuffix("ed"), ())}
     found |= {form.removesuffix(ending) for form in tuple(found) for ending in _ENDINGS if form.endswith(ending)}
     found |= {form[:-1] + "i" for form in tuple(found) if form.endswith("y")}
     return frozenset(form for form in found if len(form) > 2)

@@ -2,7 +2,8 @@
 
 The kinds of the spans in a row make a text of one letter each (`Span.kind`), and every construction of English that is
 known here is a pattern over that text. A construction takes its spans away, so that at the end every span that means
-something has been used exactly once, or the question is not understood.
+something has been used exactly once, or the question is not understood. What each earns is measured by
+experiments/local/constructions.py.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from almanaq.agent.local.compose import asked, conditions
+from almanaq.agent.local.compose import asked, conditions, values
 from almanaq.agent.local.compose.outputs import finish
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.recognize.spans import Span
@@ -19,20 +20,17 @@ from almanaq.suql.catalog.relations import Relation
 
 __all__ = ["CONSTRUCTIONS", "NotUnderstood", "compose"]
 
-Take = Callable[[State, "re.Match[str]"], bool]
-CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
+CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
-        (r"(?P<l>L)", conditions.holding),
-        (r"(?:(?P<a>C)w{0,2})?(?P<z>Z)w*(?P<v>V+)", conditions.beyond_row),
-        (r"(?P<j>[Jj])", conditions.unlike),
-        (r"[vr][wB]{0,2}(?P<v>V)", conditions.told_by_verb),
-        (r"A(?=w*H)", asked.total_count),
+        (r"(?P<t>L)", conditions.holding),
+        (r"(?:(?P<a>C)w{0,2})?(?P<z>Z)w*(?P<values>V+)", conditions.beyond_row),
+        (r"[vr][wB]{0,2}(?P<v>V)", values.told_by_verb),
         (r"(?P<n>N)(?=R[wC]*S)", asked.amount_before),
         (r"B(?=w*[SO])", asked.passive),
-        (r"v(?=w{0,2}[SODB])", conditions.verb),
-        (r"v(?=w{1,2}V)", conditions.verb),
-        (r"B(?=w*V)", conditions.author),
+        (r"v(?=w{0,2}[SODB])", values.silent),
+        (r"v(?=w{1,2}V)", values.silent),
+        (r"B(?=w*V)", values.silent),
         (r"Sw*S", asked.superlatives),
         (r"(?:(?P<a>C)w*)?(?P<g>G)(?:w*(?P<b>C))?", conditions.average_reference),
         (r"(?P<f>A)w*(?P<a>C)w*(?P<o>O)", conditions.compared),
@@ -43,32 +41,29 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"(?P<k>k)w*(?P<a>C)w*(?P<n>N)", conditions.beside_number),
         (r"(?P<a>C)w{0,2}(?P<n>N)", conditions.equal),
         (r"(?P<n>N)(?P<a>C)", conditions.equal_before),
-        (r"M(?P<a>C)", conditions.missing),
-        (r"(?P<a>C)w{0,2}M", conditions.missing),
-        (r"(?P<x>X)[wrv]{0,2}(?P<a>C)w{0,2}(?P<v>V)", conditions.denied_column),
-        (r"(?P<x>X)[wrv]{0,2}(?P<v>V)", conditions.denied),
-        (r"(?P<a>C)w{0,2}(?P<v>V)", conditions.of_column),
-        (r"(?P<v>V)w{0,1}(?P<a>C)", conditions.of_column),
-        (r"(?P<v>V)w{2,3}(?P<a>C)", conditions.as_column),
-        (r"Xw{0,3}r?w{0,2}(?P<r>R)", conditions.absent),
-        (r"(?P<x>X)(?P<a>C)", conditions.none_of),
-        (r"(?P<x>X?)w{0,3}(?P<a>C)", conditions.affirmed),
-        (r"(?P<x>X)w{0,2}(?P<d>D)", conditions.other_days),
+        (r"M(?P<a>C)", values.missing),
+        (r"(?P<not>X)[wrv]{0,2}(?P<a>C)w{0,2}(?P<v>V)", values.denied),
+        (r"(?P<not>X)[wrv]{0,2}(?P<v>V)", values.denied),
+        (r"(?P<a>C)w{0,2}(?P<v>V)", values.of_column),
+        (r"(?P<v>V)w{0,1}(?P<a>C)", values.of_column),
+        (r"(?P<v>V)w{2,3}(?P<a>C)", values.as_column),
+        (r"Xw{0,3}r?w{0,2}(?P<r>R)", values.absent),
+        (r"(?P<x>X)(?P<a>C)", values.none_of),
+        (r"(?P<x>X?)w{0,3}(?P<a>C)", values.affirmed),
         (r"(?P<a>C)?w{0,2}(?P<d>D)", conditions.days),
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
-        (r"(?P<s>S)(?P<n>w*[CR]?[wVD]*)B(?:w*(?P<f>A))?w*(?P<a>C)", asked.ranked_by),
-        (r"(?P<s>S)(?P<n>w*[CR]?[wVD]*)Bw*(?P<h>H)w*(?P<r>[CR])", asked.ranked_by_count),
-        (r"Bw*(?P<h>H)w{0,2}(?=C)", asked.counted_column),
-        (r"B(?P<list>w*[CRY](?:w*&w*[CRY])*)", asked.grouped),
-        (r"(?P<f>)(?P<r>)(?P<a>C)w{0,2}(?P<s>S)", asked.ranked_by_verb),
+        (r"(?P<s>S)w*[CR]?[wVD]*(?P<by>Bw*(?:(?P<f>A)w*(?P<a>C)|Hw*(?P<r>R)))", asked.ranked_by),
+        (r"Bw*[CRY](?:w*&w*[CRY])*", asked.grouped),
+        (r"(?P<a>C)w{0,2}(?P<s>S)", asked.ranked_by_verb),
         (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?P<r>R?)(?P<a>C)(?P<f>A?)", asked.ranked),
         (r"(?P<s>S)w{0,2}V*(?P<a>C?)(?P<r>R?)w*(?P<f>A?)", asked.ranked),
-        (r"(?P<f>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)", asked.totalled),
+        (r"(?P<list>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)", asked.totalled),
         (r"P[wX]*(?P<r>R?)", asked.percentage),
         (r"H[wU]*V*w*(?:(?P<r>R)|(?P<a>C))?", asked.how_many),
     )
 )
+"""A pattern and what takes it: of a group of one letter it gets the span, None where that takes no part."""
 
 
 def compose(spans: Sequence[Span], vocabulary: Vocabulary, mentioned: Sequence[Relation]) -> State:
@@ -81,6 +76,7 @@ def compose(spans: Sequence[Span], vocabulary: Vocabulary, mentioned: Sequence[R
     for pattern, take in CONSTRUCTIONS:
         at = 0
         while (match := pattern.search("".join(state.kinds), at)) is not None:
-            at = 0 if take(state, match) else match.start() + 1
+            parts = {name: state.one(match, name) for name in pattern.groupindex if len(name) == 1}
+            at = 0 if take(state, match, **parts) else match.start() + 1
     finish(state)
     return state

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-from almanaq.agent.local.frame import Frame
+from almanaq.agent.local.facts import facts
+from almanaq.agent.local.frame import Frame, Term, Test
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
@@ -48,6 +49,7 @@ class State:
 
     Attributes:
         kinds: the kind of each span; "w" once it is used.
+        compared: for each comparison, by its place, the column compared.
         counts: rows are counted; `counted` the column whose values are, `counted_relation` whose rows.
         each: the relation by whose rows the others are grouped.
         kin: for each verb that shares its root with relations, their names.
@@ -61,22 +63,30 @@ class State:
         self.names |= vocabulary.of_facts(self.names)
         self.kinds = [span.kind for span in spans]
         self.superlative: Superlative | None = None
-        self.counted: Span | None = None
+        self.counted: Place | None = None
         self.counts = False
+        self.compared: dict[int, Place] = {}
         self.aggregates: list[tuple[str, Place]] = []
-        self.lists = False
         self.counted_relation: Relation | None = None
         self.each: Relation | None = None
-        self.compared: dict[int, Place] = {}
-        self.said = [span.said for span in spans]
         self.kin: list[tuple[str, ...]] = [span.data for span in self.spans if span.kind == "r"]
 
-    def use(self, match: re.Match[str], *groups: str) -> None:
+    def use(self, match: re.Match[str], *groups: str) -> Literal[True]:
         """Take the spans of named groups away; all but the values of a match when none is named."""
         for group in groups or (0,):
             for i in range(*match.span(group)):
                 if self.kinds[i] not in ("w&|" if groups else "w&|V"):
                     self.kinds[i] = "w"
+        return True
+
+    def silence(self, first: int, last: int) -> Literal[True]:
+        """Take spans away, whatever they are."""
+        self.kinds[first:last] = "w" * (last - first)
+        return True
+
+    def test(self, place: Place, template: str) -> None:
+        """Ask of a column what a template says."""
+        self.frame.tests.append(Test(Term("", place), template))
 
     def one(self, match: re.Match[str], group: str) -> Span | None:
         """Return the span of a named group of one letter, if it took part."""
@@ -101,9 +111,9 @@ class State:
     def _spoken_of(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
         """Return the columns that a span may mean of the relations spoken of, each with how surely it is named."""
         within = [(p, quality) for p, quality in known if p.relation.name in self.names]
-        if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
         after = {relation.name for s in self.named_after(span) for relation in s.data}
+        if after and not within:
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
         partly = bool(within) and max(quality for _, quality in within) < 1
         if after and partly and not any(p.relation.name in after for p, _ in within):
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(after))}")
@@ -131,13 +141,10 @@ class State:
         named = {p.relation.name for p in places}
         before = [s for s in self.spans if s.kind == "R" and s.last == span.first]
         for each in (*before, *self.named_after(span)):
-            told = {relation.name for relation in each.data} & named
-            if told:
-                return [p for p in places if p.relation.name in told]
+            beside = {relation.name for relation in each.data} & named
+            if beside:
+                return [p for p in places if p.relation.name in beside]
         return places
-
-    def named_before(self, span: Span) -> list[Span]:
-        return [s for s in self.spans if s.kind == "R" and s.last == span.first]
 
     def named_after(self, span: Span) -> list[Span]:
         """Return the relation named after a column and its list: "ids and texts of paragraphs"."""
@@ -148,18 +155,17 @@ class State:
                 break
         return []
 
-    def measured(self, meant: Any) -> Place:
-        found = self.vocabulary.measured_by(meant, self.names) if meant else None
-        if found is None:
+    def measured(self, meant: Sequence[tuple[str, bool]] | None, names: set[str] | None = None) -> tuple[Place, bool]:
+        """Return the one column that an adjective measures, with the direction."""
+        known = self.vocabulary.measured_by(meant, names or self.names) if meant else None
+        if known is None:
             raise NotUnderstood("what is compared")
-        return found[0]
+        return known
 
     def rows_before(self, at: int) -> list[Relation]:
         """Return the relation whose rows are named just before a span."""
-        before = at - 1
-        while before >= 0 and self.spans[before].kind == "w":
-            before -= 1
-        return list(self.spans[before].data) if before >= 0 and self.spans[before].kind == "R" else []
+        before = [span for span in self.spans[:at] if span.kind != "w"][-1:]
+        return [relation for span in before if span.kind == "R" for relation in span.data]
 
     def time_column(self, of: Sequence[Relation] = ()) -> Place:
         """Return the column of the relations spoken of that says when: a year, or the one date."""
@@ -180,24 +186,19 @@ class State:
         """Return the one column in which a value stands, and the value."""
         meanings: tuple[Meaning, ...] = span.data
         near = [m for m in meanings if m[0].relation.name in self.names] or list(meanings)
-        before = span.first - 1
-        named = [
-            [place for place, _ in s.data]
-            for s in self.spans
-            if s.kind == "C" and (before - 2 <= s.last - 1 <= before or s.first == span.last)
-        ]
+        named = [[place for place, _ in s.data] for s in self.spans if s.kind == "C" and _is_beside(s, span)]
         near = [m for m in near if any(m[0] in places for places in named)] or near
         whole = [m for m in near if self.vocabulary.distinct(m[0]) >= 0.8 * (m[0].relation.rows or 0)]
-        if len(near) > 1 and len(whole) == 1:
-            near = whole
+        near = whole if len(near) > 1 and len(whole) == 1 else near
         if len({(m[0].relation.name, m[0].column.name) for m in near}) != 1:
             names = tuple(dict.fromkeys(" ".join(m[0].stems) for m in near))
             raise NotUnderstood("in which column " + near[0][1] + " is meant", (near[0][1], names))
         return near[0]
 
-    def mention(self, relations: Sequence[Relation]) -> None:
-        """Note that the question names a relation."""
+    def mention(self, relations: Sequence[Relation]) -> Relation:
+        """Note that the question names a relation, and give it."""
         self.frame.nouns.append(self.one_of(relations))
+        return self.frame.nouns[-1]
 
     def one_of(self, relations: Sequence[Relation]) -> Relation:
         """Return the one relation of several of one name that holds what else the question speaks of."""
@@ -227,10 +228,12 @@ class State:
     def nouns_in_order(self) -> list[Relation]:
         return [span.data[0] for span in self.spans if span.kind == "R" and len(span.data) == 1]
 
-    def begins_with_rows(self, relation: Relation) -> bool:
-        """Return whether the first thing that a question names are the rows of a relation."""
+    def begins_with(self, kind: str, meant: Relation | Place) -> bool:
+        """Return whether the first thing that a question names are the rows of a relation, or a column."""
         first = next((span for span in self.spans if span.kind not in "w&U"), None)
-        return first is not None and first.kind == "R" and relation in first.data
+        if first is None or first.kind != kind:
+            return False
+        return meant in (first.data if kind == "R" else [place for place, _ in first.data])
 
     def is_single(self, rows: Relation, other: Relation) -> bool:
         """Return whether each row of a relation has at most one row of the other."""
@@ -248,6 +251,21 @@ class State:
         """Return whether a column names single rows: a name, a key, a date of a row."""
         return place.kind == "date" or self.vocabulary.names_rows(place)
 
+    def named_by(self) -> list[Place]:
+        """Return the columns by which one row is asked for: by its name."""
+        tested = [t.term.place for t in self.frame.tests if t.term.place is not None and t.template.startswith("{} = ")]
+        return [place for place in tested if self.vocabulary.names_rows(place)]
+
+    def shown(self, relation: Relation, first: Place | None = None) -> list[Term]:
+        """Return what is shown of rows: their name and what was spoken of; every column where none is a name."""
+        places = self.vocabulary.index.places[relation.name]
+        named = self.vocabulary.whole_name(relation)
+        if not named:
+            return [Term("", place) for place in places if place.kind != "prose"]
+        spoken = [test.term.place for test in self.frame.tests if test.term.place in places]
+        mentioned = [*([first] if first else []), *filter(None, spoken)]
+        return [Term("", place) for place in dict.fromkeys([*named, *facts(places, mentioned)])]
+
     def adds_up(self, place: Place) -> bool:
         """Return whether the numbers of a column make a sum that means something: sales do, prices do not."""
         parts = set(place.stems)
@@ -255,6 +273,11 @@ class State:
 
     def descending(self) -> bool:
         return any(re.search("desc|decr|highest|oldest|most|largest", str(s.data)) for s in self.spans if s.kind == "E")
+
+
+def _is_beside(column: Span, value: Span) -> bool:
+    """Return whether a column is named right before or after a value; two words may stand between."""
+    return value.first - 2 <= column.last <= value.first or column.first == value.last
 
 
 def _between(places: Sequence[Place]) -> NotUnderstood:

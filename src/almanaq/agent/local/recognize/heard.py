@@ -1,11 +1,20 @@
-"""The tokens of a question with every span that was recognized: worked out once a turn, whoever asks."""
+"""Every span that is recognized in a question; worked out once a turn, whoever asks."""
 
 from __future__ import annotations
 
+from datetime import date
+
 from almanaq.agent.local.once import once
-from almanaq.agent.local.recognize.spans import Span, recognize
+from almanaq.agent.local.recognize import amounts, names
+from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.tokens import Token, tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
+
+_RECOGNIZERS = (
+    *(names.named, names.values, amounts.phrases, amounts.numbers, amounts.superlatives, names.verbs, names.lone),
+)
+_NAMING = "CRVN?"
+"""Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
 
 
 @once
@@ -13,3 +22,13 @@ def heard(question: str, vocabulary: Vocabulary) -> tuple[tuple[Token, ...], lis
     """Return the tokens of a question and all spans of them."""
     tokens = tokenize(question)
     return tokens, recognize(tokens, vocabulary, question, vocabulary.index.today())
+
+
+def recognize(tokens: tuple[Token, ...], vocabulary: Vocabulary, question: str, today: date) -> list[Span]:
+    """Return every span of a question."""
+    spans = [span for recognizer in _RECOGNIZERS for span in recognizer(tokens, vocabulary)]
+    quoted = names.quoted(tokens)
+    spelled = [span for span in spans if span.kind in _NAMING or quoted.isdisjoint(range(span.first, span.last))]
+    strange = [Span(i, i + 1, "?", tokens[i].text, -1.0) for i in sorted(quoted)]
+    written = (*amounts.days(tokens, question, today), *names.holdings(tokens, vocabulary, question))
+    return [*spelled, *strange, *written]

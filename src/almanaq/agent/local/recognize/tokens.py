@@ -10,6 +10,16 @@ from dataclasses import dataclass
 from almanaq.agent.local.words import stem
 
 MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9}
+SPELLED = {
+    **dict(
+        zip(
+            "one two three four five six seven eight nine ten eleven twelve thirteen".split(), range(1, 14), strict=True
+        )
+    ),
+    **dict(zip("fourteen fifteen sixteen seventeen eighteen nineteen".split(), range(14, 20), strict=True)),
+    **dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True)),
+    **{"hundred": 100, "thousand": 1000, "million": 1_000_000},
+}
 _TOKEN = re.compile(
     r"(?<![\w)])-\d+(?:\.\d+)?|\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+\d[^\W_]*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+|>=|<=|<>|[<>=%$€£]|[^\w\s]"
 )
@@ -50,6 +60,13 @@ def tokenize(question: str) -> tuple[Token, ...]:
         glued = bool(found) and question[found[-1].end : match.start()] in ("", "_", "-")
         found.append(Token(text, text.casefold(), stem(text), match.start(), match.end(), glued))
     return tuple(_joined([token for token in found if token.text not in ("_", "-", "'")]))
+
+
+def runs(tokens: Sequence[Token], longest: int) -> Iterator[tuple[int, int]]:
+    """Yield where every run of so many tokens at most begins, and ends."""
+    for first in range(len(tokens)):
+        for last in range(first + 1, min(first + longest, len(tokens)) + 1):
+            yield first, last
 
 
 def _joined(tokens: Sequence[Token]) -> Iterator[Token]:

@@ -119,26 +119,16 @@ class Vocabulary:
     def measured_by(self, meant: Sequence[tuple[str, bool]], relations: set[str]) -> tuple[Place, bool] | None:
         """Return the one column of some relations that an adjective measures, with the direction; None for several."""
         for word, up in meant:
-            fit = [
-                n.place
-                for n in self._by_word.get(word, ())
-                if n.place.relation.name in relations and n.place.kind in ("number", "date") and not n.place.identifier
-            ]
-            if len(fit) == 1:
-                return fit[0], up
-            whole = [n.place for n in self._by_word.get(word, ()) if n.place in fit and whole_of(n.parts)]
-            if len(whole) == 1:
-                return whole[0], up
-            exact = [place for place in fit if place.stems[-1:] == (word,)]
-            if len(exact) == 1:
-                return exact[0], up
+            fit = [n for n in self._by_word.get(word, ()) if n.place.relation.name in relations and _is_amount(n.place)]
+            exact = [n for n in fit if n.place.stems[-1:] == (word,)]
+            for near in (fit, [n for n in fit if whole_of(n.parts)], exact):
+                if len(near) == 1:
+                    return near[0].place, up
             if fit:
                 return None
-        if (meant and meant[0][0] in _TIMES) or any(word in _TIMES for word, _ in meant):
-            days = [n.place for n in self.columns if n.place.kind == "date" and n.place.relation.name in relations]
-            direction = next(up for word, up in meant if word in _TIMES)
-            return (days[0], direction) if len(days) == 1 else None
-        return None
+        timed = [up for word, up in meant if word in _TIMES]
+        days = [n.place for n in self.columns if n.place.kind == "date" and n.place.relation.name in relations]
+        return (days[0], timed[0]) if timed and len(days) == 1 else None
 
     def in_unit(self, unit: str, relations: set[str]) -> tuple[Place, ...]:
         """Return the number columns of some relations whose name says a unit."""
@@ -214,16 +204,24 @@ class Vocabulary:
     def spoken_by_verb(self, word: str, *, timed: bool) -> tuple[tuple[Place, float], ...]:
         """Return the columns that a verb speaks of: a salary of "earns"; where a time follows, the date of "hired"."""
         meant = words().verbs.get(word, frozenset())
-        found = [n.place for n in self.columns if n.place.kind == "number" and any(meant & part for part in n.parts)]
-        if not found and not timed and _is_told(word):
-            told = {root for root in roots(word) if len(root) > 3}
-            found = [n.place for n in self.columns if _is_amount(n.place) and told & {*n.place.stems}]
-            found = found if len(found) == 1 else []  # "scored below 70"
-        if not found and timed and (word.endswith("ed") or word in PAST or word == "born"):
-            said = roots(word) | ({"birth"} if word == "born" else set())
-            dated = [n.place for n in self.columns if n.place.kind == "date" or "year" in n.place.stems]
-            found = [place for place in dated if any(said & roots(part) for part in place.stems)]
-        return tuple((place, OWN) for place in found)
+        places = [n.place for n in self.columns if n.place.kind == "number" and any(meant & part for part in n.parts)]
+        told = word.endswith("ed") or word in PAST or (timed and word == "born")
+        if not places and told:
+            places = self._dated_by(word) if timed else self._told_by(word)
+        return tuple((place, OWN) for place in places)
+
+    def _told_by(self, word: str) -> list[Place]:
+        """Return the one column of numbers that has the root of a verb: "scored below 70"."""
+        said = {root for root in roots(word) if len(root) > 3}
+        numbers = (n.place for n in self.columns if n.place.kind == "number" and not n.place.identifier)
+        places = [place for place in numbers if said & {*place.stems}]
+        return places if len(places) == 1 else []
+
+    def _dated_by(self, word: str) -> list[Place]:
+        """Return the columns that say when what a verb says was: "hired after 2020"."""
+        said = roots(word) | ({"birth"} if word == "born" else set())
+        dated = (n.place for n in self.columns if n.place.kind == "date" or "year" in n.place.stems)
+        return [place for place in dated if any(said & roots(part) for part in place.stems)]
 
     @cached_property
     def people(self) -> tuple[Relation, ...]:
@@ -359,11 +357,7 @@ class Vocabulary:
 
 
 def _is_amount(place: Place) -> bool:
-    return place.kind == "number" and not place.identifier
-
-
-def _is_told(word: str) -> bool:
-    return word.endswith("ed") or word in PAST
+    return place.kind in ("number", "date") and not place.identifier
 
 
 def whole_of(parts: Iterable[frozenset[str]]) -> bool:

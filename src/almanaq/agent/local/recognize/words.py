@@ -63,6 +63,21 @@ class Words:
         return None
 
 
+_SECTIONS = {
+    **{
+        "aggregates": "A",
+        "operators": "operator",
+        "after_number": "after",
+        "periods": "Y",
+        "order": "F",
+        "counts": "H",
+    },
+    **{"distinct": "U", "by": "B", "and": "&", "empty": "w", "descending": "E", "ascending": "E", "negation": "X"},
+    **{"missing": "M", "share": "P", "average_reference": "average_reference", "extremes": "extreme"},
+}
+"""The lists of phrases, with what a phrase of each does: the letter of its span, or the name of its recognizer."""
+
+
 @cache
 def words() -> Words:
     """Return the words of English."""
@@ -84,7 +99,7 @@ def words() -> Words:
         frozenset(data["people"]["columns"]),
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         {noun: frozenset(columns) for noun, columns in data["things"].items()},
-        frozenset(data["by"]["verbs"]),
+        frozenset(data["grouping"]["verbs"]),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
         frozenset(data["sums"]["additive"]),
@@ -103,19 +118,10 @@ def _directed(word: str) -> tuple[str, bool]:
 
 
 def _phrases(data: Mapping[str, Any], measures: Mapping[str, Any]) -> Iterator[tuple[Phrase, tuple[str, Any]]]:
-    for kind, section in (("aggregate", "aggregates"), ("operator", "operators"), ("after", "after_number")):
-        for detail, said in data[section].items():
-            yield from ((tuple(phrase.split()), (kind, detail)) for phrase in said)
-    for kind in ("period",):
-        for detail, said in data["periods"].items():
-            yield from ((tuple(phrase.split()), (kind, detail)) for phrase in said)
-    for detail, said in data["order"].items():
-        yield from ((tuple(phrase.split()), ("order", detail)) for phrase in said)
-    names = ("counts", "distinct", "by", "and", "empty", "descending", "ascending", "negation", "missing", "share")
-    for kind in (*names, "average_reference"):
-        yield from ((tuple(phrase.split()), (kind, phrase)) for phrase in data[kind]["phrases"])
-    for detail, said in data["extremes"].items():
-        yield from ((tuple(phrase.split()), ("extreme", detail)) for phrase in said)
+    for section, kind in _SECTIONS.items():
+        for detail, listed in data[section].items():
+            # In a section of phrases alone, each says its own detail.
+            yield from ((tuple(each.split()), (kind, each if detail == "phrases" else detail)) for each in listed)
     for phrase, adjective in data["superlatives"].items():
         turned = adjective.startswith("-")
         meant = tuple((word, up is not turned) for word, up in measures[adjective.removeprefix("-")])

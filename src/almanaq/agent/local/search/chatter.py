@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from almanaq.agent.local.lexicon import IGNORED
+from almanaq.agent.local.lexicon import BEING_SOMEWHERE, IGNORED, TELLING, WISHING
 from almanaq.agent.local.search.told import Said
 from almanaq.agent.local.words import word_set
 
@@ -22,16 +22,6 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _SEGMENT = re.compile(r"[^,;.!?\u2013\u2014]+(?:[.](?=\d)[^,;.!?]*)*")
-_TELLING = word_set("i i'm i've i'd i'll we we're we've we'll my our it's it he she they he's she's they're there's so")
-_ASKING = word_set(
-    """
-    want need look looking find show craving crave recommend suggest search searching prefer mood where which what who
-    can could would should love list give tell any how is are does do has must feel please
-    """
-)
-_BEING_SOMEWHERE = word_set(
-    "live lives lived living reside resides residing located situated based come comes sit sits"
-)
 _WHERE = word_set("in at near from on")
 
 
@@ -44,7 +34,7 @@ def drop_chatter(said: Said) -> None:
     for value in said.values:
         # "live in Norway" says no more than "in Norway" where Norway is a value.
         place = value.first - 1 if said.folded(value.first - 1) in _WHERE else value.first - 2
-        if said.folded(place) in _WHERE and said.folded(place - 1) in _BEING_SOMEWHERE and said.free(place - 1, place):
+        if said.folded(place) in _WHERE and said.folded(place - 1) in BEING_SOMEWHERE and said.free(place - 1, place):
             said.take(place - 1, place, "chatter")
     segments = [_words(said, *match.span()) for match in _SEGMENT.finditer(said.question)]
     told = [inside for inside in segments if inside and _tells(said, inside)]
@@ -64,7 +54,7 @@ def _tells(said: Said, inside: list[int]) -> bool:
     to care for.
     """
     spoken = {said.folded(i) for i in inside}
-    if said.folded(inside[0]) not in _TELLING or spoken & (_ASKING | said.domain.companions):
+    if said.folded(inside[0]) not in TELLING or spoken & (WISHING | said.domain.companions):
         return False
     linked = any(said.used[i] not in (None, "chatter") for i in inside)
     return not linked and any(said.folded(i) not in IGNORED for i in inside)

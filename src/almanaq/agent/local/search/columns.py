@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from functools import cached_property
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.calendar_spans import years_before
 from almanaq.agent.local.compose.conditions import days_test
 from almanaq.agent.local.compose.state import NotUnderstood
-from almanaq.agent.local.frame import Term
+from almanaq.agent.local.frame import Term, is_scale
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.lexicon import ADMIRED, QUALITY, UNITS
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.scales import is_scale
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.search.told import Said, Value
 from almanaq.agent.local.words import roots, word_set
@@ -119,8 +116,6 @@ class Columns:
             return None
         denied = self.said.folded(span.first - 1) == "not" and operator in _TURNED
         operator = _TURNED[operator] if denied else operator
-        if place.kind == "date":
-            return place, _aged(operator, numbers, self.vocabulary.index.today())
         if unit in ("hour", "hours") and {"minute", "min", "runtime"} & set(place.stems):
             numbers = tuple(number * 60 for number in numbers)
         texts = [sql.number(number) for number in numbers]
@@ -132,17 +127,14 @@ class Columns:
     def _number_place(self, span: Span, unit: str | None, measured: Sequence[tuple[str, bool]] | None) -> Place | None:
         """Return the number column that a comparison speaks of, None when nothing around it says which."""
         near = self._around(span)
-        age = bool({"old", "older", "younger", "aged", "age"} & {*near, *self._inside(span)})
         scored = []
         for place in self._reachable():
             if place.kind == "number" and not place.identifier:
                 scored.append((self._number_score(place, near, unit, measured), place))
-            elif age and place.kind == "date" and "birth" in place.roles:
-                scored.append((1.5, place))
         best = max(scored, key=lambda each: each[0], default=None)
         if best is not None and best[0] >= 1:
             return best[1]
-        only = [p for _, p in scored if p.relation == self.main and p.kind == "number"]
+        only = [place for _, place in scored if place.relation == self.main]
         return only[0] if len(only) == 1 and unit is None else None
 
     def _number_score(
@@ -193,8 +185,7 @@ class Columns:
         known = {root for word in near for root in roots(word)}
         place = max(when, key=lambda p: bool(known & set(p.stems)) - 0.5 * len(self.ways[p.relation.name]))
         if yearless is not None:
-            index = self.vocabulary.index
-            start, after = yearless.nearest(min(filter(None, (index.latest(place), index.today()))))
+            start, after = self.vocabulary.index.nearest_days(place, yearless)
         try:
             return place, days_test(place, operator, start, after)
         except NotUnderstood:
@@ -282,18 +273,3 @@ class Columns:
                 if said.folded(i + 1) not in ("for", "at", "with", "to"):
                     return next((p for p in self.own if "rating" in p.roles and self._is_amount(p)), None)
         return None
-
-
-def _aged(operator: str, numbers: Sequence[float], today: date) -> str:
-    """Compare an age with a day of birth: who is over 60 was born at least 61 years ago."""
-    low, high = round(numbers[0]), round(numbers[-1])
-    born = {
-        ">": ("<=", years_before(today, low + 1)),
-        ">=": ("<=", years_before(today, low)),
-        "<": (">", years_before(today, low)),
-        "<=": (">", years_before(today, low + 1)),
-    }
-    if operator in born:
-        sign, day = born[operator]
-        return f"{{}} {sign} '{day}'"
-    return f"({{}} > '{years_before(today, high + 1)}' AND {{}} <= '{years_before(today, low)}')"

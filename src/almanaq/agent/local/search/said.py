@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY, UNITS
+from almanaq.agent.local.lexicon import ADJECTIVES, BEFORE_VALUES, COUNTING, IGNORED, NEGATIONS, QUALITY, TITLES, UNITS
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.heard import heard
 from almanaq.agent.local.recognize.spans import Span, best_cover
@@ -15,23 +15,14 @@ from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.search.chatter import drop_chatter
 from almanaq.agent.local.search.domain import Domain, domain_of
 from almanaq.agent.local.search.told import Said, Value
-from almanaq.agent.local.words import stems, word_set
+from almanaq.agent.local.words import stems
 
 _TAKEN = "VRCODSNH"
 """Kinds of spans that a search makes something of; what other spans hold may be a wish that only texts tell."""
 _LEFT = "&|w?vrBXAPUEFGM"
-_BEFORE_VALUES = word_set(
-    """
-    a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
-    serves live lives play plays like likes been being yet already currently come comes than other
-    """
-)
-"""Words that may stand between a negation and what it denies."""
-_COUNTING = word_set("the what which are give me list show find a i want need top best")
 _NEAR = 3
 """Most words between "average" and the column that it is of."""
 _QUOTED = re.compile('"([^"]+)"|“([^”]+)”')
-_TITLES = word_set("mr mrs ms miss dr prof professor sir")
 
 
 @once
@@ -146,7 +137,7 @@ def _denies(told: Said, first: int) -> bool:
             return True
         if word == "or" and any(value.negated and value.last == k for value in told.values):
             return True
-        if word not in _BEFORE_VALUES:
+        if word not in BEFORE_VALUES:
             return False
     return False
 
@@ -161,7 +152,7 @@ def _number(told: Said, span: Span) -> None:
         told.bounds.append(Span(span.first, last, "O", (">=" if more else "=", (number,), unit, None), span.score))
         told.take(span.first, last, "O")
     elif unit is None and number == int(number) and 0 < number <= 1000:
-        opening = all(told.folded(k) in _COUNTING for k in range(span.first))
+        opening = all(told.folded(k) in COUNTING for k in range(span.first))
         if opening or told.used[span.last : span.last + 1] == ["S"]:
             told.limit = int(number)
             told.take(span.first, span.last, "limit")
@@ -211,7 +202,7 @@ def _parts_of_names(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
         end = i
         while end < len(tokens) and tokens[end].text[:1].isupper() and (end > i or tokens[end].folded not in IGNORED):
             end += 1
-        first = i + (end > i + 1 and tokens[i].folded in _TITLES)
+        first = i + (end > i + 1 and tokens[i].folded in TITLES)
         found = vocabulary.index.named_like(stems(told.text(first, end))) if end > first else ()
         if found and (first > 0 or end - first > 1):
             yield Span(i, end, "V", found, 0.7 * (end - i), "part")

@@ -1,0 +1,86 @@
+"""What has to hold of the parts of a question: each check raises NotUnderstood where it may mean something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.frame import Term
+from almanaq.agent.local.recognize.spans import COMPUTED, HOW
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
+
+_BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
+
+
+def check_parts(state: State, columns: Sequence[Place]) -> None:
+    """Check what is left to be shown, and the conditions beside it."""
+    _check_asked(state, columns)
+    _check_bounds(state)
+    _check_how(state)
+
+
+def _check_asked(state: State, columns: Sequence[Place]) -> None:
+    """Raise where a question begins with the rows it asks for and other things were found to be shown."""
+    content = [i for i, span in enumerate(state.spans) if span.kind not in "w&U"]
+    if not content or state.spans[content[0]].kind != "R":
+        return
+    first = state.spans[content[0]]
+    before = [str(span.data) for span in state.spans[: content[0]]]
+    beside = content[1:2] == [content[0] + 1] and state.spans[content[1]].kind == "C"
+    if not columns and state.aggregates and not state.frame.groups:
+        raise NotUnderstood(f"what is computed of {first.data[0].name}")
+    if beside or state.frame.groups or state.superlative:
+        return
+    listed = "&" in [span.kind for span in state.spans]
+    if columns and before[-1:] and before[-1] in ("which", "what") and not listed:
+        raise NotUnderstood(f"what is said of {columns[0].column.name}")
+    if any(place.relation not in first.data for place in columns):
+        raise NotUnderstood(f"whether {first.data[0].name} or {columns[0].column.name} is asked for")
+
+
+def _check_bounds(state: State) -> None:
+    """Raise where no row can be in all the bounds of a column: "before 1945 and after 1955"."""
+    above: dict[Term, float] = {}
+    below: dict[Term, float] = {}
+    for test in state.frame.tests:
+        bound = _BOUND.fullmatch(test.template)
+        if bound is not None:
+            sides = above if bound[1].startswith(">") else below
+            sides[test.term] = float(bound[2])
+    if any(above[term] >= below[term] for term in above.keys() & below.keys()):
+        raise NotUnderstood("whether one row is to be both above and below")
+
+
+def _check_how(state: State) -> None:
+    """Raise where "how tall" is asked of no row, or beside other numbers."""
+    if not any(span.said == HOW and span.kind == "C" for span in state.spans):
+        return
+    left = [s for s, kind in zip(state.spans, state.kinds, strict=True) if kind == "C" and s.said != HOW]
+    if left or not (state.named_by() or state.aggregates or state.superlative):
+        raise NotUnderstood("of what it is asked how much")
+
+
+def check_share(state: State, columns: list[Place]) -> None:
+    frame = state.frame
+    alone = not frame.nouns and bool(frame.tests)  # "share of chipped dogs": of dogs, or of what is chipped
+    if columns or frame.groups or state.superlative or state.counts or state.aggregates or alone:
+        raise NotUnderstood("a share of more than rows")
+    if len({place.relation.name for place in frame.places} | {r.name for r in frame.nouns}) > 1:
+        raise NotUnderstood("of the rows of which table a share is asked for")
+
+
+def check_named_alike(state: State) -> None:
+    """Raise where what is counted is called as its rows are and as a number of theirs is: "sales"."""
+    for relation in {r.name: r for r in state.frame.nouns}.values():
+        own = relation_stems(relation)
+        if any(p.kind == "number" and p.stems == own for p in state.vocabulary.index.places[relation.name]):
+            raise NotUnderstood(f"whether rows of {relation.name} or its numbers are meant")
+
+
+def check_computed(state: State) -> None:
+    """Raise where an average may be the column's own or one of rows: "average temperature in May"."""
+    left = zip(state.spans, state.kinds, strict=True)
+    if any(span.kind == kind == "C" and span.said == COMPUTED for span, kind in left) and not state.named_by():
+        raise NotUnderstood("whether the numbers of several rows are put together")

@@ -1,0 +1,103 @@
+"""What a superlative shows: ranked groups, ranked rows, or the extreme itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
+from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.schema_index import Place
+
+_EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", "maximal", "minimal"}
+
+
+def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
+    state.frame.distinct = False
+    function = superlative.function or (state.aggregates[0][0] if state.aggregates else "")
+    texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
+    if function and not texts and not state.frame.groups:
+        # "Which year had the highest average score"
+        texts = [place for place in columns[:1] if state.begins_with("C", place)]
+    if (
+        superlative.place is not None
+        and superlative.amount is not None
+        and not function
+        and _sums_groups(state, texts, superlative.place)
+    ):
+        function = "SUM"  # "top 5 cities by profit": no single row is a city
+    if superlative.common or superlative.counts or function:
+        _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])
+    else:
+        _rank_rows(state, superlative, columns, texts)
+
+
+def _sums_groups(state: State, texts: Sequence[Place], place: Place) -> bool:
+    own = [text for text in texts if text.relation == place.relation]
+    return bool(own) and not state.frame.nouns and not state.tells_rows(own[0]) and state.adds_up(place)
+
+
+def _rank_groups(
+    state: State, superlative: Superlative, function: str, texts: Sequence[Place], numbers: Sequence[Place]
+) -> None:
+    """Rank groups by their number of rows, or by what their numbers come to."""
+    frame = state.frame
+    groups = _ranked(state, superlative, function, texts, numbers)
+    term = Term("COUNT", None) if superlative.place is None else Term(function, superlative.place)
+    frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
+    frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
+    frame.tests += [Test(Term("", place), "{} <> ''") for place in groups if "" in place.column.samples]
+    frame.order, frame.limit = [(term, superlative.down)], superlative.amount or 1
+
+
+def _ranked(
+    state: State, superlative: Superlative, function: str, texts: Sequence[Place], numbers: Sequence[Place]
+) -> list[Place]:
+    """Return the columns that make the groups that are ranked."""
+    frame = state.frame
+    groups = [*(term.place for term in frame.groups if term.place is not None), *texts]
+    if superlative.counts and numbers and (not groups or any(map(state.tells_rows, groups))):
+        groups, numbers = [*groups, *numbers], ()  # "the name and capacity of the stadium with the most concerts"
+    groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or superlative.common or function else [])
+    if len(groups) > 1 and any(place.kind == "date" for place in groups):
+        raise NotUnderstood("whether days are told apart")  # "which shop delivered most often"
+    one_relation = len({place.relation.name for place in groups}) == 1
+    if not one_relation or numbers or (state.aggregates and superlative.place is None):
+        raise NotUnderstood("what is ranked")
+    return groups
+
+
+def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place], texts: Sequence[Place]) -> None:
+    """Rank single rows by a column; where no row is asked for, give the extreme itself."""
+    frame, place = state.frame, superlative.place
+    if place is None or state.counts or state.aggregates or frame.groups or frame.having:
+        raise NotUnderstood("what is ranked")
+    _check_single(state, superlative, texts)
+    if superlative.adjective and not frame.nouns:
+        frame.nouns.append(place.relation)
+    if not frame.nouns and not columns and superlative.amount is None:
+        frame.wanted = [Term("MAX" if superlative.down else "MIN", place)]
+        return
+    shown = [Term("", each) for each in columns]
+    shown = shown or (state.shown(frame.nouns[0], place) if frame.nouns else [])
+    frame.wanted = list(dict.fromkeys([*shown, Term("", place)]))
+    state.test(place, "{} IS NOT NULL")
+    frame.order, frame.limit = [(Term("", place), superlative.down)], superlative.amount or 1
+
+
+def _check_single(state: State, superlative: Superlative, texts: Sequence[Place]) -> None:
+    """Raise where not single rows may be ranked: of a row that is named, or of groups that a text makes."""
+    assert superlative.place is not None
+    if {superlative.place.relation} == {place.relation for place in state.named_by()}:
+        raise NotUnderstood("what is ranked of one row")  # "when was Mia last here"
+    own = [place for place in texts if not state.frame.nouns and not state.tells_rows(place)]
+    if own and not _is_extreme(state, superlative.place):
+        raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")
+
+
+def _is_extreme(state: State, place: Place) -> bool:
+    """Return whether a superlative speaks of one number, whatever it is of: "the lowest price and its shop"; where
+    a shop is asked for, its average may be meant, and where numbers make a sum, that.
+    """
+    kinds = "".join(span.kind for span in state.spans if span.kind not in "wU")
+    extreme = any(span.kind == "S" and _EXTREMES & {*span.said.split()[-1:]} for span in state.spans)
+    return not state.adds_up(place) and kinds.startswith("SC&") and extreme

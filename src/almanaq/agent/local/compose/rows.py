@@ -1,0 +1,127 @@
+"""Whose rows a question is about, and whether what was put together holds together about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.frame import Frame, Member
+from almanaq.agent.local.joins import ambiguous, paths
+from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.schema_index import Place
+from almanaq.suql.catalog.relations import Relation
+
+
+def mentioned_by(spans: Sequence[Span]) -> list[Relation]:
+    """Return the relations that a question speaks of: those it names, else those that hold all that it names."""
+    named = {r.name: r for span in spans if span.kind == "R" for r in span.data}
+    if named:
+        return list(named.values())
+    held: list[dict[str, Relation]] = []
+    for span in spans:
+        if span.kind in "CV":
+            places: Sequence[Place] = [named[0] for named in span.data]
+            held.append({place.relation.name: place.relation for place in places})
+    if not held:
+        raise NotUnderstood("no word names anything here")
+    shared = [relation for name, relation in held[0].items() if all(name in each for each in held)]
+    return shared or [relation for each in held for relation in each.values()]
+
+
+def main_of(state: State) -> Relation:
+    """Return the relation whose rows are asked about, where what was put together holds together.
+
+    Raises:
+        NotUnderstood: it does not.
+    """
+    frame, vocabulary = state.frame, state.vocabulary
+    _move_to_members(frame)
+    relations = [place.relation for place in frame.places] + frame.nouns or state.mentioned
+    main = _main(vocabulary, relations, frame.nouns)
+    _check_absent(frame, main, vocabulary)
+    used = {relation.name for relation in (*relations, main, *frame.absent, *(each.relation for each in frame.members))}
+    if any(not set(kin) & used for kin in state.kin):
+        raise NotUnderstood("what a verb speaks of")
+    doubtful = used & ambiguous(vocabulary.hops, main)
+    if doubtful:
+        raise NotUnderstood(
+            f"in which of several ways {main.name} and {' and '.join(sorted(doubtful))} belong together"
+        )
+    if any(not _is_one(place.relation, main, vocabulary) for _, place in state.aggregates):
+        raise NotUnderstood(f"of which rows of {main.name} the numbers are put together")
+    if any(vocabulary.is_list(place) for place in _grouped(frame)):
+        raise NotUnderstood("whether lists or their items are grouped")
+    _check_counted(state, main, relations)
+    frame.distinct = frame.distinct or _repeats(frame, main)
+    return main
+
+
+def _move_to_members(frame: Frame) -> None:
+    """Make what is asked of rows that are not to be there a part of that: "stadiums without a concert in 2014"."""
+    for relation in list(frame.absent):
+        tests = tuple(
+            test for test in frame.tests if test.term.place is not None and test.term.place.relation == relation
+        )
+        if tests:
+            frame.absent.remove(relation)
+            frame.tests = [test for test in frame.tests if test not in tests]
+            frame.members.append(Member(relation, tests, False))
+
+
+def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
+    """Return whether a relation is the main one, or holds facts of the same things."""
+    return relation == main or relation.name in vocabulary.of_facts({main.name})
+
+
+def _check_counted(state: State, main: Relation, relations: Sequence[Relation]) -> None:
+    """Raise NotUnderstood where it is not clear which rows are counted."""
+    frame, counted = state.frame, state.counted_relation
+    if counted not in (None, main) and main in state.mentioned:
+        raise NotUnderstood(f"how rows of {main.name} are counted")
+    unnamed = state.counts and counted is None and state.counted is None and not frame.nouns
+    if unnamed and any(relation != relations[0] for relation in relations):
+        raise NotUnderstood("rows of what are counted")  # "how many dogs had surgery"
+    own = [place for place in _grouped(frame) if place.relation == counted]
+    one = len({relation.name for relation in relations}) == 1
+    if own and frame.having and one and state.vocabulary.names_rows(_grouped(frame)[0]):
+        raise NotUnderstood("each row is one")
+
+
+def _repeats(frame: Frame, main: Relation) -> bool:
+    """Return whether rows of another relation are shown, each of which may have several of the main one."""
+    if frame.groups or frame.order or not frame.wanted:
+        return False
+    return all(t.place is not None and not t.function and t.place.relation != main for t in frame.wanted)
+
+
+def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence[Relation]) -> Relation:
+    """Return the relation whose rows are asked about: from it every other one is at most one row away."""
+    names = {relation.name: relation for relation in relations}
+    fit = [relation for relation in names.values() if _reaches(vocabulary, relation, names)]
+    if not fit:
+        fit = [r for r in vocabulary.index.catalog.relations if _reaches(vocabulary, r, names)]
+        fit = fit if len(fit) == 1 else []
+    if not fit:
+        raise NotUnderstood("how " + " and ".join(names) + " belong together")
+    called = [relation for relation in fit if relation in nouns]
+    return (called or fit)[0]
+
+
+def _grouped(frame: Frame) -> list[Place]:
+    return [term.place for term in frame.groups if term.place is not None]
+
+
+def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -> bool:
+    """Return whether each row of a relation has at most one row of each other."""
+    ways = paths(vocabulary.hops, relation)
+    return all(name in ways and all(hop.single for hop in ways[name]) for name in names)
+
+
+def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
+    """Raise NotUnderstood unless each relation of which a row is to have none, or some, has rows that belong to it."""
+    ways, same = paths(vocabulary.hops, main), vocabulary.of_facts({main.name})
+    for relation in (*frame.absent, *(each.relation for each in frame.members)):
+        way = ways.get(relation.name, ())
+        if not way or (way[0].single and relation.name not in same) or (relation in frame.absent and len(way) > 1):
+            raise NotUnderstood(f"how {relation.name} belongs to {main.name}")

@@ -1,0 +1,120 @@
+"""Constructions of what a column holds or lacks: values and their columns, yes and no, what is missing or denied."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.frame import Member, Term, Test
+from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.words import roots
+
+
+def missing(state: State, match: re.Match[str], a: Span) -> bool:
+    place = state.place(a)
+    if not _without_fact(state, place):
+        written = state.vocabulary.written_missing(place)
+        state.test(place, f"({{}} IS NULL OR {{}} = {sql.text(written)})" if written else "{} IS NULL")
+    return state.use(match)
+
+
+def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
+    """ "No discount": 0 of a number that is always there, nothing where it may be missing."""
+    place = state.place(a)
+    if x.data not in ("no", "without", "out of") or place.kind == "prose":
+        return False
+    if place.kind == "boolean":
+        return affirmed(state, match, x, a)
+    if not _without_fact(state, place):
+        noughts = any(re.fullmatch(r"0(\.0+)?", sample) for sample in place.column.samples)
+        of_number = "{} = 0" if noughts else "({} IS NULL OR {} = 0)"
+        state.test(place, of_number if place.kind == "number" else "{} IS NULL")
+    return state.use(match)
+
+
+def _without_fact(state: State, place: Place) -> bool:
+    """Ask for things of which a relation that holds one fact of each holds none: "cities with no river"."""
+    hubs = {group.hub.name for group in state.vocabulary.facts}
+    if place.relation.name in hubs or place.relation.name not in state.vocabulary.of_facts(hubs):
+        return False
+    state.frame.members.append(Member(place.relation, (Test(Term("", place), "{} IS NOT NULL"),), False))
+    return True
+
+
+def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -> bool:
+    """ "Not in Paris", "not in the city Paris"."""
+    if a is not None and not of_column(state, match, a, v):
+        return False
+    place, spelled = state.meaning(v)
+    listed = state.vocabulary.is_list(place)
+    rows = state.nouns_in_order()[:1] or [place.relation]
+    if not state.is_single(rows[0], place.relation):
+        if v.data[0][0].column.array or listed:
+            raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
+        same = Test(Term("", place), f"{{}} = {sql.text(spelled)}")
+        state.frame.members.append(Member(place.relation, (same,), False))
+    elif listed:
+        state.test(place, f"NOT {sql.list_test(spelled)}")
+    elif place.column.array:
+        state.test(place, f"NOT {sql.text(spelled)} = ANY({{}})")
+    else:
+        state.test(place, f"{{}} <> {sql.text(spelled)}")
+    return state.use(match, "not", "v")
+
+
+def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> bool:
+    """A column that holds yes or no: "did not complete the clutch"."""
+    place = state.place(a)
+    listed = re.search(r"B[wCRY&]*$", "".join(state.kinds[: match.start("a")]))  # "by species and chipped"
+    if place.kind != "boolean" or listed:
+        return False
+    forms = ("{} IS TRUE", "{} IS FALSE")
+    if place.affirms == "1":
+        forms = ("{} = 1", "{} = 0")
+    elif place.affirms is not None:
+        forms = (f"{{}} = {sql.text(place.affirms)}", f"{{}} <> {sql.text(place.affirms)}")
+    state.test(place, forms[x is not None])
+    return state.use(match)
+
+
+def absent(state: State, match: re.Match[str], r: Span) -> bool:
+    """ "Stadiums without any concert"."""
+    others = {p.relation for s in state.spans if s.kind == "C" for p, quality in s.data[:1] if quality == 1}
+    if len(r.data) != 1 or (state.kinds.count("R") < 2 and not others - {r.data[0]}):
+        return False
+    state.frame.absent.append(r.data[0])
+    return state.use(match)
+
+
+def of_column(state: State, match: re.Match[str], a: Span, v: Span) -> bool:
+    """A column beside a value of its own only says where the value stands: "Dream island", "city of Paris"."""
+    return any(m[0] is place for m in v.data for place, _ in a.data) and state.use(match, "a")
+
+
+def as_column(state: State, match: re.Match[str], a: Span, v: Span) -> bool:
+    """ "CD or DVD as their format"; the words between have to say so."""
+    between = [span.data for span in state.spans[match.end("v") : match.start("a")]]
+    return "as" in between and of_column(state, match, a, v)
+
+
+def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:
+    """A verb before a value tells in which column it stands: "directed by Ozu", "rated PG-13"."""
+    verb, at = state.spans[match.start()], match.start("v")
+    forms = {root for root in roots(verb.said or str(verb.data)) if len(root) > 2}
+    meant = tuple(m for m in v.data if any(forms & roots(part) for part in m[0].stems))
+    if not meant:
+        return False
+    state.spans[at] = replace(v, data=meant)
+    if verb.kind == "r":
+        state.kin = [names for names in state.kin if meant[0][0].relation.name not in names]
+    return state.silence(match.start(), at)
+
+
+def silent(state: State, match: re.Match[str]) -> bool:
+    """A verb before what is counted says only that there is some, "placed the most orders"; "by" before a value
+    leaves it to that in which column it stands.
+    """
+    return state.silence(*match.span())

@@ -1,0 +1,65 @@
+"""What spans mean beside others: a part of a column's name, a column called as a relation, people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from almanaq.agent.local.recognize.spans import Span, silenced
+from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.words import words
+
+
+def in_context(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Return the spans of a question as they are meant beside each other."""
+    return _own_columns(_people(_compounds(spans), vocabulary), vocabulary)
+
+
+def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Take "card" of "card count", and "name" of "government form name", for a part of the column's name."""
+    named = {relation.name for span in spans if span.kind == "R" for relation in span.data}
+    parts = list(spans)
+    for i, (span, after) in enumerate(pairwise(spans)):
+        if after.kind != "C":
+            continue
+        owners = {place.relation.name for place, _ in after.data}
+        own = {relation.name for relation in span.data} if span.kind == "R" else set()
+        if own and not owners & own and owners & named:
+            parts[i] = silenced(span)
+        if span.kind == "C" and span.data[0][0].kind == "text" and set(after.data[0][0].stems) == {"name"}:
+            parts[i + 1] = silenced(after)
+    return tuple(parts)
+
+
+def _own_columns(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Take "by grower", "which grower" for a column where the rows asked about have one, and for no other rows."""
+    parts = list(spans)
+    for i, (before, span) in enumerate(pairwise(spans), 1):
+        asks = before.kind == "B" or (i == 1 and before.data in ("which", "what"))
+        if span.kind == "R" and asks and span.said:
+            asked = _spoken_of(spans) - {relation.name for relation in span.data}
+            known = vocabulary.columns_named(tuple(span.said.split()))
+            own = [(p, q) for p, q in known if q >= OWN and p.relation.name in asked and not p.identifier]
+            if own and own[0][0].kind in ("text", "boolean"):
+                parts[i] = replace(span, kind="C", data=tuple(own), said="")
+    return tuple(parts)
+
+
+def _spoken_of(spans: Sequence[Span]) -> set[str]:
+    """Return the relations that are named, or have a column that is."""
+    named = {relation.name for span in spans if span.kind == "R" for relation in span.data}
+    return named | {place.relation.name for span in spans if span.kind == "C" for place, _ in span.data}
+
+
+def _people(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Take "who" and "everyone" for the rows of the one relation of people, where the question names no other rows."""
+    at = [i for i, span in enumerate(spans) if span.kind in "w?" and str(span.data).casefold() in words().people]
+    held = [{place.relation.name for place, _ in span.data} for span in spans if span.kind in "CV"]
+    near = [relation for relation in vocabulary.people if all(relation.name in each for each in held)]
+    kinds = {span.kind for span in spans}
+    if not at or "R" in kinds or len(near) != 1:
+        return tuple(replace(span, kind="w") if i in at else span for i, span in enumerate(spans))
+    if spans[at[0]].data in ("who", "whom") and kinds & {"r", "v"}:
+        return tuple(spans)  # who did what a verb says may be told by a column
+    return tuple(replace(s, kind="R", data=(near[0],)) if i == at[0] else s for i, s in enumerate(spans))

@@ -1,0 +1,151 @@
+"""Recognizers of names: of columns and relations, of values, of verbs that speak of them; and of all other words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from almanaq.agent.local.recognize.spans import COMPUTED, Span
+from almanaq.agent.local.recognize.tokens import Token, runs
+from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.words import PAST
+
+_LONGEST_NAME = 6
+_AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
+_COMPUTING = 9
+"""How many of them compute something: the rest count."""
+_GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
+"""Nouns that say nothing beside the name of a column: the "iata code"."""
+_TIMED = "before after since until last first recently latest earliest".split()
+_AMOUNTS = "more less most least than average above below over under".split()
+_ENDS = "?.,;!"
+_MARKS = ('"', "“", "”", "`", "'")
+
+
+def named(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize names of columns and relations; "date of birth" and "number of reviews" hold an "of"."""
+    for first, last in runs(tokens, _LONGEST_NAME):
+        inside = tokens[first:last]
+        if inside[0].folded in ("of", "the") or inside[-1].folded in ("of", "the"):
+            continue
+        counting = len(inside) > 2 and inside[1].folded == "of" and inside[0].folded in ("number", "numbers", "count")
+        if counting and vocabulary.relations_named(tuple(t.stem for t in inside[2:])):
+            continue
+        stems = tuple(t.stem for t in inside if t.folded not in ("of", "the") or len(inside) < 3)
+        if (column := _column(inside, stems, first, last, vocabulary)) is not None:
+            yield column
+        relations = vocabulary.relations_named(stems)
+        if relations:
+            score = relations[0][1] * (last - first) + 0.08
+            yield Span(first, last, "R", tuple(r for r, _ in relations), score, " ".join(stems))
+
+
+def _column(
+    inside: Sequence[Token], stems: tuple[str, ...], first: int, last: int, vocabulary: Vocabulary
+) -> Span | None:
+    """Return the span of a column that words name, unless they are rather words of the language."""
+    columns = vocabulary.columns_named(stems)
+    opening, alone = inside[0].folded, len(inside) == 1
+    if not columns or (alone and words().phrases.get((opening,), ("",))[0] in ("A", "extreme")):
+        return None
+    best = columns[0][1]
+    if best < 1 and (opening in _AGGREGATES or all(t.folded in words().silent for t in inside)):
+        return None
+    if alone and best < OWN and is_verb(opening) and sum(quality == best for _, quality in columns) > 1:
+        return None  # "ordered" is no order_id
+    score = (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
+    return Span(first, last, "C", columns, score, COMPUTED if opening in _AGGREGATES[:_COMPUTING] and not alone else "")
+
+
+def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    silent = words().silent
+    for first, last in runs(tokens, _LONGEST_NAME + 2):
+        inside = tokens[first:last]
+        if all(t.folded in silent or t.number is not None for t in inside) and not _proper(inside, first):
+            continue
+        if not (inside[0].folded[:1].isalnum() and inside[-1].folded[-1:].isalnum()):
+            continue
+        text = " ".join(t.text for t in inside)
+        meant = vocabulary.values_named(text, tuple(t.stem for t in inside if t.folded[:1].isalnum()))
+        if meant:
+            best = max(quality for _, quality in meant)
+            meanings = tuple(m for m, quality in meant if quality == best)
+            yield Span(first, last, "V", meanings, best * (last - first) + 0.1 * (last - first > 1))
+
+
+def _proper(inside: Sequence[Token], first: int) -> bool:
+    """Return whether words stand as a name does: in capitals, or capitalised within the question."""
+    return (
+        all(t.text[:1].isupper() for t in inside) and (first > 0 or inside[0].text.isupper()) and inside[0].text != "I"
+    )
+
+
+def quoted(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return the tokens that stand as names do, whatever they mean as words: in quotation marks, in
+    capitals, or last: "set ALL", "duel deck a?"."""
+    shouted = all(t.text.isupper() for t in tokens if len(t.text) > 1 and t.text.isalpha())
+    marked = {i for i, t in enumerate(tokens) if len(t.text) > 1 and t.text.isupper() and not shouted}
+    marks = [i for i, t in enumerate(tokens) if t.text in _MARKS]
+    for first, last in zip(marks[::2], marks[1::2], strict=False):
+        marked |= set(range(first + 1, last))
+    marked |= {i for i, t in enumerate(tokens[:-1]) if t.text == "a" and tokens[i + 1].text in _ENDS}
+    return frozenset(i for i in marked if tokens[i].folded[:1].isalnum() and tokens[i].text != "I")
+
+
+def holdings(tokens: Sequence[Token], vocabulary: Vocabulary, question: str) -> Iterator[Span]:
+    """Recognize what a text is to hold: "with Batman in the title", "names that start with S"."""
+    for pattern, form in words().holdings:
+        for match in pattern.finditer(question):
+            column = [
+                i for i, t in enumerate(tokens) if match.start("column") <= t.start and t.end <= match.end("column")
+            ]
+            inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
+            named = vocabulary.columns_named(tuple(tokens[i].stem for i in column)) if column else ()
+            text = match["text"].strip(" \"'“”‘’`?.")
+            if named and text:
+                yield Span(inside[0], inside[-1] + 1, "L", (form, text, named), 1.2 * len(inside))
+
+
+def _is_timed(near: Sequence[Token]) -> bool:
+    """Return whether the words after a verb tell when: "hired last", "joined before 2020", "born in May"."""
+    if not near:
+        return False
+    first, second = near[0].folded, near[1].folded if len(near) > 1 else ""
+    digits = len(near) > 1 and (near[1].number is not None or near[1].text[:1].isupper())
+    return (
+        first in _TIMED
+        or (first in ("in", "on", "from", "between") and digits)
+        or (first, second) == ("most", "recently")
+    )
+
+
+def verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize verbs that speak of a column: "earns", "was hired in"."""
+    for i, token in enumerate(tokens):
+        near = tokens[i + 1 : i + 4]
+        timed = _is_timed(near) or tokens[0].folded == "when"
+        places = vocabulary.spoken_by_verb(token.folded, timed=timed)
+        if places and (timed or any(t.number is not None or t.folded in _AMOUNTS for t in near)):
+            yield Span(i, i + 1, "C", places, 0.95, token.folded)
+
+
+def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Yield each token by itself: a silent word, a verb of a relation's root, or one that nothing is known of."""
+    for i, token in enumerate(tokens):
+        if token.folded in ("or", "either"):
+            yield Span(i, i + 1, "|", None, 0.3)
+        elif token.folded in words().silent or not token.folded[:1].isalnum():
+            yield Span(i, i + 1, "w", token.folded, 0.3)
+        elif token.folded in _GENERIC:
+            yield Span(i, i + 1, "w", token.folded, 0.1)
+        elif kin := vocabulary.kin(token.folded):
+            yield Span(i, i + 1, "r", kin, 0.0, token.folded)
+        elif is_verb(token.folded):
+            yield Span(i, i + 1, "v", token.text, -0.9)
+        else:
+            yield Span(i, i + 1, "?", token.text, -1.0)
+
+
+def is_verb(word: str) -> bool:
+    """Guess whether a word is a verb in the past: "placed", "sold"."""
+    return word in PAST or (len(word) > 4 and word.endswith("ed"))
