@@ -258,3 +258,14 @@ def test_days_that_no_calendar_has_break_nothing(connections, question):
 def test_days_told_from_today(words, start, after):
     found = [(str(span.start), str(span.after)) for span in spans(f"orders of {words}", date(2024, 3, 1))]
     assert found == [(start, after)]
+
+
+@pytest.mark.parametrize("before", ["", "Q1 report (final)_", "my_"])
+def test_a_column_leads_to_the_sheet_that_it_is_called_after(tmp_path, before):
+    """Sheets are called after their file and themselves."""
+    (tmp_path / f"{before}sales.csv").write_text("rep,revenue\nBerg,100\nDahl,20\nBerg,5\nRossi,7\n")
+    (tmp_path / f"{before}reps.csv").write_text("name,office\nBerg,Oslo\nDahl,Oslo\nRossi,Milan\n")
+    with almanaq.connect(tmp_path) as connection:
+        reply = connection.ask("What is the total revenue by office?")
+    assert reply.rows is not None, reply.answer
+    assert sorted(reply.rows) == [("Milan", 7), ("Oslo", 125)]

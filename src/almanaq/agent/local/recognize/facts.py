@@ -18,6 +18,8 @@ _WIDEST = 3
 """Most columns of a relation that holds one fact."""
 _WITHIN = 0.9
 """Share of the values of a column that another one has to hold to be what it refers to."""
+_SHORTEST = 3
+"""A shorter end of a relation's name says little."""
 _GENERIC = ("name", "title", "type", "kind", "status", "category", "description")
 
 
@@ -81,10 +83,19 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
 def _refers(place: Place, other: Place, known: Known) -> bool:
     """Return whether a column holds the names or codes of another relation's rows, by its name and by its values."""
     whole = "".join(place.stems)
-    named = place.stems == other.stems or whole.startswith(
-        "".join(other.relation.name.casefold().rstrip("s").split("_"))
-    )
+    named = place.stems == other.stems or whole.startswith(_called(other.relation, place.relation))
     return named and len(known(place)) > 1 and _overlap(known(place), known(other)) >= _WITHIN
+
+
+def _called(relation: Relation, beside: Relation) -> tuple[str, ...]:
+    """Return what a relation's rows may be called: its name, and what follows a beginning that both names share.
+
+    The sheets of a workbook are called after their file and themselves: report_Orders, report_Customers.
+    """
+    parts, others = relation.name.casefold().rstrip("s").split("_"), beside.name.casefold().split("_")
+    shared = next((at for at, (own, other) in enumerate(zip(parts, others, strict=False)) if own != other), 0)
+    rest = "".join(parts[shared:])
+    return ("".join(parts), *([rest] if len(rest) >= _SHORTEST else []))
 
 
 def _overlap(own: frozenset[str], other: frozenset[str]) -> float:
