@@ -29,7 +29,7 @@ from almanaq.testing import FunctionModel
 from .laws import Record, compared
 from .tables import Tables
 
-LAWS = int(os.environ.get("ALMANAQ_CLUSTER_LAWS", "6"))
+LAWS = int(os.environ.get("ALMANAQ_CLUSTER_LAWS", "4"))
 FIRST = int(os.environ.get("ALMANAQ_CLUSTER_FIRST_LAW", "0"))
 
 WHOLE = os.environ.get("ALMANAQ_CLUSTER_EXAMPLES") == "all"

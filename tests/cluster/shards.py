@@ -24,7 +24,7 @@ from almanaq.retrieval.stored_vectors import recall_of_codes
 from .processes import Cluster
 from .sharded import FIELDS, best, questions, same, write_corpus
 
-TABLES = int(os.environ.get("ALMANAQ_CLUSTER_INDEXED", "2000"))
+TABLES = int(os.environ.get("ALMANAQ_CLUSTER_INDEXED", "1000"))
 
 
 @pytest.fixture(scope="module")
