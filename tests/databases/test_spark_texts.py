@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 import sqlglot
 
 from almanaq.errors import DatabaseError, UnsupportedError, UsageError
-from almanaq.suql.databases import spark_folder
+from almanaq.suql.databases import spark_driver, spark_folder
 from almanaq.suql.databases.spark_allowed import Allowed, check_text, reads_numbered
 from almanaq.suql.databases.spark_types import with_offsets
 from almanaq.suql.databases.spark_url import read_spark_url
@@ -151,3 +153,26 @@ def test_what_has_no_value_has_offsets(lists: list[list[str] | None]) -> None:
     assert batch.column(0).to_pylist() == lists
     assert batch.column(0).buffers()[1].size >= 4
     assert batch.column(0).values.buffers()[1].size >= 4
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_what_is_interrupted_before_its_rows_come_is_ended_again(
+    monkeypatch: pytest.MonkeyPatch, under_way: bool
+) -> None:
+    core = pytest.importorskip("pyspark.sql.connect.client.core")
+    from pyspark.sql.connect.proto import ExecutePlanRequest
+
+    client = mock.create_autospec(core.SparkConnectClient, instance=True)  # has the names that pyspark's has
+    client.interrupt_tag.return_value = ["an-operation"]
+    client._execute_plan_request_with_metadata.side_effect = ExecutePlanRequest
+    client._execute.side_effect = RuntimeError("it fails, and its jobs with it")
+    remote = object.__new__(spark_driver.Remote)
+    remote.client, remote._interrupted, remote._closed = client, set(), threading.Event()
+    monkeypatch.setattr(spark_driver, "_LATE_JOB_SECONDS", (0.0, 0.0, 0.0))
+    before = set(threading.enumerate())
+    remote.interrupt("a tag", under_way=under_way)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    asked = [call.args[0].operation_id for call in client._execute.call_args_list]
+    assert asked == ([] if under_way else ["an-operation"] * 3)
+    assert not remote._interrupted
