@@ -248,11 +248,9 @@ class Agent:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
         query = Query(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
-        kept_out_parts = self._kept_out(ran.suql, catalog)
-        query.told, query.before = (
-            tuple(map(str, kept_out_parts)),
-            tuple(turn.question for turn in history[-_TURNS_TOLD:]),
-        )
+        losses = self._kept_out(ran.suql, catalog)
+        query.told = tuple(map(str, losses))
+        query.before = tuple(turn.question for turn in history[-_TURNS_TOLD:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
             choice = self._relaxer.relax(question, query, open_)
@@ -273,7 +271,7 @@ class Agent:
                 return other
             earlier = (*earlier, other.result.trace)
             query.tried = (*query.tried, loosened.suql)
-        return replace(ran, earlier=earlier, told=kept_out_parts)
+        return replace(ran, earlier=earlier, told=losses)
 
     def _kept_out(self, suql: str, catalog: Catalog) -> tuple[KeptOut, ...]:
         """Return what each condition of a query that found nothing keeps out, private values aside."""
