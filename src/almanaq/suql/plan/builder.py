@@ -229,7 +229,7 @@ class _Builder:
         """
         for join in list(block.args.get("joins") or ()):
             on, item = join.args.get("on"), join.this
-            if on is None or not own_text_calls(on) or not joins.side_of(join):
+            if on is None or not has_text(on) or not joins.side_of(join):
                 continue
             if not isinstance(item, exp.Table | exp.Subquery | exp.Values):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
