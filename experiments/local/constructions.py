@@ -1,14 +1,14 @@
 """Which construction of `local` earns its lines: each is switched off in turn, over questions that may be looked at.
 
-    python -m experiments.local.constructions --data-dir DIR --strangers DIR [--out FILE] [--answers FILE]
+    python -m experiments.local.constructions --data-dir DIR --strangers DIR [--functions] [--out FILE] [--answers FILE]
 
-A construction is a pattern of `compose.CONSTRUCTIONS`, or a function that recognizes or decides something: switched
-off, it finds nothing. The questions are the open halves of the strangers' sources, of the everyday databases, of
-Spider's databases (`fit_confidence.OPEN`), of the restaurants task, and of the labelled turns of conversations. For
-each construction the record says how many lines it has, for how many questions it found something, how many replies
-are others without it, how many right answers are lost, and how many wrong ones come. Only the questions for which it
-found something are asked again; what works once, when a source is opened, is not measured. `--answers` writes what is
-made of every question, to compare two states of the code.
+A construction is a pattern of `compose.CONSTRUCTIONS`; with `--functions` also any function that recognizes or decides
+something: switched off, it finds nothing. The questions are the open halves of the strangers' sources, of the everyday
+databases, of Spider's databases (`fit_confidence.OPEN`), of the restaurants task, and of the labelled turns of
+conversations. For each construction the record says how many lines it has, for how many questions it found something,
+how many replies are others without it, how many right answers are lost, and how many wrong ones come. Only the
+questions for which it found something are asked again; what works once, when a source is opened, is not measured.
+`--answers` writes what is made of every question, to compare two states of the code.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def main() -> None:
     arguments.add_argument("--strangers", type=Path, required=True)
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--answers", type=Path)
+    arguments.add_argument("--functions", action="store_true", help="switch off every function too; takes an hour")
     given = arguments.parse_args()
     with ExitStack() as stack:
         asked = list(questions(given.data_dir, given.strangers, stack))
@@ -81,7 +82,7 @@ def main() -> None:
             lines = [json.dumps([each.group, each.words, *each.ask()], ensure_ascii=False) for each in asked]
             given.answers.write_text("\n".join(lines) + "\n", encoding="utf-8")
             return
-        text = written(measure(asked))
+        text = written(measure(asked, [*patterns(), *(functions() if given.functions else ())]))
     print(text)
     if given.out is not None:
         given.out.write_text(text + "\n", encoding="utf-8")
@@ -249,11 +250,15 @@ class Construction:
         return f"{self.named} {self.pattern}"
 
 
-def constructions() -> Iterator[Construction]:
-    """Yield every pattern, and every function of the package that may find nothing."""
+def patterns() -> Iterator[Construction]:
+    """Yield every pattern."""
     for i, (pattern, take) in enumerate(composing.CONSTRUCTIONS):
         named = f"{take.__module__.removeprefix(PACKAGE)[1:]}.{take.__name__}"
         yield Construction(named, pattern.pattern, len(inspect.getsource(take).splitlines()), i, "", lambda: False)
+
+
+def functions() -> Iterator[Construction]:
+    """Yield every function of the package that may find nothing."""
     for name, module in sorted(sys.modules.items()):
         if name.startswith(PACKAGE):
             for holder in (module, *(c for c in vars(module).values() if isinstance(c, type) and c.__module__ == name)):
@@ -310,9 +315,8 @@ def replaced(one: Construction, by: Callable[[Callable[..., Any]], Callable[...,
             setattr(each, one.attribute, own)
 
 
-def measure(asked: Sequence[Asked]) -> dict[str, Any]:
+def measure(asked: Sequence[Asked], listed: Sequence[Construction]) -> dict[str, Any]:
     """Return what every construction is worth, those that nothing is lost without first."""
-    listed = list(constructions())
     now: Asked | None = None
     with ExitStack() as watched:
         for one in listed:
@@ -337,9 +341,8 @@ def measure(asked: Sequence[Asked]) -> dict[str, Any]:
         row["questions"] = len(using)
         if len(using) < MANY:
             row |= _without(one, using, before)
-        if using:
-            found.append(row)
-            print(row, file=sys.stderr)
+        found.append(row)
+        print(row, file=sys.stderr)
     found.sort(key=lambda row: (row.get("right lost", MANY), row["questions"], row["construction"]))
     return {
         "command": "python -m experiments.local.constructions --data-dir DIR --strangers DIR",
