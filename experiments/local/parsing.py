@@ -167,7 +167,9 @@ def _outcome(connection: Any, suql: str | None, gold: set[tuple[str, ...]]) -> s
         rows = connection.sql(suql).rows
     except almanaq.AlmanaqError:
         return "refused"
-    return "right" if {tuple(map(_plain, row)) for row in rows} == gold else "wrong"
+    found = {tuple(map(_plain, row)) for row in rows}
+    one_of_ties = suql.endswith("WITH TIES") and len(gold) == 1 and gold <= found  # the published query has LIMIT 1
+    return "right" if found == gold or one_of_ties else "wrong"
 
 
 def _gold_rows(file: Path, sql: str) -> set[tuple[str, ...]]:

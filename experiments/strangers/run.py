@@ -4,8 +4,9 @@
 
 The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
 answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
-columns hold the rows of that SQL and no others; it is declined where it gives no figure and no rows: a question back,
-or what was not understood. `--show` prints what went wrong, of the open half alone: the kept half is only counted.
+columns hold the rows of that SQL and no others; where the SQL gives the first row of a ranking, all that rank as high
+may be given. It is declined where it gives no figure and no rows: a question back, or what was not understood. `--show`
+prints what went wrong, of the open half alone: the kept half is only counted.
 """
 
 from __future__ import annotations
@@ -119,7 +120,16 @@ def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]] | None) -> s
         return "declined"
     if gold is None:
         return "wrong"
-    return "right" if holds(response.rows, gold) or holds(known(response.rows), known(gold)) else "wrong"
+    gold = list(gold)
+    if holds(response.rows, gold) or holds(known(response.rows), known(gold)):
+        return "right"
+    return "right" if is_one_of_ties(response, gold) else "wrong"
+
+
+def is_one_of_ties(response: almanaq.Response, gold: Sequence[Sequence[Any]]) -> bool:
+    """Return whether a reply gives all rows that rank alike, and the SQL that was written (LIMIT 1) one of them."""
+    ties = response.suql is not None and response.suql.endswith("WITH TIES")
+    return ties and len(gold) == 1 and any(holds([row], gold) for row in response.rows)
 
 
 def known(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:

@@ -42,8 +42,14 @@ def take_apart(suql: str) -> Parts:
         frozenset(spell(c) for c in conjuncts),
         tuple(spell(e) for e in order.expressions) if order else (),
         tuple(spell(e) for e in group.expressions) if group else (),
-        spell(limit.expression) if limit else None,
+        _limit(limit) if limit else None,
         frozenset(t.name for t in tree.find_all(exp.Table)),
+    )
+
+
+def _limit(limit: exp.Expr) -> str:
+    return (
+        f"{spell(limit.args['count'])} with ties" if isinstance(limit, exp.Fetch) else spell(limit.args["expression"])
     )
 
 
@@ -153,13 +159,13 @@ ORDERS = [
     ("eateries", "the best restaurants in Palo Alto", ["rating DESC", "num_reviews DESC"], "3"),
     ("eateries", "the most reviewed japanese restaurant", ["num_reviews DESC"], "1"),
     ("eateries", "two romantic restaurants", [], "2"),
-    ("films", "the longest drama", ["runtime_minutes DESC"], "1"),
-    ("films", "oldest director", ["birth_date ASC"], "1"),
-    ("films", "Which film has the most awards?", ["COUNT(*) DESC"], "1"),
+    ("films", "the longest drama", ["runtime_minutes DESC"], "1 with ties"),
+    ("films", "oldest director", ["birth_date ASC"], "1 with ties"),
+    ("films", "Which film has the most awards?", ["COUNT(*) DESC"], "1 with ties"),
     ("films", "list the title and release year of all films ordered by release year descending", ["release_year DESC"], None),
-    ("staff", "Who is the youngest employee?", ["age ASC"], "1"),
+    ("staff", "Who is the youngest employee?", ["age ASC"], "1 with ties"),
     ("staff", "show the three highest paid employees", ["salary DESC"], "3"),
-    ("staff", "which department has the most employees?", ["COUNT(*) DESC"], "1"),
+    ("staff", "which department has the most employees?", ["COUNT(*) DESC"], "1 with ties"),
 ]  # fmt: skip
 
 

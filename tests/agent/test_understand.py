@@ -51,7 +51,7 @@ UNDERSTOOD = {
     "WHERE (sailed >= '2025-03-01' AND sailed < '2025-04-01')",
     "ferries faster than 15 kn": 'top_speed (kn)" > 15',
     "which harbor has the most ferries": "SELECT harbor, COUNT(*) FROM ferries WHERE harbor IS NOT NULL "
-    "GROUP BY harbor ORDER BY COUNT(*) DESC LIMIT 1",
+    "GROUP BY harbor ORDER BY COUNT(*) DESC FETCH FIRST 1 ROWS WITH TIES",
     "how many ferries have an unknown hull": "SELECT COUNT(*) FROM ferries WHERE hull IS NULL",
     "how many ferries are not in Turku": "SELECT COUNT(*) FROM ferries WHERE harbor <> 'Turku'",
     "which harbors are there": "SELECT DISTINCT harbor FROM ferries",
@@ -63,7 +63,7 @@ UNDERSTOOD = {
     "what percentage of ferries are wood": "100.0 * COUNT(*) FILTER (WHERE hull = 'wood') / NULLIF(COUNT(*), 0)",
     "how many ferries cost more than average": "ticket_price > (SELECT AVG(ticket_price) FROM ferries)",
     "ferries inspected in March": "inspected >= '2025-03-01' AND inspected < '2025-04-01'",
-    "which ferry was inspected last": "ORDER BY inspected DESC LIMIT 1",
+    "which ferry was inspected last": "ORDER BY inspected DESC FETCH FIRST 1 ROWS WITH TIES",
     "ferries faster than Ferry C": '> (SELECT "top_speed (kn)" FROM ferries WHERE "Ferry Name" = \'Ferry C\')',
     "ferries whose harbor starts with B": "harbor ILIKE 'B%'",
     "ferries with err in the name": "\"Ferry Name\" ILIKE '%err%'",
@@ -110,6 +110,8 @@ DECLINED = {
     "when was Ferry C last there": "says when",
     "which ferry has the largest trip": "what the superlative is over",
     "total of trips per harbor": "which column the total",
+    "which ferry carried the most passengers": "the sum of all of each of ferries",
+    "which ferry is the oldest": "the superlative",
 }
 
 
@@ -259,3 +261,41 @@ def test_prose_is_asked_for_all_rows_that_fit():
         assert "answer(note, 'does this delivery mention refund?') = 'Yes'" in answer
         assert "LIMIT" not in answer
         assert "SELECT" not in opened.ask("was the customer of delivery 1 reimbursed?").answer
+
+
+SALES = {
+    "shops": {"shop_id": [1, 2, 3], "name": ["Alma", "Brim", "Cove"]},
+    "orders": {
+        "order_id": [1, 2, 3, 4, 5],
+        "shop_id": [1, 1, 2, 2, 3],
+        "amount": [9.0, 5.0, 9.0, 3.0, 1.0],
+        "ordered_on": [date(2023, 1, 4), date(2023, 2, 4), date(2024, 1, 4), date(2024, 2, 6), date(2024, 2, 6)],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def sales():
+    tables = {name: pa.table(columns) for name, columns in SALES.items()}
+    with almanaq.connect(tables, model="local", cache=False) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("which shop has the most orders", {"Alma", "Brim"}),
+        ("which shop has the fewest orders", {"Cove"}),
+        ("which shop has the latest order", {"Brim", "Cove"}),
+        ("which shop has the order with the highest amount", {"Alma", "Brim"}),
+    ],
+)
+def test_what_ranks_alike_is_shown_under_the_name_that_is_asked_for(sales, question, names):
+    assert {row[0] for row in sales.ask(question).rows} == names
+
+
+def test_months_of_several_years_are_said_to_be_put_together(sales):
+    told = "The same month of different years counts as one here (2023 to 2024)."
+    assert told in sales.ask("total amount per month").answer
+    assert told not in sales.ask("total amount per year").answer
+    assert told not in sales.ask("total amount per month in 2024").answer

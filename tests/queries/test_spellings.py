@@ -35,6 +35,7 @@ def town(engine: str) -> Asked:
         ("SELECT float8 '2.5'::int, (date '2024-01-31'::text)", [(2, "2024-01-31")]),
         ("SELECT pg_catalog.upper('a'), '5'::int", [("A", 5)]),
         ("SELECT grade FROM t ORDER BY grade FETCH FIRST 2 ROWS WITH TIES", [(1,), (2,), (2,)]),
+        ("SELECT 7 AS n ORDER BY n FETCH FIRST ROW WITH TIES", [(7,)]),
         ("SELECT grade AS g FROM t ORDER BY g OFFSET 1 FETCH NEXT ROW WITH TIES", [(2,), (2,)]),
         ("SELECT grade, count(*) FROM t GROUP BY 1 ORDER BY 2 DESC FETCH FIRST ROW WITH TIES", [(2, 2)]),
         ("SELECT U&'d!0061t' UESCAPE '!', U&'\\0061'", [("dat", "a")]),

@@ -103,7 +103,9 @@ def _select(tree: exp.Select) -> str:
         text += ", where the " + _condition(having.this)
     if order is not None:
         text += ", " + ", then ".join(_ordered(o) for o in order.expressions) + " first"
-    if limit is not None and isinstance(limit.expression, exp.Literal):
+    if isinstance(limit, exp.Fetch):
+        text += f", the first {limit.args['count']} with ties" if limit.args["count"].name != "1" else ", with ties"
+    elif limit is not None and isinstance(limit.expression, exp.Literal):
         text += f", at most {limit.expression.this}"
     return text
 

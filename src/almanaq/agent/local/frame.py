@@ -86,6 +86,7 @@ class Frame:
         wanted: the outputs, in order; `groups` those of them that group the others.
         share: the conditions of which a percentage is asked.
         nouns: the relations that the question calls by their names.
+        ties: what ranks as high as the last row of the limit is wanted, too.
         absent: relations of which a row is to have none.
         members: what else is asked of rows that belong to a row.
         joined: the steps to the other relations, as `joining.bring` decides.
@@ -98,6 +99,7 @@ class Frame:
     share: list[Test] = field(default_factory=list)
     order: list[tuple[Term, bool]] = field(default_factory=list)
     limit: int | None = None
+    ties: bool = False
     distinct: bool = False
     nouns: list[Relation] = field(default_factory=list)
     absent: list[Relation] = field(default_factory=list)
@@ -134,7 +136,9 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
     if frame.order:
         keys = (term.key(qualified) + (" DESC" if down else " ASC") for term, down in frame.order)
         parts.append("ORDER BY " + ", ".join(keys))
-    if frame.limit is not None:
+    if frame.ties:
+        parts.append(f"FETCH FIRST {frame.limit or 1} ROWS WITH TIES")
+    elif frame.limit is not None:
         parts.append(f"LIMIT {frame.limit}")
     return " ".join(parts)
 

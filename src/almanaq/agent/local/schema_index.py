@@ -14,6 +14,7 @@ from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
 from almanaq.agent.local.spoken import described_stems, relation_stems, spoken
 from almanaq.agent.local.words import identifier_stems, stem, stems
+from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.text.spelling import edit_distance, tolerance
 
@@ -29,6 +30,7 @@ MOST_NAMES = 20_000
 MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
 """Texts that say there is no value."""
 _LONGEST_VALUE = 10
+_TIES = "SELECT n FROM (VALUES (1)) AS t (n) ORDER BY n FETCH FIRST 1 ROWS WITH TIES"
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _AFFIRMING, _DENYING = frozenset(("yes", "true", "y", "t")), frozenset(("no", "false", "n", "f"))
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
@@ -164,6 +166,23 @@ class SchemaIndex:
     def nearest_days(self, one: Place, yearless: Days) -> tuple[date, date]:
         """Return the days of a span without a year that lie nearest to the latest day of a column."""
         return yearless.nearest(min(filter(None, (self.latest(one), self.today()))))
+
+    def years(self, one: Place) -> list[int]:
+        """Return the years of the days that a column holds, as far as its values were read, in order."""
+        days = (value[:10] for value in self._read(one.relation.name, one.column.name, MOST_VALUES))
+        return sorted({int(day[:4]) for day in days if _DAY.fullmatch(day)})
+
+    def has_blank(self, one: Place) -> bool:
+        """Return whether a column of texts says by an empty one that there is none."""
+        return one.kind == "text" and "" in self._read(one.relation.name, one.column.name, MOST_VALUES)
+
+    @cached_property
+    def gives_ties(self) -> bool:
+        """Whether what is asked can give all rows that rank alike; some databases cannot."""
+        try:
+            return self.finds is not None and self.finds(_TIES)
+        except AlmanaqError:
+            return False
 
     def _add(self, one: Place, values: Values) -> Place:
         """Make a column's values findable; give the column with what they tell of its kind."""

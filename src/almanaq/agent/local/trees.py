@@ -144,7 +144,8 @@ def ordered(tree: exp.Select, keys: Sequence[tuple[str, bool]], limit: int | Non
 def limit_of(tree: exp.Select) -> int | None:
     """Return the LIMIT of a query, None when it has none."""
     limit = tree.args.get("limit")
-    return int(limit.expression.name) if limit is not None and isinstance(limit.expression, exp.Literal) else None
+    amount = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression") if limit is not None else None
+    return int(amount.name) if isinstance(amount, exp.Literal) else None
 
 
 def without(tree: exp.Select, drop: Callable[[exp.Expr], bool]) -> exp.Select:

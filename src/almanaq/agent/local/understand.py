@@ -15,7 +15,7 @@ from almanaq.agent.local.nearest import is_telling, sketch
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.context import in_context
 from almanaq.agent.local.recognize.heard import heard
-from almanaq.agent.local.recognize.readings import readings
+from almanaq.agent.local.recognize.readings import of_calendar, readings
 from almanaq.agent.local.recognize.spans import Span, best_cover, silenced
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -82,7 +82,8 @@ def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary
     bring(state.frame, main, ways, vocabulary)
     suql = write(state.frame, main, ways)
     told = features(spans, state.frame, main, mentioned)
-    return Understanding(suql, told=told, readings=readings(tokens, spans, state.frame.places))
+    said = (*readings(tokens, spans, state.frame.places), *of_calendar(state.frame, vocabulary.index))
+    return Understanding(suql, told=told, readings=said)
 
 
 def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:

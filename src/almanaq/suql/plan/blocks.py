@@ -105,6 +105,16 @@ def drop_constant_keys(block: exp.Select) -> None:
         order.set("expressions", kept)
         if not kept:
             order.pop()
+            _limit_by_nothing(block)
+
+
+def _limit_by_nothing(block: exp.Select) -> None:
+    """Make FETCH … WITH TIES plain where nothing orders the rows: every row is a tie of the first."""
+    fetch = block.args.get("limit")
+    if isinstance(fetch, exp.Fetch):
+        count = fetch.args.get("count")
+        none = count is not None and count.name == "0"
+        block.set("limit", exp.Limit(expression=exp.Literal.number(0)) if none else None)
 
 
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:

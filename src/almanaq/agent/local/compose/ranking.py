@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.schema_index import Place
+from almanaq.suql.catalog.relations import Relation
 
 _EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", "maximal", "minimal"}
 
@@ -45,8 +46,9 @@ def _rank_groups(
     term = Term("COUNT", None) if superlative.place is None else Term(function, superlative.place)
     frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
     frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
-    frame.tests += [Test(Term("", place), "{} <> ''") for place in groups if "" in place.column.samples]
+    frame.tests += [Test(Term("", place), "{} <> ''") for place in groups if state.vocabulary.index.has_blank(place)]
     frame.order, frame.limit = [(term, superlative.down)], superlative.amount or 1
+    frame.ties = superlative.amount is None and state.vocabulary.index.gives_ties
 
 
 def _ranked(
@@ -78,10 +80,22 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
         frame.wanted = [Term("MAX" if superlative.down else "MIN", place)]
         return
     shown = [Term("", each) for each in columns]
-    shown = shown or (state.shown(frame.nouns[0], place) if frame.nouns else [])
+    asked = next((noun for noun in [*state.nouns_in_order(), *frame.nouns] if noun in frame.nouns), None)
+    _check_ranked_once(state, place, columns[0].relation if columns else asked)
+    shown = shown or (state.shown(asked, place) if asked else [])
     frame.wanted = list(dict.fromkeys([*shown, Term("", place)]))
     state.test(place, "{} IS NOT NULL")
     frame.order, frame.limit = [(Term("", place), superlative.down)], superlative.amount or 1
+    frame.ties = superlative.amount is None and state.vocabulary.index.gives_ties
+
+
+def _check_ranked_once(state: State, place: Place, asked: Relation | None) -> None:
+    """Raise where each of those asked for may have several numbers that add up: "which ferry carried the most
+    passengers" may be the one of the fullest trip, or of all its trips.
+    """
+    most = any(span.kind == "S" and span.said.endswith(("most", "least", "fewest")) for span in state.spans)
+    if asked is not None and most and state.adds_up(place) and not state.is_single(asked, place.relation):
+        raise NotUnderstood(f"whether one {place.column.name} or the sum of all of each of {asked.name} is ranked")
 
 
 def _check_single(state: State, superlative: Superlative, texts: Sequence[Place]) -> None:

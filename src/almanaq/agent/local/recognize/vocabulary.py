@@ -21,6 +21,7 @@ from almanaq.suql.catalog.relations import Relation
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
+_YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
 _WHOLES = ("total", "overall", "body")
@@ -127,7 +128,9 @@ class Vocabulary:
             if fit:
                 return None
         timed = [up for word, up in meant if word in _TIMES]
-        days = [n.place for n in self.columns if n.place.kind == "date" and n.place.relation.name in relations]
+        aged = bool(meant) and meant[0][0] != "date"  # "the oldest" may be by a year, "the latest" is by a day
+        days = [n.place for n in self.columns if n.place.kind == "date" or (aged and _is_year(n.place))]
+        days = [place for place in days if place.relation.name in relations]
         return (days[0], timed[0]) if timed and len(days) == 1 else None
 
     def in_unit(self, unit: str, relations: set[str]) -> tuple[Place, ...]:
@@ -354,6 +357,12 @@ class Vocabulary:
                 if len(holding) == 1 and len("".join(part)) > 3:
                     found[part].append((place, next(iter(holding))))
         return found
+
+
+def _is_year(place: Place) -> bool:
+    """Return whether a column holds numbers that are evidently years."""
+    samples = place.column.samples
+    return place.kind == "number" and bool(samples) and all(_YEAR.fullmatch(each) for each in samples)
 
 
 def _is_amount(place: Place) -> bool:
