@@ -30,7 +30,7 @@ MOST_NAMES = 20_000
 MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
 """Texts that say there is no value."""
 _LONGEST_VALUE = 10
-_TIES = "SELECT n FROM (VALUES (1)) AS t (n) ORDER BY n FETCH FIRST 1 ROWS WITH TIES"
+_TIES = "SELECT 1 AS one ORDER BY length('a') FETCH FIRST 1 ROWS WITH TIES"
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _AFFIRMING, _DENYING = frozenset(("yes", "true", "y", "t")), frozenset(("no", "false", "n", "f"))
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
