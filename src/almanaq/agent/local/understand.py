@@ -8,18 +8,22 @@ from dataclasses import dataclass, field
 from almanaq.agent.local.compose import NotUnderstood, compose
 from almanaq.agent.local.compose.features import features
 from almanaq.agent.local.compose.rows import main_of, mentioned_by
-from almanaq.agent.local.frame import write
+from almanaq.agent.local.frame import Frame, write
 from almanaq.agent.local.joining import bring
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.nearest import is_telling, sketch
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.context import in_context
 from almanaq.agent.local.recognize.heard import heard
-from almanaq.agent.local.recognize.readings import of_calendar, readings
+from almanaq.agent.local.recognize.readings import readings
 from almanaq.agent.local.recognize.spans import Span, best_cover, silenced
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.schema_index import SchemaIndex
+
+_IN_YEAR = ("month", "quarter", "week")
+"""Parts of a date that come again every year."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary
     bring(state.frame, main, ways, vocabulary)
     suql = write(state.frame, main, ways)
     told = features(spans, state.frame, main, mentioned)
-    said = (*readings(tokens, spans, state.frame.places), *of_calendar(state.frame, vocabulary.index))
+    said = (*readings(tokens, spans, state.frame.places), *_of_calendar(state.frame, vocabulary.index))
     return Understanding(suql, told=told, readings=said)
 
 
@@ -94,3 +98,18 @@ def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabul
         return _read(tokens, [silenced(span) if span.kind in "?vrk" else span for span in spans], vocabulary).suql
     except NotUnderstood:
         return sketch(spans, vocabulary)
+
+
+def _of_calendar(frame: Frame, index: SchemaIndex) -> tuple[str, ...]:
+    """Return a sentence where one part of the calendar is taken of several years: all Januaries are one month."""
+    parts = {term for term in frame.groups if term.function in _IN_YEAR and term.place is not None}
+    chosen = {test.term.place for test in frame.tests if "NOT NULL" not in test.template}
+    yearly = {term.place for term in frame.groups if term.function == "year"}
+    found = []
+    for term in parts:
+        if term.place is None or term.place in chosen | yearly:
+            continue
+        years = index.years(term.place)
+        if len(years) > 1:
+            found.append(f"The same {term.function} of different years counts as one here ({years[0]} to {years[-1]}).")
+    return tuple(found)

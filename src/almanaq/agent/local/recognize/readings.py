@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from almanaq.agent.local.frame import Frame
 from almanaq.agent.local.recognize.spans import HOW, Span
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.words import words
-from almanaq.agent.local.schema_index import Place, SchemaIndex
+from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import also_called
 from almanaq.agent.local.words import identifier_stems, stems
-
-_IN_YEAR = ("month", "quarter", "week")
-"""Parts of a date that come again every year."""
 
 
 def readings(tokens: Sequence[Token], spans: Sequence[Span], used: Sequence[Place]) -> tuple[str, ...]:
@@ -26,21 +22,6 @@ def readings(tokens: Sequence[Token], spans: Sequence[Span], used: Sequence[Plac
             written = " ".join(token.text for token in tokens[span.first : span.last])
             found.append(f"I took “{written}” for the column {places[0].column.name}.")
     return tuple(dict.fromkeys(found))
-
-
-def of_calendar(frame: Frame, index: SchemaIndex) -> tuple[str, ...]:
-    """Return a sentence where one part of the calendar is taken of several years: all Januaries are one month."""
-    parts = {term for term in frame.groups if term.function in _IN_YEAR and term.place is not None}
-    chosen = {test.term.place for test in frame.tests if "NOT NULL" not in test.template}
-    yearly = {term.place for term in frame.groups if term.function == "year"}
-    found = []
-    for term in parts:
-        if term.place is None or term.place in chosen | yearly:
-            continue
-        years = index.years(term.place)
-        if len(years) > 1:
-            found.append(f"The same {term.function} of different years counts as one here ({years[0]} to {years[-1]}).")
-    return tuple(found)
 
 
 def _is_called(word: str, place: Place) -> bool:
