@@ -172,7 +172,7 @@ def test_a_limit_stays_exact():
         ("SELECT id, answer(text, 'what is it?') FROM notes WHERE answer(text, 'is it good?') = 'Yes'", "answer"),
         (QUERY + " ORDER BY stars, id LIMIT 3", "ORDER BY with LIMIT"),
         (
-            "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes' AND id IN "
+            "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes' AND id NOT IN "
             "(SELECT id FROM notes WHERE answer(text, 'is it poor?') = 'Yes')",
             "several text filters",
         ),

@@ -32,6 +32,7 @@ from almanaq.suql.plan.references import (
     table,
     where_of,
 )
+from almanaq.suql.plan.semi_joins import restrict_semi_joins
 from almanaq.suql.plan.set_functions import derive_functions
 from almanaq.suql.plan.short_circuit import any_of, ask_lazily, matters_under
 from almanaq.suql.plan.sites import text_unit
@@ -89,6 +90,7 @@ class _Builder:
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
         derive_functions(block)
+        self._one_will_do += restrict_semi_joins(block, self.common)
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
@@ -172,8 +174,9 @@ class _Builder:
         labels = [item.alias_or_name for item in block.expressions]
         stage = text_block(name, block, self._catalog, self._row_id(block))
         for one, wanted in self._one_will_do:
-            if one is block:  # of EXISTS: one row for each that it is asked about
-                stage = replace(stage, semi_join_key=stage.outputs[labels.index(OUTER)], values_wanted=wanted)
+            if one is block:  # of EXISTS: one row for each that it is asked about; of IN: one of each value
+                key = stage.outputs[labels.index(OUTER) if OUTER in labels else 0]
+                stage = replace(stage, semi_join_key=key, values_wanted=wanted)
         self.stages.append(stage)
         self.blocks.add(name)
         reader = exp.Select(

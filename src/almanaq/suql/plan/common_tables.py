@@ -29,7 +29,7 @@ class CommonTables:
         self._members: dict[str, exp.CTE] = {}
         self._recursive = False
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._members
 
     def hoist(self, query: exp.Query) -> None:
