@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def test_a_source_that_takes_long_is_given_up_at_once(environment, tmp_path) -> 
     finally:
         signal.signal(signal.SIGINT, before)
     with process:
-        while "libarrow" not in Path(f"/proc/{process.pid}/maps").read_text():
+        while not _reads(process.pid, "t.json"):
             assert process.poll() is None
             time.sleep(0.02)
         time.sleep(0.2)
@@ -70,6 +71,15 @@ def test_a_source_that_takes_long_is_given_up_at_once(environment, tmp_path) -> 
     assert time.monotonic() - sent < 1.5
     assert process.returncode == 130
     assert "Traceback" not in told
+
+
+def _reads(pid: int, name: str) -> bool:
+    """Tell whether a process has loaded what it reads tables with, and has a file open."""
+    descriptors = []
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            descriptors.append(each.readlink().name)
+    return name in descriptors and "libarrow" in Path(f"/proc/{pid}/maps").read_text()
 
 
 JOINING = """

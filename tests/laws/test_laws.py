@@ -32,7 +32,7 @@ from .oracle import Oracle
 from .run import run
 from .world import FREE, TYPES, Model, Relation, World, make_world
 
-QUICK, FULL, EACH_RULE = 80, 110, 10
+QUICK, FULL, EACH_RULE = 80, 110, 5
 RARE_RULES = (7_000_020, 7_000_024, 7_000_040, 7_000_145, 7_000_196, 7_100_004)
 """Seeds of cases that rules change which change few."""
 

@@ -97,7 +97,7 @@ def test_an_engine_that_is_right_passes() -> None:
     assert list(found(lambda tree: tree)) == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mutation",

@@ -68,6 +68,7 @@ def test_vectors_are_those_of_the_library(transformers, tmp_path: Path) -> None:
         np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_model_that_finds_spans_answers_open_questions(transformers, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     folder = make(transformers, tmp_path / "qa", "BertForQuestionAnswering")
