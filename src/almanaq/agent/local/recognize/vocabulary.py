@@ -290,8 +290,10 @@ class Vocabulary:
         places = self.index.places[relation.name]
         named = [p for p in places if "name" in p.roles and not p.identifier and self.names_rows(p)]
         texts = [p for p in places if p.kind == "text" and not p.identifier]
-        if not named and len(texts) == 1 and self.names_rows(texts[0]):
-            return texts[0]
+        alike = [p for p in texts if p.stems == relation_stems(relation)]  # "shop" of shops
+        called = alike if len(alike) == 1 else texts
+        if not named and len(called) == 1 and self.names_rows(called[0]):
+            return called[0]
         return min(named, key=lambda p: len(p.stems), default=None)
 
     def whole_name(self, relation: Relation) -> tuple[Place, ...]:
