@@ -184,6 +184,24 @@ def test_a_column_of_the_rows_themselves_goes_before_a_table_of_that_name(questi
         assert response.rows[0][0] == "Ann Holt" or len(response.rows) == 3
 
 
+@pytest.mark.parametrize(
+    "question", ["growers with their number of deliveries", "growers and their number of deliveries"]
+)
+def test_rows_that_are_listed_beside_a_number_of_others_are_not_dropped(question):
+    with almanaq.connect(PLAIN.tables(), model="local", cache=False) as connection:
+        assert connection.ask(question).status in DECLINED
+
+
+def test_a_column_that_is_called_as_its_table_names_its_rows():
+    tables = {
+        "shops": pa.table({"id": [1, 2, 3], "shop": ["Alpha", "Beta", "Gamma"], "city": ["Rome", "Rome", "Oslo"]}),
+        "orders": pa.table({"order_id": [1, 2, 3, 4, 5], "shop_id": [1, 1, 2, 3, 3]}),
+    }
+    with almanaq.connect(tables, model="local", cache=False) as connection:
+        response = connection.ask("which shop has the most orders?")
+        assert sorted(response.rows) == [("Alpha", 2), ("Gamma", 2)], response.answer
+
+
 SORTED = {
     "average kilos by grade and checked": {("A", True, 150.0), ("B", False, 300.0), ("B", True, 200.0)},
     "total kilos checked by growers": {(500,)},

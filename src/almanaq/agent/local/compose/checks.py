@@ -79,6 +79,13 @@ def check_named_alike(state: State) -> None:
             raise NotUnderstood(f"whether rows of {relation.name} or its numbers are meant")
 
 
+def check_counted(state: State) -> None:
+    """Raise where a question begins with other rows than it counts: "shops with their number of orders"."""
+    counted, first = state.counted_relation, next(iter(state.nouns_in_order()), None)
+    if counted is not None and first not in (None, counted) and state.begins_with("R", first):
+        raise NotUnderstood(f"whether all {counted.name} are counted or those of each of {first.name}")
+
+
 def check_computed(state: State) -> None:
     """Raise where an average may be the column's own or one of rows: "average temperature in May"."""
     left = zip(state.spans, state.kinds, strict=True)

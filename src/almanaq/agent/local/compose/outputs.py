@@ -181,6 +181,8 @@ def _counted(state: State, columns: list[Place]) -> list[Place]:
     frame, counted = state.frame, state.counted_relation
     frame.wanted.append(Term("COUNT" if state.counted is None else "COUNT DISTINCT", state.counted))
     frame.distinct = False
+    if not columns and not frame.groups:
+        checks.check_counted(state)
     if not columns or frame.groups:
         return columns
     beside = counted is not None and _listed_beside(state) and all(p.relation != counted for p in columns)
