@@ -55,12 +55,12 @@ def or_implies_both_sides(patch: pytest.MonkeyPatch) -> None:
 
 
 def asking_stops_before_offset(patch: pytest.MonkeyPatch) -> None:
-    right = _rule("limit_stop")._number
+    right = _rule("limit_stop").number_in
 
     def wrong(clause: exp.Expr | None) -> int | None:
         return 0 if isinstance(clause, exp.Offset) else right(clause)
 
-    patch.setattr(_rule("limit_stop"), "_number", wrong)
+    patch.setattr(_rule("limit_stop"), "number_in", wrong)
 
 
 @pytest.fixture(scope="module")
