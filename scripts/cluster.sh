@@ -14,7 +14,7 @@ unavailable() {
 if ! command -v java > /dev/null; then
   if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     echo "installing Java 17 for the cluster's processes"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    { timeout 60 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 180 apt-get install -y -qq --no-install-recommends \
       openjdk-17-jre-headless; } > /dev/null < /dev/null || true
   fi
   command -v java > /dev/null || unavailable Java "install Java 17 (Debian: openjdk-17-jre-headless)"
