@@ -30,6 +30,7 @@ QUERIES = (
     f"SELECT t.id FROM t WHERE t.id IN ({OF_R} ORDER BY r.body, r.k, r.t LIMIT 3)",
     f"SELECT t.id FROM t WHERE EXISTS (SELECT 1 FROM o WHERE o.kind = t.kind AND t.id IN ({OF_R}))",
     f"SELECT t.id FROM t WHERE t.id IN ({OF_R} UNION ALL SELECT 3)",
+    f"SELECT t.id FROM t WHERE t.kind = 'a' AND t.id <> ALL ({OF_R} AND r.t IS NOT NULL)",
 )
 
 
@@ -73,7 +74,8 @@ def test_a_limit_gets_its_rows(asked: Asked, limit: int) -> None:
     assert len(found) == min(limit, len(right))
 
 
-def test_rows_that_nothing_looks_for_are_not_asked_about() -> None:
+@pytest.mark.parametrize("looked_up", ["IN ({})", "= ANY ({})", "= SOME ({})"])
+def test_rows_that_nothing_looks_for_are_not_asked_about(looked_up: str) -> None:
     """Four rows of r have a value that a row of t with that kind has; of each value, the first decides."""
     model = FunctionModel(said)
     source = {
@@ -81,7 +83,7 @@ def test_rows_that_nothing_looks_for_are_not_asked_about() -> None:
         "r": {"t": [1, 1, 2, 2, 3, 3, None], "body": [f"{i};good=Yes" for i in range(7)]},
     }
     with almanaq.connect(source, model=model, cache=False, order="table", speculation=1.0) as con:
-        sql = f"SELECT t.id FROM t WHERE t.kind = 'a' AND t.id IN ({OF_R})"
+        sql = f"SELECT t.id FROM t WHERE t.kind = 'a' AND t.id {looked_up.format(OF_R)}"
         assert sorted(con.sql(sql).rows) == [(1,), (2,)]
         assert model.calls == 2
         assert len(con.sql(f"{sql} LIMIT 1").rows) == 1

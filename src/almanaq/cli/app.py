@@ -43,6 +43,7 @@ class Commands(typer.core.TyperGroup):
         """Return the command that the arguments name, and its own arguments."""
         if self.get_command(ctx, args[0]) is None and _is_source(args[0]):
             return "shell", self.get_command(ctx, "shell"), args
+        _one_source(ctx, args)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -95,6 +96,14 @@ def _meant(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
         return ""
     having = [name for name, options in others.items() if near[0] in options]
     return f"; did you mean {near[0]}? That is an option of almanaq {_listed(having)}"
+
+
+def _one_source(ctx: Any, args: list[str]) -> None:
+    """Refuse `--db a --db b`, of which the last would be taken without a word."""
+    given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
+    given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
+    if len(set(given)) > 1:
+        ctx.fail(f"--db is given {len(given)} times ({', '.join(given)}): a command has one source; name the folder of both")
 
 
 def _listed(names: list[str]) -> str:

@@ -26,6 +26,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
 
     - `(a, b) < (c, d)` becomes `a < c OR a = c AND b < d`, and `(a, b) IN ((1, 2), …)` an OR of such comparisons;
     - `x <> ALL (array)` becomes `NOT x = ANY (array)`, `x = ANY (ARRAY(SELECT …))` `x = ANY (SELECT …)`;
+    - `x = ANY (SELECT …)` becomes `x IN (SELECT …)`, `x <> ALL (SELECT …)` `NOT x IN (SELECT …)`;
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
     - `pg_catalog.f(x)` becomes `f(x)`, and an aggregate that the parser does not know one;
     - `regexp_like(x, p, 'i')` becomes `x ~* p`;
@@ -65,7 +66,7 @@ def _written(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Array) and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
         return exp.Array(expressions=[exp.select("*").from_(node.expressions[0])])
     if isinstance(node, COMPARISONS):
-        return _all_of_array(_rows_compared(node))
+        return _membership(_all_of_array(_rows_compared(node)))
     if isinstance(node, exp.Like | exp.ILike):
         return _like_each(node)
     if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and node.expressions:
@@ -201,6 +202,18 @@ def _all_of_array(node: exp.Expr) -> exp.Expr:
         return type(node)(this=node.this, expression=exp.All(this=query))
     some = exp.Any(this=exp.paren(array, copy=False))
     return exp.not_(exp.paren(_NEGATED[type(node)](this=node.this, expression=some), copy=False))
+
+
+def _membership(node: exp.Expr) -> exp.Expr:
+    """`x = ANY (SELECT …)` is `x IN (SELECT …)`, and `x <> ALL (SELECT …)` is its opposite, NULLs included."""
+    some = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
+    if not some and not (isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)):
+        return node
+    query = node.expression.this.unnest()
+    if not isinstance(query, exp.Query):
+        return node
+    member = exp.In(this=node.this, query=exp.Subquery(this=query))
+    return member if some else exp.not_(member, copy=False)
 
 
 def _argument_of_all(node: exp.Expr | None) -> exp.Expr | None:

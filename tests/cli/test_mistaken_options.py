@@ -1,4 +1,4 @@
-"""An option that a command does not have is answered with the one that was meant."""
+"""An option that a command does not have is answered with the one that was meant; two sources are refused."""
 
 from __future__ import annotations
 
@@ -36,3 +36,14 @@ def test_an_option_of_another_command_is_told_with_its_name() -> None:
     assert said_of("--verison").endswith("did you mean --version?")
     assert said_of("bench", "run", "--spilt", "test").endswith("did you mean --split?")
     assert said_of("sql", "--xyzzy") == "No such option: --xyzzy"
+
+
+@pytest.mark.parametrize("args", [("--db", "a", "--db", "b"), ("--db=a", "--db", "b"), ("--db=a", "--db=b")])
+def test_a_second_source_is_refused_and_not_taken_in_silence(args: tuple[str, ...]) -> None:
+    with pytest.raises(Exception, match=r"--db is given 2 times \(.*a.*\)"):
+        PROGRAM.main(["sql", "SELECT 1", *args], standalone_mode=False)
+
+
+def test_the_same_source_twice_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    PROGRAM.main(["sql", "SELECT 1 AS x", "--db", "sample:restaurants", "--db=sample:restaurants"], standalone_mode=False)
+    assert "1" in capsys.readouterr().out
