@@ -45,5 +45,7 @@ def test_a_second_source_is_refused_and_not_taken_in_silence(args: tuple[str, ..
 
 
 def test_the_same_source_twice_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    PROGRAM.main(["sql", "SELECT 1 AS x", "--db", "sample:restaurants", "--db=sample:restaurants"], standalone_mode=False)
+    PROGRAM.main(
+        ["sql", "SELECT 1 AS x", "--db", "sample:restaurants", "--db=sample:restaurants"], standalone_mode=False
+    )
     assert "1" in capsys.readouterr().out

@@ -103,7 +103,9 @@ def _one_source(ctx: Any, args: list[str]) -> None:
     given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
     given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
     if len(set(given)) > 1:
-        ctx.fail(f"--db is given {len(given)} times ({', '.join(given)}): a command has one source; name the folder of both")
+        ctx.fail(
+            f"--db is given {len(given)} times ({', '.join(given)}): a command has one source; name the folder of both"
+        )
 
 
 def _listed(names: list[str]) -> str:
