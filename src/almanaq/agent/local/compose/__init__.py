@@ -26,6 +26,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<t>L)", conditions.holding),
         (r"(?:(?P<a>C)w{0,2})?(?P<z>Z)w*(?P<values>V+)", conditions.beyond_row),
         (r"[vr][wB]{0,2}(?P<v>V)", values.told_by_verb),
+        (r"(?P<v>V)[vr]", values.told_by_verb),
         (r"(?P<n>N)(?=R[wC]*S)", asked.amount_before),
         (r"B(?=w*[SO])", asked.passive),
         (r"v(?=w{0,2}[SODB])", values.silent),
@@ -54,12 +55,14 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
         (r"(?P<s>S)w*[CR]?[wVD]*(?P<by>Bw*(?:(?P<f>A)w*(?P<a>C)|Hw*(?P<r>R)))", asked.ranked_by),
         (r"Bw*[CRY](?:w*&w*[CRY])*", asked.grouped),
+        (r"(?P<r>R)[wCV&]+(?=[AH])", asked.of_each),
         (r"(?P<a>C)w{0,2}(?P<s>S)", asked.ranked_by_verb),
         (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?P<r>R?)(?P<a>C)(?P<f>A?)", asked.ranked),
         (r"(?P<s>S)w{0,2}V*(?P<a>C?)(?P<r>R?)w*(?P<f>A?)", asked.ranked),
         (r"(?P<list>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)", asked.totalled),
         (r"P[wX]*(?P<r>R?)", asked.percentage),
+        (r"H[wU]*(?P<r>R)(?P<a>C)", asked.different_values),
         (r"H[wU]*V*w*(?:(?P<r>R)|(?P<a>C))?", asked.how_many),
     )
 )

@@ -39,6 +39,15 @@ def grouped(state: State, match: re.Match[str]) -> bool:
     return state.use(match)
 
 
+def of_each(state: State, match: re.Match[str], r: Span) -> bool:
+    """ "Shops with their total amount"."""
+    between = {word for span in state.spans[slice(*match.span())] for word in str(span.data).split()}
+    if not between & {"their", "its", "his", "her"}:
+        return False
+    state.each = state.mention(r.data)
+    return state.use(match, "r")
+
+
 def _names_group(state: State, group: Span, after: Span) -> bool:
     """Return whether a relation and the column that names its rows are grouped by: "per shop name"."""
     if group.kind != "R" or after.kind != "C" or len(group.data) != 1:
@@ -76,6 +85,8 @@ def ranked(
     elif r is not None and _is_amount(s):
         state.superlative = Superlative(down, amount, counts=True)
         state.counted_relation = state.one_of(r.data)
+    elif r is None and _is_amount(s) and re.search("rw*$", "".join(state.kinds[: match.start("s")])):
+        state.superlative = Superlative(down, amount, counts=True, common=True)  # "was inspected the most"
     else:
         raise NotUnderstood("what the superlative is over")
     if r is not None:
@@ -203,6 +214,15 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
             raise NotUnderstood(f"whether values of {place.column.name} are counted")
         state.counted = place
     state.counts = True
+    return state.use(match)
+
+
+def different_values(state: State, match: re.Match[str], r: Span, a: Span) -> bool:
+    """ "How many different shop names"."""
+    place = state.place(a)
+    if "U" not in match.group() or place.relation not in r.data or (place.kind == "number" and not place.identifier):
+        return False
+    state.counts, state.counted = True, place
     return state.use(match)
 
 

@@ -29,7 +29,7 @@ def _check_asked(state: State, columns: Sequence[Place]) -> None:
     first = state.spans[content[0]]
     before = [str(span.data) for span in state.spans[: content[0]]]
     beside = content[1:2] == [content[0] + 1] and state.spans[content[1]].kind == "C"
-    if not columns and state.aggregates and not state.frame.groups:
+    if not columns and state.aggregates and not (state.frame.groups or state.each):
         raise NotUnderstood(f"what is computed of {first.data[0].name}")
     if beside or state.frame.groups or state.superlative:
         return

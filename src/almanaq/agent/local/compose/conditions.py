@@ -21,6 +21,8 @@ _EQUATING = {"is", "are", "was", "were", "of", "be", "equals", "=", ":", "number
 _WHEN = {"year", "founded", "built", "born", "birth", "since", "released", "date", "season", "opened"}
 _TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _COUNTED_UNITS = ("people", "person", "inhabitant", "year", "old")
+_SIXTIETHS = ("second", "minute", "hour")
+"""Units of which each is sixty times, or a sixtieth of, the next."""
 
 
 def average_reference(state: State, match: re.Match[str], g: Span, a: Span | None, b: Span | None) -> bool:
@@ -97,9 +99,19 @@ def _in_unit_of(state: State, place: Place, number: float, unit: str | None) -> 
     to, factor = words().converted.get(unit, (unit, 1.0))
     if to in own or stem(to) in place.stems:
         return number * factor
-    if unit in words().money or stem(unit) in (*place.stems, *_COUNTED_UNITS):
+    if unit in words().money or stem(unit) in (*place.stems, *_COUNTED_UNITS) or _is_usual(state, place, number, unit):
         return number
     raise NotUnderstood(f"whether {place.column.name} is in {unit}")
+
+
+def _is_usual(state: State, place: Place, number: float, unit: str) -> bool:
+    """Return whether a time lies near those of a column that states no unit: sixty times as long would be another."""
+    column, finds = sql.compared(place, False), state.vocabulary.index.finds
+    if finds is None or stem(unit) not in _SIXTIETHS or state.vocabulary.unit_of(place):
+        return False
+    near = f"AVG({column}) BETWEEN {sql.number(number / 8)} AND {sql.number(number * 8)}"
+    inside = f"MIN({column}) <= {sql.number(number)} AND MAX({column}) >= {sql.number(number)}"
+    return finds(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {near} AND {inside}")
 
 
 def beside_number(state: State, match: re.Match[str], k: Span, a: Span, n: Span) -> bool:

@@ -76,9 +76,10 @@ def _asked_by_who(state: State) -> list[Place]:
     if opening in ("where", "when"):
         raise NotUnderstood(f"which column says {opening}")
     kinds = "".join(span.kind for span in state.spans)
-    if state.spans[0].data not in ("who", "whom") or not kinds.startswith(("wr", "wv")) or state.superlative:
+    ranked = state.superlative is not None
+    if state.spans[0].data not in ("who", "whom") or (state.frame.nouns if ranked else kinds[:2] not in ("wr", "wv")):
         return []
-    agents = state.vocabulary.agents(state.spans[1].said) if kinds.startswith("wr") else []
+    agents = state.vocabulary.agents(state.spans[1].said or str(state.spans[1].data)) if kinds[:2] != "wv" else []
     near = [place for place in agents if not state.names or place.relation.name in state.names] or _doers(state)
     if len(near) != 1:
         raise NotUnderstood("who is asked for")
@@ -199,6 +200,7 @@ def _by_each(state: State, columns: list[Place]) -> list[Place]:
     measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
     own = bool(measured) and all(p.relation == state.each for p in measured)
     by = any(span.kind == "B" and span.data == "by" for span in state.spans)
+    by = by or not any(span.kind == "B" for span in state.spans)
     if by and state.aggregates and own:
         raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
     if not own:

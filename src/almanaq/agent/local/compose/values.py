@@ -101,8 +101,10 @@ def as_column(state: State, match: re.Match[str], a: Span, v: Span) -> bool:
 
 
 def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:
-    """A verb before a value tells in which column it stands: "directed by Ozu", "rated PG-13"."""
-    verb, at = state.spans[match.start()], match.start("v")
+    """A verb beside a value tells in which column it stands: "directed by Ozu", "did Ozu direct", "rated PG-13"."""
+    at = match.start("v")
+    told = match.end() - 1 if match.start() == at else match.start()
+    verb = state.spans[told]
     forms = {root for root in roots(verb.said or str(verb.data)) if len(root) > 2}
     meant = tuple(m for m in v.data if any(forms & roots(part) for part in m[0].stems))
     if not meant:
@@ -110,7 +112,7 @@ def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:
     state.spans[at] = replace(v, data=meant)
     if verb.kind == "r":
         state.kin = [names for names in state.kin if meant[0][0].relation.name not in names]
-    return state.silence(match.start(), at)
+    return state.silence(min(told, at + 1), max(told + 1, at))
 
 
 def silent(state: State, match: re.Match[str]) -> bool:

@@ -16,6 +16,8 @@ _COMPUTING = 9
 """How many of them compute something: the rest count."""
 _GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
 """Nouns that say nothing beside the name of a column: the "iata code"."""
+_HEADS = ("status", "type", "category", "time")
+"""Nouns that say nothing right after the name of a column: the "conservation status"."""
 _TIMED = "before after since until last first recently latest earliest".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _ENDS = "?.,;!"
@@ -136,7 +138,7 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "|", None, 0.3)
         elif token.folded in words().silent or not token.folded[:1].isalnum():
             yield Span(i, i + 1, "w", token.folded, 0.3)
-        elif token.folded in _GENERIC:
+        elif token.folded in _GENERIC or (i and token.folded in _HEADS and _is_whole(tokens[i - 1], vocabulary)):
             yield Span(i, i + 1, "w", token.folded, 0.1)
         elif kin := vocabulary.kin(token.folded):
             yield Span(i, i + 1, "r", kin, 0.0, token.folded)
@@ -144,6 +146,11 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:
             yield Span(i, i + 1, "?", token.text, -1.0)
+
+
+def _is_whole(token: Token, vocabulary: Vocabulary) -> bool:
+    """Return whether a word by itself is the name of a column."""
+    return any(quality >= OWN for _, quality in vocabulary.columns_named((token.stem,)))
 
 
 def is_verb(word: str) -> bool:

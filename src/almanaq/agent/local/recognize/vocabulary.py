@@ -328,8 +328,9 @@ class Vocabulary:
             values = self._values.get((place.relation.name, place.column.name), set())
             lists = [value.split(", ") for value in values if ", " in value]
             items = {item for items in lists for item in items}
-            if len(lists) >= max(3, 0.2 * len(values)) and len(items) <= 0.7 * sum(map(len, lists)):
-                alone = frozenset(value for value in values if ", " not in value)
+            alone = frozenset(value for value in values if ", " not in value)
+            repeated = len(lists) >= 0.2 * len(values) and len(items) <= 0.7 * sum(map(len, lists))
+            if len(lists) > 2 and (repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))):
                 found[place.relation.name, place.column.name] = (place, alone | items)
         return found
 
