@@ -106,7 +106,7 @@ def _of_strangers(folder: Path, stack: ExitStack) -> Iterator[Asked]:
             opened = build(source, folder)
             ask = _judged(stack.enter_context(almanaq.connect(str(opened), model="local", cache=False)))
             for each in tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]:
-                gold = gold_rows(opened, each["sql"]) if each["sql"] else None
+                gold = gold_rows(opened, each["sql"]) if each.get("sql") else None
                 yield Asked("strangers", each["question"], ask(each["question"], gold))
 
 

@@ -151,7 +151,7 @@ def strangers(folder: Path) -> Iterator[Seen]:
     for source in (source for source in SOURCES if source.half == "open"):
         opened = build(source, folder)
         asked = tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]
-        pairs = [(a["question"], _gold(opened, a["sql"]) if a["sql"] else None) for a in asked]
+        pairs = [(a["question"], _gold(opened, a["sql"]) if a.get("sql") else None) for a in asked]
         with almanaq.connect(str(opened), model="local", cache=False) as connection:
             yield from _seen(connection, pairs, f"strangers {source.name}", False, date.today())
 

