@@ -20,6 +20,7 @@ from almanaq.agent.local.recognize.spans import Span, best_cover, silenced
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.recognize.years import in_years
 from almanaq.agent.local.schema_index import SchemaIndex
 
 _IN_YEAR = ("month", "quarter", "week")
@@ -54,6 +55,7 @@ class Understanding:
 @once
 def understand(question: str, vocabulary: Vocabulary) -> Understanding:
     """Return the one reading of a question that uses every word that means something."""
+    question, vocabulary = in_years(question, vocabulary)
     tokens, recognized = heard(question, vocabulary)
     spans = best_cover(recognized, len(tokens))
     known = words().people
@@ -82,6 +84,8 @@ def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary
     mentioned = mentioned_by(spans)
     state = compose(spans, vocabulary, mentioned)
     main = main_of(state)
+    if vocabulary.yearly and not any(place.column in vocabulary.yearly for place in state.frame.places):
+        raise NotUnderstood("to which column the year belongs")
     ways = paths(vocabulary.hops, main)
     bring(state.frame, main, ways, vocabulary)
     suql = write(state.frame, main, ways)

@@ -16,9 +16,10 @@ def grouped(state: State, match: re.Match[str]) -> bool:
     """ "By region and category", "per year", "for each species"."""
     group, after = state.spans[match.end() - 1], state.spans[match.end() : match.end() + 1]
     if after and after[0].kind in "CVNOD" and after[0].first == group.last:
-        if not _names_group(state, group, after[0]):
+        place = _of_group(group, after[0])
+        if place is None:
             raise NotUnderstood("what “by” means here")  # "posted by user ID 13"
-        state.frame.groups.append(Term("", after[0].data[0][0]))
+        state.frame.groups.append(Term("", place))
         state.mention(group.data)
         state.use(match)
         return state.silence(match.end(), match.end() + 1)
@@ -48,12 +49,11 @@ def of_each(state: State, match: re.Match[str], r: Span) -> bool:
     return state.use(match, "r")
 
 
-def _names_group(state: State, group: Span, after: Span) -> bool:
-    """Return whether a relation and the column that names its rows are grouped by: "per shop name"."""
-    if group.kind != "R" or after.kind != "C" or len(group.data) != 1:
-        return False
-    named = state.vocabulary.row_name(group.data[0])
-    return named is not None and any(place == named for place, _ in after.data)
+def _of_group(group: Span, after: Span) -> Place | None:
+    """Return a column of a relation that stands right after its name: "per shop name", "by supplier country"."""
+    owners = group.data if group.kind == "R" else ()
+    own = [place for place, _ in after.data if place.relation in owners] if after.kind == "C" else []
+    return own[0] if len(own) == 1 and own[0].kind != "number" and not own[0].identifier else None
 
 
 def ranked(
@@ -210,7 +210,7 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
                 raise NotUnderstood(f"whether {place.column.name} is counted or added up")
             state.aggregates.append(("SUM", place))
             return state.use(match)
-        if dict(a.data)[place] < 1 and not told_apart:
+        if not told_apart and (dict(a.data)[place] < 1 or (place.kind == "text" and state.vocabulary.names_rows(place))):
             raise NotUnderstood(f"whether values of {place.column.name} are counted")
         state.counted = place
     state.counts = True

@@ -12,6 +12,7 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import stem
@@ -78,8 +79,12 @@ def _unnamed(state: State, match: re.Match[str], comparison: Span, may_be_years:
 def _place_in_unit(state: State, unit: str) -> Place:
     """Return the one column whose numbers are in a unit; sums of money are in one of prices."""
     known = words()
-    fit = state.vocabulary.in_unit(known.converted.get(unit, (unit, 1.0))[0], state.names)
-    fit = fit or state.vocabulary.in_unit(unit[:1], state.names)
+    for each in (unit, known.converted.get(unit, (unit, 1.0))[0], unit[:1]):
+        if fit := state.vocabulary.in_unit(each, state.names):
+            break
+    else:
+        called = state.vocabulary.columns_named((stem(unit),))  # "more than 2000 people" of a population
+        fit = tuple(p for p, quality in called if quality >= OWN and p.relation.name in state.names)
     if not fit and unit in known.money:
         priced = state.vocabulary.measured_by(known.measures["expensive"], state.names)
         fit = (priced[0],) if priced is not None else ()

@@ -107,8 +107,12 @@ def _values(state: State, spans: Sequence[Span]) -> None:
             tests.append(Test(Term("", place), sql.list_test(value)))
         else:
             by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
+    if any(len(set(values)) < len(values) for _, values in by_column.values()):
+        raise NotUnderstood("a name that is said twice")
     for place, values in by_column.values():
-        if len(values) > 1 and "|" not in state.kinds and _are_all_wanted(state, place, values):
+        if len(values) > 1 and "|" in state.kinds:
+            _join_values(state, place)
+        elif len(values) > 1 and _are_all_wanted(state, place, values):
             continue
         spelled = [sql.text(value) for value in values]
         template = f"{{}} = {spelled[0]}" if len(spelled) == 1 else f"{{}} IN ({', '.join(spelled)})"
@@ -117,6 +121,15 @@ def _values(state: State, spans: Sequence[Span]) -> None:
         state.frame.share = [test for test in state.frame.share if test.term.place is not None]
         if len(state.frame.share) != 1:
             raise NotUnderstood("of what the share is meant")
+
+
+def _join_values(state: State, place: Place) -> None:
+    """Use each "or" that stands between two values of a column."""
+    for i, kind in enumerate(state.kinds):
+        sides = [span for span in state.spans[:i] if span.kind not in "w&"][-1:]
+        sides += [span for span in state.spans[i + 1 :] if span.kind not in "w&"][:1]
+        if kind == "|" and [s.kind for s in sides] == ["V", "V"] and all(state.meaning(s)[0] is place for s in sides):
+            state.kinds[i] = "w"
 
 
 def _are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
@@ -157,6 +170,7 @@ def _plain_outputs(state: State, columns: list[Place]) -> None:
         frame.groups += [Term("", place) for place in columns]
     elif frame.having:
         frame.groups += [Term("", place) for place in columns or state.ranked_names()]
+        frame.wanted += dict.fromkeys(test.term for test in frame.having)
     elif frame.groups:
         _of_groups(state, columns)
     elif columns:
@@ -220,7 +234,7 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     frame = state.frame
     checks.check_computed(state)
     columns = [*_names_of_general(state, columns), *columns]
-    frame.wanted += [Term("", place) for place in columns]
+    frame.wanted += [Term("", place) for place in dict.fromkeys([*_names_first(state), *columns])]
     alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
     denied = any("<>" in test.template or "NOT" in test.template for test in frame.tests)
     if alone and denied and not state.tells_rows(columns[0]):
@@ -235,6 +249,15 @@ def _names_of_general(state: State, columns: Sequence[Place]) -> list[Place]:
     general = [noun for noun in state.frame.nouns[:1] if noun not in [place.relation for place in columns]]
     hubs = {group.hub.name for group in state.vocabulary.facts}
     return [name for noun in general if noun.name in hubs and not state.named_by() for name in state.names_of(noun)]
+
+
+def _names_first(state: State) -> tuple[Place, ...]:
+    """Return what names the rows that a question begins with: "ferries in Oslo and their crew size"."""
+    content = [i for i, span in enumerate(state.spans) if span.kind not in "w&U"]
+    first = state.spans[content[0]]
+    if first.kind != "R" or state.spans[content[0] + 1].kind == "C" or first.data[0] not in state.frame.nouns:
+        return ()
+    return state.vocabulary.whole_name(first.data[0])
 
 
 def _named_rows(state: State) -> None:

@@ -74,9 +74,9 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     if place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
     _check_single(state, superlative, texts)
-    if superlative.adjective and not frame.nouns:
+    if not frame.nouns and (superlative.adjective or (superlative.amount is not None and not columns)):
         frame.nouns.append(place.relation)
-    if not frame.nouns and not columns and superlative.amount is None:
+    if not frame.nouns and not columns:
         frame.wanted = [Term("MAX" if superlative.down else "MIN", place)]
         return
     shown = [Term("", each) for each in columns]

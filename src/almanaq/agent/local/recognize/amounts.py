@@ -28,10 +28,18 @@ def phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         kind, detail = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
         if kind in _COMPOSED:
             yield from _COMPOSED[kind](tokens, vocabulary, first, last, detail)
+        elif kind == "H" and tokens[first].folded == "number" and _is_numbered(tokens, first, vocabulary):
+            continue
         elif kind == "Y" and not (first and tokens[first - 1].folded in _BEFORE_PERIODS):
             continue
         elif len(kind) == 1:
             yield Span(first, last, kind, detail, 0.95 * (last - first) + 0.06 * (last - first > 1))
+
+
+def _is_numbered(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
+    """Return whether "number" belongs to a column named before it, as in "phone number of"; "by city" names groups."""
+    named = at > 0 and any(quality >= OWN for _, quality in vocabulary.columns_named((tokens[at - 1].stem,)))
+    return named and not (at > 1 and tokens[at - 2].folded in _BEFORE_PERIODS)
 
 
 def _operator(tokens: Sequence[Token], vocabulary: Vocabulary, first: int, last: int, sign: str) -> Iterator[Span]:
@@ -148,9 +156,11 @@ def number_of(token: Token) -> float | None:
 
 def _unit(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> tuple[int, str | None]:
     known = words().units | vocabulary.units | {"%"}
+    squared = at + 1 < len(tokens) and tokens[at].folded in ("square", "sq")
+    at += squared
     if at < len(tokens) and tokens[at].folded in known:
-        return at + 1, tokens[at].folded
-    return at, None
+        return at + 1, tokens[at].folded + "2" * squared
+    return at - squared, None
 
 
 def _comparison(

@@ -18,6 +18,8 @@ _GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amou
 """Nouns that say nothing beside the name of a column: the "iata code"."""
 _HEADS = ("status", "type", "category", "time")
 """Nouns that say nothing right after the name of a column: the "conservation status"."""
+_JOINING = "or and not no but than".split()
+"""Words that are no value where they stand in small letters: OR of Oregon."""
 _TIMED = "before after since until last first recently latest earliest".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _ENDS = "?.,;!"
@@ -64,6 +66,8 @@ def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     for first, last in runs(tokens, _LONGEST_NAME + 2):
         inside = tokens[first:last]
         if all(t.folded in silent or t.number is not None for t in inside) and not _proper(inside, first):
+            continue
+        if len(inside) == 1 and inside[0].text in _JOINING:
             continue
         if not (inside[0].folded[:1].isalnum() and inside[-1].folded[-1:].isalnum()):
             continue

@@ -17,11 +17,12 @@ from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
 from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
-from almanaq.suql.catalog.relations import Relation
+from almanaq.suql.catalog.relations import Column, Relation
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
+_UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|g|mg|mm|cm|m|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
 _WHOLES = ("total", "overall", "body")
@@ -44,11 +45,18 @@ class Named:
 
 
 class Vocabulary:
-    """A catalog's names and values, searchable by tokens."""
+    """A catalog's names and values, searchable by tokens.
+
+    Attributes:
+        of_years: by years, the vocabulary in which columns that there are of each are called without them.
+        yearly: the columns of which a question with a year has to mean one.
+    """
 
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
         self.kept: dict[tuple[str, str, date], Any] = {}
+        self.of_years: dict[tuple[str, ...], Vocabulary] = {}
+        self.yearly: frozenset[Column] = frozenset()
         self.partners = Partners(index.finds)
         self.facts = facts(index.places, self._known, self.names_rows)
         self._keys = [(key.relation.name, key.column.name) for each in self.facts for key in each.members]
@@ -99,7 +107,10 @@ class Vocabulary:
         """
         found = [(named.place, 1.0) for named in self._whole.get("".join(said), ())]
         for named in self._holding(said[0]):
-            places = [next((i for i, part in enumerate(named.parts) if _means(word, part)), None) for word in said]
+            places = [
+                next((i for i, part in enumerate(named.parts) if _means(word, part, 5 - len(said))), None)
+                for word in said
+            ]
             if None in places or len(set(places)) < len(said):
                 continue
             share = len(said) / len(named.parts)
@@ -382,6 +393,8 @@ def _named(place: Place) -> Named:
     unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
     names = identifier_stems(bare) if not place.coded else place.stems
+    if (ending := _UNIT.fullmatch(" ".join(names))) is not None:
+        names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
     names = tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
     return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
 
@@ -392,8 +405,9 @@ def _pieces(name: str) -> tuple[str, ...]:
     return (name.removesuffix(ending), ending) if ending else (name,)
 
 
-def _means(word: str, part: frozenset[str]) -> bool:
-    return word in part or any(3 < len(each) <= len(word) - 2 and word.startswith(each) for each in part)
+def _means(word: str, part: frozenset[str], shortest: int) -> bool:
+    """Return whether a word is a part of a name or begins with it; beside other words three letters say enough."""
+    return word in part or any(max(3, shortest) <= len(each) <= len(word) - 2 and word.startswith(each) for each in part)
 
 
 def _whole_names(named: Named) -> set[str]:
