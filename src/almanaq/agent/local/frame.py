@@ -17,7 +17,7 @@ class Term:
     """An expression: an aggregate of a column, the column itself, or the number of rows.
 
     Attributes:
-        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year"), SCALE for the rank of
+        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year", "decade"), SCALE for the rank of
             a word, SQL with `{}` for the column, or "" for the column.
         place: None for the number of rows.
     """
@@ -38,6 +38,9 @@ class Term:
             return f"CASE {column} {cases} END"
         if self.function in ("year", "month", "quarter", "week"):
             return f"EXTRACT({self.function} FROM {column})"
+        if self.function == "decade":
+            year = column if self.place.kind == "number" else f"EXTRACT(year FROM {column})"
+            return f"{year} - {year} % 10"
         if self.function == "MEDIAN":
             return f"PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {column})"
         name, _, distinct = self.function.partition(" ")

@@ -55,6 +55,7 @@ def roots(word: str) -> frozenset[str]:
     found = {plain, PAST.get(plain, plain)}
     found |= {kin for form in tuple(found) for kin in _FORMS["kin"].get(form.removesuffix("ed"), ())}
     found |= {form.removesuffix(ending) for form in tuple(found) for ending in _ENDINGS if form.endswith(ending)}
+    found |= {form[:-1] for form in tuple(found) if form[-1:] == form[-2:-1] != "s"}  # "shipped"
     found |= {form[:-1] + "i" for form in tuple(found) if form.endswith("y")}
     return frozenset(form for form in found if len(form) > 2)
 

@@ -55,6 +55,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
         (r"(?P<s>S)w*[CR]?[wVD]*(?P<by>Bw*(?:(?P<f>A)w*(?P<a>C)|Hw*(?P<r>R)))", asked.ranked_by),
         (r"Bw*[CRY](?:w*&w*[CRY])*", asked.grouped),
+        (r"(?P<y>Y)(?=.*S)", asked.ranked_period),
         (r"(?P<r>R)[wCV&]+(?=[AH])", asked.of_each),
         (r"(?P<a>C)w{0,2}(?P<s>S)", asked.ranked_by_verb),
         (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),

@@ -30,13 +30,23 @@ def grouped(state: State, match: re.Match[str]) -> bool:
         if state.kinds[i] == "R":
             state.each = state.mention(span.data)
         elif state.kinds[i] == "Y":
-            state.frame.groups.append(Term(span.data, state.date_column()))
+            state.frame.groups.append(_period(state, span))
         elif state.kinds[i] == "C":
             place = state.place(span)
             if "S" in state.kinds and place.kind == "number":
                 state.superlative = Superlative(True, None, place)
             else:
                 state.frame.groups.append(Term("", place))
+    return state.use(match)
+
+
+def _period(state: State, span: Span) -> Term:
+    return Term(span.data, state.time_column() if span.data == "decade" else state.date_column())
+
+
+def ranked_period(state: State, match: re.Match[str], y: Span) -> bool:
+    """ "Which month had the most orders"."""
+    state.frame.groups.append(_period(state, y))
     return state.use(match)
 
 

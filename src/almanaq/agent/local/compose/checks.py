@@ -19,6 +19,7 @@ def check_parts(state: State, columns: Sequence[Place]) -> None:
     _check_asked(state, columns)
     _check_bounds(state)
     _check_how(state)
+    _check_clauses(state)
 
 
 def _check_asked(state: State, columns: Sequence[Place]) -> None:
@@ -60,6 +61,20 @@ def _check_how(state: State) -> None:
     left = [s for s, kind in zip(state.spans, state.kinds, strict=True) if kind == "C" and s.said != HOW]
     if left or not (state.named_by() or state.aggregates or state.superlative):
         raise NotUnderstood("of what it is asked how much")
+
+
+def _check_clauses(state: State) -> None:
+    """Raise where a clause says something of rows with the name of a number alone: "shops that have stock"; and where
+    a question asks how something came about, or why.
+    """
+    if str(state.spans[0].data) in ("how", "why") and state.spans[0].kind == "w":
+        raise NotUnderstood(f"{state.spans[0].data} something came about")
+    for i, (span, kind) in enumerate(zip(state.spans, state.kinds, strict=True)):
+        before = [each.kind for each in state.spans[:i]]
+        clause = len(before) - next((n for n, each in enumerate(reversed(before)) if each != "w"), len(before))
+        words = {str(each.data) for each in state.spans[clause:i]}
+        if span.kind == kind == "C" and clause and before[clause - 1] in "RV" and words & {"that", "which", "who"}:
+            raise NotUnderstood(f"what is said of {span.data[0][0].column.name}")
 
 
 def check_share(state: State, columns: list[Place]) -> None:

@@ -19,12 +19,7 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
     if function and not texts and not state.frame.groups:
         # "Which year had the highest average score"
         texts = [place for place in columns[:1] if state.begins_with("C", place)]
-    if (
-        superlative.place is not None
-        and superlative.amount is not None
-        and not function
-        and _sums_groups(state, texts, superlative.place)
-    ):
+    if superlative.place is not None and not function and _sums_groups(state, superlative, texts, superlative.place):
         function = "SUM"  # "top 5 cities by profit": no single row is a city
     if superlative.common or superlative.counts or function:
         _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])
@@ -32,9 +27,12 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         _rank_rows(state, superlative, columns, texts)
 
 
-def _sums_groups(state: State, texts: Sequence[Place], place: Place) -> bool:
-    own = [text for text in texts if text.relation == place.relation]
-    return bool(own) and not state.frame.nouns and not state.tells_rows(own[0]) and state.adds_up(place)
+def _sums_groups(state: State, superlative: Superlative, texts: Sequence[Place], place: Place) -> bool:
+    """Return whether groups are ranked by a sum: "the month with the most sales", "top 5 cities by profit"."""
+    own = [text for text in texts if text.relation == place.relation and superlative.amount is not None]
+    grouped = bool(own) and not state.frame.nouns and not state.tells_rows(own[0])
+    periods = any(term.function for term in state.frame.groups)
+    return (grouped or periods) and state.adds_up(place)
 
 
 def _rank_groups(
@@ -43,26 +41,31 @@ def _rank_groups(
     """Rank groups by their number of rows, or by what their numbers come to."""
     frame = state.frame
     groups = _ranked(state, superlative, function, texts, numbers)
+    places = [term.place for term in groups if term.place is not None]
     term = Term("COUNT", None) if superlative.place is None else Term(function, superlative.place)
-    frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
-    frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
-    frame.tests += [Test(Term("", place), "{} <> ''") for place in groups if state.vocabulary.index.has_blank(place)]
+    frame.groups, frame.wanted = groups, [term]
+    frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in places]
+    frame.tests += [Test(Term("", place), "{} <> ''") for place in places if state.vocabulary.index.has_blank(place)]
     frame.order, frame.limit = [(term, superlative.down)], superlative.amount or 1
     frame.ties = superlative.amount is None and state.vocabulary.index.gives_ties
 
 
 def _ranked(
     state: State, superlative: Superlative, function: str, texts: Sequence[Place], numbers: Sequence[Place]
-) -> list[Place]:
-    """Return the columns that make the groups that are ranked."""
+) -> list[Term]:
+    """Return what makes the groups that are ranked."""
     frame = state.frame
-    groups = [*(term.place for term in frame.groups if term.place is not None), *texts]
-    if superlative.counts and numbers and (not groups or any(map(state.tells_rows, groups))):
-        groups, numbers = [*groups, *numbers], ()  # "the name and capacity of the stadium with the most concerts"
-    groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or superlative.common or function else [])
-    if len(groups) > 1 and any(place.kind == "date" for place in groups):
+    groups = [*frame.groups, *(Term("", place) for place in texts)]
+    named = [term.place for term in groups if term.place is not None]
+    if superlative.counts and numbers and (not groups or any(map(state.tells_rows, named))):
+        groups += [Term("", place) for place in numbers]
+        numbers = ()  # "the name and capacity of the stadium with the most concerts"
+    if not groups and (len(frame.nouns) > 1 or superlative.common or function):
+        groups = [Term("", place) for place in state.ranked_names()]
+    named = [term.place for term in groups if term.place is not None]
+    if len(groups) > 1 and any(place.kind == "date" for place in named):
         raise NotUnderstood("whether days are told apart")  # "which shop delivered most often"
-    one_relation = len({place.relation.name for place in groups}) == 1
+    one_relation = len({place.relation.name for place in named}) == 1
     if not one_relation or numbers or (state.aggregates and superlative.place is None):
         raise NotUnderstood("what is ranked")
     return groups

@@ -30,10 +30,17 @@ def phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield from _COMPOSED[kind](tokens, vocabulary, first, last, detail)
         elif kind == "H" and tokens[first].folded == "number" and _is_numbered(tokens, first, vocabulary):
             continue
-        elif kind == "Y" and not (first and tokens[first - 1].folded in _BEFORE_PERIODS):
+        elif kind == "Y" and not _makes_groups(tokens, first, vocabulary):
             continue
         elif len(kind) == 1:
             yield Span(first, last, kind, detail, 0.95 * (last - first) + 0.06 * (last - first > 1))
+
+
+def _makes_groups(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
+    """Return whether a part of the calendar makes groups: "per month"; "which month", where no column is called so."""
+    before = tokens[at - 1].folded if at else ""
+    asked = before in ("which", "what") and not vocabulary.columns_named((tokens[at].stem,))
+    return asked or before in _BEFORE_PERIODS
 
 
 def _is_numbered(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:

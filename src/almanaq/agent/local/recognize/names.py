@@ -55,7 +55,7 @@ def _column(
     best = columns[0][1]
     if best < 1 and (opening in _AGGREGATES or all(t.folded in words().silent for t in inside)):
         return None
-    if alone and best < OWN and is_verb(opening) and sum(quality == best for _, quality in columns) > 1:
+    if alone and best < OWN and is_verb(opening):
         return None  # "ordered" is no order_id
     score = (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
     return Span(first, last, "C", columns, score, COMPUTED if opening in _AGGREGATES[:_COMPUTING] and not alone else "")
@@ -144,6 +144,8 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "w", token.folded, 0.3)
         elif token.folded in _GENERIC or (i and token.folded in _HEADS and _is_whole(tokens[i - 1], vocabulary)):
             yield Span(i, i + 1, "w", token.folded, 0.1)
+        elif token.folded in words().telling:
+            yield Span(i, i + 1, "?", token.text, -1.0)
         elif kin := vocabulary.kin(token.folded):
             yield Span(i, i + 1, "r", kin, 0.0, token.folded)
         elif is_verb(token.folded):

@@ -23,6 +23,7 @@ _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|g|mg|mm|cm|m|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
+_TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
 _WHOLES = ("total", "overall", "body")
@@ -206,7 +207,7 @@ class Vocabulary:
         """Return the relations that share a root with a verb, in their name or in one of a column's: "conducted" speaks
         of conductors, "directed" of a director.
         """
-        if len(word) < 5 and word not in PAST:
+        if (len(word) < 5 and word not in PAST) or stem(word).endswith(("er", "or")):
             return ()
         said = {root for root in roots(word) if len(root) > 3}
         return tuple(
@@ -260,7 +261,7 @@ class Vocabulary:
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Return the values that words spell, whole, or in part where a column has few values."""
-        items = [(m, 1.0) for m in self._items.get(said, ())]
+        items = [(m, 1.0) for m in (*self._items.get(said, ()), *self._turned.get(said, ()))]
         held = [m for m in self.index.meanings(said) if (m[0].relation.name, m[0].column.name) not in self._keys]
         whole = [m for m in held if not self.is_list(m[0])]
         exact = items + [(m, 1.0) for m in whole if not (self._is_foreign_code(m, text) or self._is_chance(m, text))]
@@ -353,6 +354,19 @@ class Vocabulary:
             for item in items:
                 found[stems(item)].append((place, item))
         return found
+
+    @cached_property
+    def _turned(self) -> dict[tuple[str, ...], list[Meaning]]:
+        """Names that are written "Lee, Ann Mary" by how people say them: "Ann Lee", where only one is called so."""
+        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
+        for place in self.index.all_places():
+            values = self._values.get((place.relation.name, place.column.name), set())
+            turned = {value: match for value in values if (match := _TURNED.fullmatch(value))}
+            for value, match in turned.items() if 2 * len(turned) > len(values) and not self.is_list(place) else ():
+                first, last = stems(match["first"]), stems(match["last"])
+                for size in range(1, len(first) + 1):
+                    found[(*first[:size], *last)].append((place, value))
+        return {said: held for said, held in found.items() if len(held) == 1 or len({p.column for p, _ in held}) > 1}
 
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], list[Meaning]]:

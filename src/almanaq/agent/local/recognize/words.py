@@ -26,6 +26,7 @@ class Words:
         compounds: names in one piece, and the words that they are made of.
         things: a noun and the words of columns by which a table of such things is known.
         grouping: verbs before "by" that make groups: "grouped by".
+        telling: verbs that say which rows are meant, where no column or value does: "cancelled".
         abbreviations, synonyms: parts of identifiers, and the words that mean them.
     """
 
@@ -41,6 +42,7 @@ class Words:
     compounds: Mapping[str, Phrase]
     things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
+    telling: frozenset[str]
     units: frozenset[str]
     money: frozenset[str]
     additive: frozenset[str]
@@ -100,6 +102,7 @@ def words() -> Words:
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         {noun: frozenset(columns) for noun, columns in data["things"].items()},
         frozenset(data["grouping"]["verbs"]),
+        frozenset(data["telling"]["verbs"]),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
         frozenset(data["sums"]["additive"]),

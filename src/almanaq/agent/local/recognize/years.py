@@ -12,7 +12,7 @@ from almanaq.agent.local.schema_index import Place
 
 _YEAR = r"(?:19|20)\d\d"
 _SAID = re.compile(
-    rf"(?:\b(?:in|for|of|as of|by|during|from|between)(?: the)?(?: years?)? )?\b(?P<first>{_YEAR})"
+    rf"(?:\b(?:in|for|during|from|between)(?: the)?(?: years?)? )?\b(?P<first>{_YEAR})"
     rf"(?:(?: to | and | until | through |\s?[-–]\s?)(?P<last>{_YEAR}))?\b",
     re.IGNORECASE,
 )
