@@ -44,19 +44,20 @@ def main() -> None:
     given = arguments.parse_args()
     chosen = [s for s in SOURCES if s.half == given.half and s.name in (given.source or [s.name])]
     found = {source.name: measure(source, given.folder, given.show and given.half == "open") for source in chosen}
-    text = json.dumps(record(found, given.half), indent=2)
+    chosen_only = "".join(f" --source {name}" for name in given.source or ())
+    text = json.dumps(record(found, f"--half {given.half}{chosen_only}"), indent=2)
     print(text)
     if given.out is not None:
         given.out.write_text(text + "\n", encoding="utf-8")
 
 
-def record(found: dict[str, list[dict[str, Any]]], half: str) -> dict[str, Any]:
+def record(found: dict[str, list[dict[str, Any]]], asked: str) -> dict[str, Any]:
     """Return the counts with their intervals: of all, by source, and by class of question."""
     replies = [reply for each in found.values() for reply in each]
     seconds = sorted(reply["seconds"] for reply in replies)
     classes = sorted({reply["class"] for reply in replies})
     return {
-        "command": f"python -m experiments.strangers.run DIR --half {half}",
+        "command": f"python -m experiments.strangers.run DIR {asked}",
         "model": "local",
         "packages": {s.name: s.package for s in SOURCES if s.name in found},
         **counts(replies),
@@ -97,7 +98,9 @@ def measure(source: Source, folder: Path, show: bool) -> list[dict[str, Any]]:
             outcome = judge(response, gold_rows(opened, asked["sql"]) if asked.get("sql") else None)
             replies.append({"class": asked["class"], "outcome": outcome, "seconds": seconds})
             if show and outcome != "right":
-                print(f"{outcome} ({response.status}) | {asked['question']}\n    {asked.get('sql')}\n    {response.suql}")
+                print(
+                    f"{outcome} ({response.status}) | {asked['question']}\n    {asked.get('sql')}\n    {response.suql}"
+                )
                 print("    " + response.answer.replace("\n", "\n    ")[:300])
     return replies
 

@@ -86,6 +86,13 @@ UNDERSTOOD = {
     "total passengers per ferry name": 'SELECT ferries."Ferry Name", SUM(trips.passengers) FROM trips '
     "LEFT JOIN ferries",
     "what is the ticket price of Ferry C": "\"Ferry Name\" = 'Ferry C'",
+    "ferries with their maximum passengers": 'SELECT ferries."Ferry Name", MAX(trips.passengers) FROM trips',
+    "which month had the most trips": "GROUP BY EXTRACT(month FROM sailed) ORDER BY COUNT(*) DESC FETCH FIRST 1",
+    "trips per decade": "SELECT EXTRACT(year FROM sailed) - EXTRACT(year FROM sailed) % 10, COUNT(*)",
+    "ferries in Oslo and their crew size": 'SELECT "Ferry Name", crew_size FROM ferries',
+    "how many different ferry names are there": 'SELECT COUNT(DISTINCT "Ferry Name")',
+    "average passengers by ferry harbor": "SELECT ferries.harbor, AVG(trips.passengers) FROM trips",
+    "ferries in Oslo or Turku with a crew size over 6": "crew_size > 6 AND harbor IN ('Oslo', 'Turku')",
 }
 DECLINED = {
     "how many ferries sank?": "sank",
@@ -110,8 +117,13 @@ DECLINED = {
     "when was Ferry C last there": "says when",
     "which ferry has the largest trip": "what the superlative is over",
     "total of trips per harbor": "which column the total",
-    "which ferry carried the most passengers": "the sum of all of each of ferries",
+    "which ferry carried the most passengers": "by the sum of all",
     "which ferry is the oldest": "the superlative",
+    "how many trips were cancelled in March 2025": "cancelled",
+    "ferries that have a crew size": "what is said of crew_size",
+    "how did Ferry C reach its harbor": "reach",
+    "who carried the most passengers": "who is asked for",
+    "how many ferries in Oslo are in Oslo": "said twice",
 }
 
 
@@ -299,3 +311,61 @@ def test_months_of_several_years_are_said_to_be_put_together(sales):
     assert told in sales.ask("total amount per month").answer
     assert told not in sales.ask("total amount per year").answer
     assert told not in sales.ask("total amount per month in 2024").answer
+
+
+WIDE = {
+    "towns": pa.table(
+        {
+            "town": ["Alm", "Brae", "Cley"],
+            "area_km2": [10.0, 20.0, 30.0],
+            "population_2011": [100, 250, 300],
+            "population_2021": [200, 150, 300],
+            "growth_2011_2021": [1.0, -0.4, 0.0],
+        }
+    )
+}
+OF_YEARS = {
+    "population of Brae in 2021": "SELECT population_2021 FROM towns WHERE town = 'Brae'",
+    "which town had the largest population in 2011": "ORDER BY population_2011 DESC",
+    "2021 population of Alm": "SELECT population_2021 FROM towns WHERE town = 'Alm'",
+    "the growth of Brae from 2011 to 2021": "SELECT growth_2011_2021 FROM towns WHERE town = 'Brae'",
+    "towns with more than 180 people in 2021": "WHERE population_2021 > 180",
+    "towns larger than 15 square km": "WHERE area_km2 > 15",
+    "how many towns were there in 2021": None,
+    "population of Brae": None,
+    "population of Brae in 2016": None,
+}
+
+
+@pytest.mark.parametrize("question", OF_YEARS)
+def test_a_year_chooses_among_the_columns_of_years(question):
+    with almanaq.connect(WIDE, model="local", cache=False) as opened:
+        found = understand(question, LocalParser.over(opened.engine).vocabulary(opened.catalog)).suql
+    assert found is None if OF_YEARS[question] is None else OF_YEARS[question] in found
+
+
+FILMS = {
+    "films": pa.table(
+        {
+            "title": [f"Film {i}" for i in range(20)],
+            "runtime": [80 + 5 * i for i in range(20)],
+            "director": ["Lee, Ann Mary", "Lee, Bo", "Dahl, Cy", "Ek, Di"] * 5,
+        }
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("how many films are longer than 120 minutes", 11),
+        ("how many films are longer than 2 hours", None),
+        ("how many films are longer than 2 minutes", None),
+        ("how many films are by Ann Lee", 5),
+        ("how many films are by Ann Mary Lee", 5),
+        ("how many films are by Ann Dahl", None),
+    ],
+)
+def test_times_of_a_column_without_unit_and_names_that_are_turned(question, number):
+    with almanaq.connect(FILMS, model="local", cache=False) as opened:
+        assert opened.ask(question).rows == (() if number is None else ((number,),))

@@ -17,8 +17,8 @@ class Term:
     """An expression: an aggregate of a column, the column itself, or the number of rows.
 
     Attributes:
-        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year", "decade"), SCALE for the rank of
-            a word, SQL with `{}` for the column, or "" for the column.
+        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year", "decade"), SCALE for
+            the rank of a word, SQL with `{}` for the column, or "" for the column.
         place: None for the number of rows.
     """
 
@@ -89,6 +89,7 @@ class Frame:
         wanted: the outputs, in order; `groups` those of them that group the others.
         share: the conditions of which a percentage is asked.
         nouns: the relations that the question calls by their names.
+        listed: the rows of a relation are listed, each with a figure of others: none of them may be left out.
         ties: what ranks as high as the last row of the limit is wanted, too.
         absent: relations of which a row is to have none.
         members: what else is asked of rows that belong to a row.
@@ -104,6 +105,7 @@ class Frame:
     limit: int | None = None
     ties: bool = False
     distinct: bool = False
+    listed: bool = False
     nouns: list[Relation] = field(default_factory=list)
     absent: list[Relation] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)

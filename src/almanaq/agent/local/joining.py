@@ -70,11 +70,11 @@ def _check_only_named(frame: Frame, main: Relation, ways: Ways, partners: Partne
 
 
 def _check_fewest(frame: Frame, ways: Ways, partners: Partners) -> None:
-    """Raise where the fewest are asked for, and some have none at all: these have no row to be counted."""
+    """Raise where the fewest are asked for, or all are listed, and some have none: these have no row to be counted."""
     counts = Term("COUNT", None)
     fewest = any(term == counts and not down for term, down in frame.order)
     fewest = fewest or any(test.term == counts and "<" in test.template for test in frame.having)
-    for hop in {hop for name in _group_names(frame) for hop in ways[name]} if fewest else ():
+    for hop in {hop for name in _group_names(frame) for hop in ways[name]} if fewest or frame.listed else ():
         if not partners.all_have(hop.back):
             raise NotUnderstood(f"whether {hop.right} without any {hop.left} count")
 

@@ -55,7 +55,7 @@ def of_each(state: State, match: re.Match[str], r: Span) -> bool:
     between = {word for span in state.spans[slice(*match.span())] for word in str(span.data).split()}
     if not between & {"their", "its", "his", "her"}:
         return False
-    state.each = state.mention(r.data)
+    state.each, state.frame.listed = state.mention(r.data), True
     return state.use(match, "r")
 
 
@@ -220,7 +220,9 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
                 raise NotUnderstood(f"whether {place.column.name} is counted or added up")
             state.aggregates.append(("SUM", place))
             return state.use(match)
-        if not told_apart and (dict(a.data)[place] < 1 or (place.kind == "text" and state.vocabulary.names_rows(place))):
+        if not told_apart and (
+            dict(a.data)[place] < 1 or (place.kind == "text" and state.vocabulary.names_rows(place))
+        ):
             raise NotUnderstood(f"whether values of {place.column.name} are counted")
         state.counted = place
     state.counts = True

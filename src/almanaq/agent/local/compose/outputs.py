@@ -170,7 +170,8 @@ def _plain_outputs(state: State, columns: list[Place]) -> None:
         frame.groups += [Term("", place) for place in columns]
     elif frame.having:
         frame.groups += [Term("", place) for place in columns or state.ranked_names()]
-        frame.wanted += dict.fromkeys(test.term for test in frame.having)
+        if not columns or state.spans[0].kind == "C":  # "cities with more than 5 shops", but not "the names of those"
+            frame.wanted += dict.fromkeys(test.term for test in frame.having)
     elif frame.groups:
         _of_groups(state, columns)
     elif columns:

@@ -98,7 +98,9 @@ def _check_ranked_once(state: State, place: Place, asked: Relation | None) -> No
     """
     most = any(span.kind == "S" and span.said.endswith(("most", "least", "fewest")) for span in state.spans)
     if asked is not None and most and state.adds_up(place) and not state.is_single(asked, place.relation):
-        raise NotUnderstood(f"whether {asked.name} are ranked by one {place.column.name} of theirs or by the sum of all")
+        raise NotUnderstood(
+            f"whether {asked.name} are ranked by one {place.column.name} of theirs or by the sum of all"
+        )
 
 
 def _check_single(state: State, superlative: Superlative, texts: Sequence[Place]) -> None:

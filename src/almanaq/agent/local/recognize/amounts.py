@@ -28,9 +28,7 @@ def phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         kind, detail = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
         if kind in _COMPOSED:
             yield from _COMPOSED[kind](tokens, vocabulary, first, last, detail)
-        elif kind == "H" and tokens[first].folded == "number" and _is_numbered(tokens, first, vocabulary):
-            continue
-        elif kind == "Y" and not _makes_groups(tokens, first, vocabulary):
+        elif kind in _DOUBTFUL and not _DOUBTFUL[kind](tokens, first, vocabulary):
             continue
         elif len(kind) == 1:
             yield Span(first, last, kind, detail, 0.95 * (last - first) + 0.06 * (last - first > 1))
@@ -43,10 +41,15 @@ def _makes_groups(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> b
     return asked or before in _BEFORE_PERIODS
 
 
-def _is_numbered(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
-    """Return whether "number" belongs to a column named before it, as in "phone number of"; "by city" names groups."""
-    named = at > 0 and any(quality >= OWN for _, quality in vocabulary.columns_named((tokens[at - 1].stem,)))
-    return named and not (at > 1 and tokens[at - 2].folded in _BEFORE_PERIODS)
+def _counts(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
+    """Return whether "number of" counts: not where "number" belongs to a column named before it, "phone number of"."""
+    of_column = tokens[at].folded == "number" and at > 0
+    of_column = of_column and any(quality >= OWN for _, quality in vocabulary.columns_named((tokens[at - 1].stem,)))
+    return not of_column or (at > 1 and tokens[at - 2].folded in _BEFORE_PERIODS)
+
+
+_DOUBTFUL: dict[str, Callable[[Sequence[Token], int, Vocabulary], bool]] = {"H": _counts, "Y": _makes_groups}
+"""Kinds of phrases that mean what they do only beside some words."""
 
 
 def _operator(tokens: Sequence[Token], vocabulary: Vocabulary, first: int, last: int, sign: str) -> Iterator[Span]:

@@ -56,7 +56,9 @@ def _column(
     if best < 1 and (opening in _AGGREGATES or all(t.folded in words().silent for t in inside)):
         return None
     if alone and best < OWN and is_verb(opening):
-        return None  # "ordered" is no order_id
+        near = [place for place, quality in columns if quality == best]
+        if len(near) > 1 or near[0].kind == "text":
+            return None  # "ordered" is no order_id
     score = (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
     return Span(first, last, "C", columns, score, COMPUTED if opening in _AGGREGATES[:_COMPUTING] and not alone else "")
 

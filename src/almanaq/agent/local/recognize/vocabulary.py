@@ -107,9 +107,10 @@ class Vocabulary:
         Every stem has to be a word of the name. The last word of a name is the one that says what it holds.
         """
         found = [(named.place, 1.0) for named in self._whole.get("".join(said), ())]
+        shortest = {word: 3 if len(said) > 1 and (word,) not in self._relations else 4 for word in said}
         for named in self._holding(said[0]):
             places = [
-                next((i for i, part in enumerate(named.parts) if _means(word, part, 5 - len(said))), None)
+                next((i for i, part in enumerate(named.parts) if _means(word, part, shortest[word])), None)
                 for word in said
             ]
             if None in places or len(set(places)) < len(said):
@@ -342,7 +343,9 @@ class Vocabulary:
             items = {item for items in lists for item in items}
             alone = frozenset(value for value in values if ", " not in value)
             repeated = len(lists) >= 0.2 * len(values) and len(items) <= 0.7 * sum(map(len, lists))
-            if len(lists) > 2 and (repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))):
+            if len(lists) > 2 and (
+                repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))
+            ):
                 found[place.relation.name, place.column.name] = (place, alone | items)
         return found
 
@@ -421,7 +424,7 @@ def _pieces(name: str) -> tuple[str, ...]:
 
 def _means(word: str, part: frozenset[str], shortest: int) -> bool:
     """Return whether a word is a part of a name or begins with it; beside other words three letters say enough."""
-    return word in part or any(max(3, shortest) <= len(each) <= len(word) - 2 and word.startswith(each) for each in part)
+    return word in part or any(shortest <= len(each) <= len(word) - 2 and word.startswith(each) for each in part)
 
 
 def _whole_names(named: Named) -> set[str]:

@@ -30,12 +30,12 @@ def in_years(question: str, vocabulary: Vocabulary) -> tuple[str, Vocabulary]:
 
 
 def _of_years(vocabulary: Vocabulary) -> list[Place]:
-    """Return the columns that differ from others of their relation in their years alone."""
+    """Return the columns that differ from others of their relation in their years alone, or are of two years."""
     alike: dict[tuple[str, tuple[str, ...]], list[Place]] = defaultdict(list)
     for place in vocabulary.index.all_places():
         if _years(place) and (rest := _rest(place)):
             alike[place.relation.name, rest].append(place)
-    return [place for places in alike.values() if len(places) > 1 for place in places]
+    return [p for places in alike.values() if len(places) > 1 or len(_years(places[0])) > 1 for p in places]
 
 
 def _only(vocabulary: Vocabulary, years: tuple[str, ...]) -> Vocabulary:
