@@ -156,8 +156,11 @@ def tables(
     retriever: str = "hybrid",
     embedder: str | Embedder | None = None,
     fields: Sequence[str] | None = None,
+    schema: str | os.PathLike[str] | None = None,
 ) -> Tables | IndexedTables:
     """Return the tables of a source, or of an index that was made of them, to find those that answer a question.
+
+    Nothing of a private column but its name and description is searched, indexed or in a hit: its cells are empty.
 
     Args:
         source: whatever `connect` takes, or a folder in the layout of a dataset.
@@ -165,6 +168,7 @@ def tables(
         retriever: a name that `almanaq find --retriever` takes; of an index: `hybrid`, `hybrid-untuned` or `bm25`.
         embedder: a name or an Embedder; None takes `local`, or `lexical` where that is not installed.
         fields: what is searched of a table: title, section, header, cells, description, keys, database.
+        schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
 
     Raises:
         UsageError: neither or both of source and index are given, or there is no such retriever, embedder or field.
@@ -178,11 +182,13 @@ def tables(
     if index is not None:
         from almanaq.retrieval.stored import open_index
 
+        if schema is not None:
+            raise UsageError("schema does not go with an index: columns were private, or not, when it was made")
         if fields is not None:
             raise UsageError("fields do not go with an index: they were chosen when it was made")
         return IndexedTables(open_index(Path(index)), _of_index(retriever), embedder)
     assert source is not None
-    return Tables(read_tables(source), _parsed(fields), retriever, embedder)
+    return Tables(read_tables(source, schema=schema), _parsed(fields), retriever, embedder)
 
 
 def index(
@@ -192,6 +198,7 @@ def index(
     fields: Sequence[str] | None = None,
     embedder: str | Embedder | None = None,
     language: str | None = "english",
+    schema: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> IndexedTables:
     """Make an index of a source's tables in a folder and return it to search; `almanaq index --update` keeps it.
@@ -200,6 +207,8 @@ def index(
         out: the folder, which is made; `tables(index=out)` opens it again.
         embedder: whose vectors are kept, too: `static` (quick), `local`, `openai:MODEL`, …; None: words only.
         language: words are stemmed by its rules; None keeps them whole.
+        schema: a schema file; None: `SOURCE.almanaq.toml` where it exists. Nothing of a private column is kept but its
+            name and description.
         progress: is told how many tables of how many are done.
 
     >>> import tempfile
@@ -212,27 +221,58 @@ def index(
     from almanaq.retrieval.stored import build_index
 
     store = None if embedder is None else VectorStore(default_cache_folder(), _open_embedder(embedder))
-    made = build_index(read_tables(source), Path(out), _parsed(fields), progress, language=language, store=store)
+    tables = read_tables(source, schema=schema)
+    made = build_index(tables, Path(out), _parsed(fields), progress, language=language, store=store)
     return IndexedTables(made, "hybrid", embedder)
 
 
-def read_tables(source: Source, *, allow_http: bool = False) -> Corpus:
-    """Open a corpus: a folder in the dataset layout, a file or folder of tables, or whatever else `connect` takes."""
+def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None, allow_http: bool = False) -> Corpus:
+    """Open a corpus: a folder in the dataset layout, a file or folder of tables, or whatever else `connect` takes.
+
+    This is where text of tables is made for whatever finds them. Where a schema file marks a column as private, the
+    tables are read as a database's, without the cells of that column; readers that would give them refuse.
+
+    Raises:
+        SourceError: there is no such source, or it is a dataset that marks private columns.
+    """
     from almanaq.corpus.files.named import is_web
-    from almanaq.suql.databases.open_source import is_url, open_database
+    from almanaq.corpus.schema_places import PrivateTablesError
+    from almanaq.suql.databases.open_source import is_url
 
-    if not isinstance(source, str | os.PathLike) or (is_url(str(source)) and not is_web(str(source))):
-        from almanaq.suql.databases.corpus import database_corpus
-
-        return database_corpus(open_database(source))
+    in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
+    if not in_text:
+        return _of_database(source, schema, allow_http=allow_http)
+    assert isinstance(source, str | os.PathLike)
     from almanaq.corpus.dataset import is_dataset_folder, open_dataset
 
     if is_dataset_folder(Path(source)):
+        if schema is not None:
+            raise UsageError("schema does not go with a folder in the layout of a dataset: leave private columns out")
         return open_dataset(Path(source)).corpus()
+    if schema is not None:
+        return _of_database(source, schema, allow_http=allow_http)
     from almanaq.corpus.readers import read_corpus
 
-    tables: Corpus = read_corpus(str(source), allow_http=allow_http)
-    return tables
+    try:
+        return read_corpus(str(source), allow_http=allow_http)
+    except PrivateTablesError:
+        return _of_database(source, None, allow_http=allow_http)
+
+
+def _of_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
+    """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
+    from almanaq.corpus.readers import LARGE_BYTES
+    from almanaq.suql.databases.corpus import ROWS, database_corpus
+    from almanaq.suql.databases.open_source import open_database
+
+    declared = None if schema is None else Path(schema)
+    database = open_database(source, schema=declared, allow_http=allow_http)
+    path = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None
+    if path is None or not path.exists():
+        return database_corpus(database)
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    large = sum(each.stat().st_size for each in files) > LARGE_BYTES
+    return database_corpus(database, rows=ROWS if large else None, name=path.stem if path.is_file() else "")
 
 
 def search_index(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import AllowHttp, MaxCalls
+from almanaq.cli.options import AllowHttp, MaxCalls, Schema
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.errors import UsageError
 from almanaq.visible import visible
@@ -68,6 +68,7 @@ def find(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
+    schema: Schema = None,
     allow_http: AllowHttp = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
@@ -79,7 +80,7 @@ def find(
         raise UsageError("name the tables once: SOURCE, --corpus SOURCE or --index DIR")
     corpus = corpus if source is None else source
     _check(k, retriever, explain=explain, as_json=as_json)
-    how = _How(retriever, fields, embedder, max_calls, nearest, allow_http)
+    how = _How(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
     _print(found, as_json)
@@ -118,9 +119,7 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
 def _read_again(corpus: str, found: Sequence[Named], how: _How) -> list[Table]:
     """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
-    by_id = (
-        {table.id: table for table in read_tables(corpus, allow_http=how.allow_http) if table.id in ids} if ids else {}
-    )
+    by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
     return [by_id[table.id] for table in found]
 
 
@@ -139,13 +138,20 @@ class _How:
     embedder: str | None
     max_calls: int | None
     nearest: bool
+    schema: str | None
     allow_http: bool
+
+    def read(self, corpus: str) -> Corpus:
+        """Open a corpus."""
+        return read_tables(corpus, schema=self.schema, allow_http=self.allow_http)
 
 
 def _open_index(folder: Path, how: _How) -> StoredIndex:
     """Open an index, where the flags go with one."""
     from almanaq.retrieval.stored import open_index
 
+    if how.schema is not None:
+        raise UsageError("--schema does not go with --index: columns were private, or not, when it was made")
     if how.fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     if how.retriever not in INDEX_RETRIEVERS:
@@ -204,7 +210,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     opened = open_retriever(how.retriever, parts)
     if opened.note:
         tell(opened.note)
-    tables = read_tables(corpus, allow_http=how.allow_http)
+    tables = how.read(corpus)
     (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
     warn_of_source(getattr(tables, "faults", ()))
     hits = _fitting(found, nearest=how.nearest)
@@ -274,11 +280,11 @@ def open_budget(max_calls: int | None) -> Budget:
     return Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS")
 
 
-def read_tables(source: str, *, allow_http: bool = False) -> Corpus:
+def read_tables(source: str, *, schema: str | None = None, allow_http: bool = False) -> Corpus:
     """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
     from almanaq.table_search import read_tables
 
-    return read_tables(source, allow_http=allow_http)
+    return read_tables(source, schema=schema, allow_http=allow_http)
 
 
 def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:

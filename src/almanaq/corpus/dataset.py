@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from almanaq.corpus.context import description_of, keys_of, section_of, title_of
+from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import SourceError, UsageError, suggest
 
@@ -100,7 +101,12 @@ class DatasetFolder:
         return self._queries().get(split) or (self.path / f"queries_{split}.parquet",)
 
     def corpus(self, split: str | None = None) -> ParquetCorpus:
-        """Return the tables of one split; all of them when `split` is None or the corpus marks no table with it."""
+        """Return the tables of one split; all of them when `split` is None or the corpus marks no table with it.
+
+        Raises:
+            PrivateTablesError: a schema file marks a column as private.
+        """
+        refuse_private([self.path])
         files = self._corpus_files(split)
         held = _count_splits(files)
         if split is not None and held[split]:

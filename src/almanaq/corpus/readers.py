@@ -16,6 +16,7 @@ from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
 from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
 from almanaq.corpus.files.named import Held, named_files
 from almanaq.corpus.files.sheets import Sheet, read_sheets
+from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import (
     SQLITE,
     VIEW_SECONDS,
@@ -90,14 +91,17 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
 
     Raises:
         SourceError: there is no such source, it holds no table, or one of its files is at fault.
+        PrivateTablesError: a schema file marks a column of it as private.
     """
     if str(source).startswith(_SAMPLE):
         sample = load_sample(str(source).removeprefix(_SAMPLE))
         return tables_corpus(sample.tables, sample.name, rows=rows)
     named = named_files(str(source), allow_http=allow_http)
     if named is not None:
+        refuse_private(named.paths)
         return replace(_files(list_paths(named.paths), rows), held=named.held)
     path = find_path(source)
+    refuse_private([path])
     if path.is_dir():
         return _files(list_folder(path), rows)
     kind = kind_of(path)

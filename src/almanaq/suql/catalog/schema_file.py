@@ -20,7 +20,6 @@ values = ["cheap", "moderate"]    # in their order; left out: the values that th
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,10 +29,10 @@ from typing import Any
 from almanaq.corpus.files.file_options import TYPES, Reading
 from almanaq.corpus.files.marks import ORDERS, Marks
 from almanaq.corpus.files.sniff import Hints
+from almanaq.corpus.schema_places import schema_files
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.relations import ColumnKind
 
-_ENDING = ".almanaq.toml"
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 
@@ -76,12 +75,6 @@ class Schema:
     name: str = "schema"
 
 
-def schema_path(source: str | Path) -> Path:
-    """Return the path at which the schema file of a source is written and first looked for: beside it."""
-    path = Path(os.path.abspath(source))
-    return path.parent / f"{path.name}{_ENDING}"
-
-
 def schema_beside(sources: Iterable[Path]) -> Schema | None:
     """Return what the schema files of files and folders say together, None where there is none.
 
@@ -94,7 +87,7 @@ def schema_beside(sources: Iterable[Path]) -> Schema | None:
     """
     found: dict[Path, None] = {}
     for source in sources:
-        found |= dict.fromkeys(_schema_files(source))
+        found |= dict.fromkeys(schema_files(source))
     schemas = [read_schema(path) for path in found]
     relations: dict[str, RelationSchema] = {}
     written: dict[str, str] = {}
@@ -114,22 +107,6 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
         known = columns.get(name, column)
         columns[name] = replace(known, private=True) if column.private else known
     return replace(first, columns=columns)
-
-
-def _schema_files(source: Path) -> list[Path]:
-    """Return the schema file of a source, then, of a folder, those that lie in it and in its folders."""
-    places = [schema_path(source), schema_path(source.resolve())]
-    within: list[Path] = []
-    if source.is_dir():
-        places.append(source / places[0].name)
-        within = [path for pattern in (f"*{_ENDING}", f"*/*{_ENDING}") for path in source.glob(pattern)]
-    else:
-        places += [place.with_name(Path(place.name.removesuffix(_ENDING)).stem + _ENDING) for place in places]
-    own = dict.fromkeys(place.resolve() for place in places if place.is_file())
-    if len(own) > 1:
-        named = " and ".join(map(str, own))
-        raise SourceError(f"two schema files speak of {source.name}: {named}; keep one")
-    return list(own | dict.fromkeys(sorted(p.resolve() for p in within if p.is_file() and not p.name.startswith("."))))
 
 
 def read_schema(path: str | Path) -> Schema:

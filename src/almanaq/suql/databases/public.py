@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+from almanaq.corpus.inference import LoadReport
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.databases.protocols import Database, Session
 
@@ -20,7 +21,6 @@ class PublicDatabase:
         self._database = database
         self.name, self.dialect = database.name, database.dialect
         self.typed, self.collation = database.typed, database.collation
-        self.reports = getattr(database, "reports", ())
 
     def catalog(self) -> Catalog:
         """Return the relations with the columns that are not private."""
@@ -38,6 +38,16 @@ class PublicDatabase:
         if not private:
             return catalog
         return replace(catalog, relations=tuple(_without(relation, private) for relation in catalog.relations))
+
+    @cached_property
+    def reports(self) -> tuple[LoadReport, ...]:
+        """How the files were read, without the columns called as a private one is: reports quote cells."""
+        catalog = self._database.catalog()
+        private = {column.name.casefold() for r in catalog.relations for column in r.columns if column.private}
+        return tuple(
+            replace(report, columns=tuple(each for each in report.columns if each.name.casefold() not in private))
+            for report in getattr(self._database, "reports", ())
+        )
 
     def session(self, deadline: float | None = None) -> Session:
         """Open a session of the whole database."""
