@@ -14,7 +14,7 @@ from almanaq.agent.local.fragments import remainder
 from almanaq.agent.local.lexicon import UNITS, cue
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.references import Reference, spans
+from almanaq.agent.local.references import Reference, resolve, spans
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.search.said import said
 from almanaq.agent.local.search.wishes import Wishes
@@ -35,10 +35,15 @@ _SINGULAR = {"do": "does", "have": "has", "are": "is", "were": "was"}
 _FACTS = 8
 
 
-def detail(
-    question: str, reference: Reference, vocabulary: Vocabulary, main: Relation, history: Sequence[Turn]
-) -> Parsed:
-    """Return the query for what is asked of rows shown before."""
+def detail(question: str, vocabulary: Vocabulary, history: Sequence[Turn]) -> Parsed | None:
+    """Return the query for what is asked of rows shown before; None where their relation is gone."""
+    reference = resolve(question, history)
+    if reference is None:
+        nothing = "I have shown nothing yet that this could speak of. What shall I look for?"
+        return Parsed("clarify", reply=nothing, kind="detail")
+    main = vocabulary.index.catalog.find(reference.shown.relation)
+    if main is None:
+        return None
     own = vocabulary.index.places[main.name]
     notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
     again = _asked_before(question, history)
@@ -63,7 +68,7 @@ def _asked_before(question: str, history: Sequence[Turn]) -> list[str] | None:
     if last is None or last.kind != "detail" or not last.suql or _has_content(question):
         return None
     tree = trees.read(last.suql)
-    return [item.sql("postgres", normalize_functions=False) for item in tree.expressions[1:]] if tree else None
+    return [trees.write(item) for item in tree.expressions[1:]] if tree else None
 
 
 def _has_content(question: str) -> bool:
@@ -109,7 +114,7 @@ def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Rela
 
 def _items(tree: exp.Select, main: Relation, own: str) -> list[str]:
     """Return what a query shows of a row and asks of it, but for `own`, the column of its name."""
-    asked = [] if trees.aggregates(tree) else [i.sql("postgres", normalize_functions=False) for i in tree.expressions]
+    asked = [] if trees.aggregates(tree) else [trees.write(i) for i in tree.expressions]
     for condition in trees.conditions(tree):
         if own not in trees.columns(condition) or trees.reads_text(condition):
             asked += _shown_instead(condition, main)
@@ -147,7 +152,7 @@ def _by_unit(clause: str, own: Sequence[Place]) -> list[str]:
 
 def _shown_instead(condition: exp.Expr, main: Relation) -> list[str]:
     """Return what a condition looks at, to be shown: whether "it is cheap" is told by its price."""
-    calls = [node.sql("postgres", normalize_functions=False) for node in condition.find_all(exp.Anonymous)]
+    calls = [trees.write(node) for node in condition.find_all(exp.Anonymous)]
     if calls:
         return calls
     columns = [column for column in condition.find_all(exp.Column) if main.column(column.name)]

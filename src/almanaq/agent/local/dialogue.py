@@ -11,11 +11,10 @@ from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
-from almanaq.agent.local.followups import FollowUps
+from almanaq.agent.local.followups import follow_up
 from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.parser import LocalParser
-from almanaq.agent.local.references import resolve
 from almanaq.agent.local.search.said import said
 from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
@@ -76,11 +75,9 @@ class LocalDialogue:
             return Parsed("no_query", reply=declined(language))
         question, history, kind = self._heard(question[:_LONGEST], catalog, history)
         if kind not in ("new", "talk", "world"):
-            follows = FollowUps(self._parser.vocabulary(catalog), self._lookup).parse(question, kind, history)
+            follows = follow_up(question, kind, history, self._parser.vocabulary(catalog), self._lookup)
             if follows is not None:
                 return follows
-        if not history and resolve(question, history) is None and kind == "detail":
-            return Parsed("clarify", reply="I have shown nothing yet that this could speak of.", kind="detail")
         unclear = ask_back(question, self._parser.vocabulary(catalog))
         if unclear is not None:
             return Parsed("clarify", reply=unclear)

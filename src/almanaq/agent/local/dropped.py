@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from sqlglot import exp
 
 from almanaq.agent.describe import condition_words
 from almanaq.agent.local import trees
-from almanaq.agent.local.fragments import place_of
 from almanaq.agent.local.lexicon import IGNORED, KIN, NOISE
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -21,11 +20,10 @@ _SHORTEST = 4
 _PLAIN = frozenset(map(stem, IGNORED)) - frozenset().union(*KIN)
 
 
-def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabulary) -> Parsed:
-    """Return the base query without the conditions that the question names; a question back when none can be told."""
-    conditions = trees.conditions(base)
-    keys = main.key
-    open_ = [c for c in conditions if not trees.leaves_out_rows(c, keys)]
+def unwanted(question: str, tree: exp.Select, main: Relation, vocabulary: Vocabulary) -> Sequence[exp.Expr] | Parsed:
+    """Return the conditions of a query that the question names; a question back when none can be told."""
+    left_out = [c for c in trees.conditions(tree) if trees.leaves_out_rows(c, main.key)]
+    open_ = [c for c in trees.conditions(tree) if c not in left_out]
     asked = {w.stem for w in tokenize(question) if w.text[0].isalnum() and w.folded not in NOISE} - _PLAIN
     scores = [_overlap(asked, _spoken(c, main, vocabulary)) for c in open_]
     best = max(scores, default=0.0)
@@ -34,20 +32,19 @@ def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabul
         gone = open_
     if not open_:
         nothing = "My last query has no condition that could be left out. What shall I look for?"
-        return Parsed("clarify", reply=nothing, kind="drop")
+        return Parsed("clarify", reply=nothing)
     if not gone:
         known = "; ".join(f"({i}) {condition_words(c)}" for i, c in enumerate(open_, 1))
-        return Parsed("clarify", reply=f"Which condition shall I leave out: {known}?", kind="drop")
-    kept = [c for c in conditions if c not in gone and not trees.leaves_out_rows(c, keys)]
-    return Parsed("query", trees.write(trees.with_conditions(base, kept)), kind="drop")
+        return Parsed("clarify", reply=f"Which condition shall I leave out: {known}?")
+    return [*gone, *left_out]
 
 
 def _spoken(condition: exp.Expr, main: Relation, vocabulary: Vocabulary) -> dict[str, float]:
     """Return the words by which a person may mean a condition (its column, values, question), and how surely."""
     found: dict[str, float] = {}
     for name in trees.columns(condition) if not trees.reads_text(condition) else ():
-        place = place_of(name, vocabulary, main)
-        found |= dict.fromkeys(place.about if place else (), 1.0)
+        about = (p.about for p in vocabulary.index.places[main.name] if p.column.name == name)
+        found |= dict.fromkeys(next(about, ()), 1.0)
         found |= dict.fromkeys(identifier_stems(name), 2.0)
     for node in condition.find_all(exp.Literal):
         if node.is_string:

@@ -1,24 +1,27 @@
-"""Follow-ups: the query of a turn that goes on from an earlier one, made from that one's query."""
+"""Follow-ups: the query of a turn that goes on from an earlier one, as an edit of that one's query."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn, TurnKind
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.again import again, column_of, listed, sorted_by
 from almanaq.agent.local.comparisons import Lookup, beyond, order_of, superlative
 from almanaq.agent.local.details import detail
-from almanaq.agent.local.dropped import to_drop
+from almanaq.agent.local.dropped import unwanted
+from almanaq.agent.local.edits import Edit, applied, compared, exchanged, excludes
 from almanaq.agent.local.facts import facts
-from almanaq.agent.local.fragments import Fragment, compared, excludes, fragment, remainder, single_valued
+from almanaq.agent.local.fragments import fragment, remainder
+from almanaq.agent.local.listing import listing, unlimited
 from almanaq.agent.local.recognize.tokens import SPELLED
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import last_search, last_shown, resolve
+from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.search.wishes import DEFAULT_LIMIT, SEARCH_LIMIT
 from almanaq.agent.parser import Parsed
 from almanaq.suql.catalog.relations import Relation
@@ -31,204 +34,182 @@ _TOTAL = re.compile(r"\b(?:total|sum)\b", re.I)
 _SOME_MORE = re.compile(rf"\b(\d+|{'|'.join(w for w in SPELLED if w != 'one')}) (?:more|others?)\b", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The earlier query that a turn goes on from: its tree, its main relation, and what its rows were."""
-
-    turn: Turn
-    tree: exp.Select
-    main: Relation
-
-
-class FollowUps:
-    """Makes queries of follow-ups over one catalog.
+def follow_up(
+    question: str, kind: TurnKind, history: Sequence[Turn], vocabulary: Vocabulary, lookup: Lookup
+) -> Parsed | None:
+    """Return what a follow-up means; None when it has no meaning here and is better read by itself.
 
     Args:
         lookup: runs a query without text functions, for the values of rows that were shown.
     """
+    if kind == "detail":
+        return detail(question, vocabulary, history)
+    turn = last_search(history)
+    suql = (turn.meant or turn.suql) if turn else None
+    tree = trees.read(suql) if suql else None
+    main = vocabulary.index.catalog.find(".".join(p.name for p in tree.args["from_"].this.parts)) if tree else None
+    if turn is None or tree is None or main is None:
+        return None
+    edit = _EDITS[kind](FollowUp(question, turn, tree, main, history, vocabulary, lookup))
+    if not isinstance(edit, Edit):
+        return edit if edit is None else replace(edit, kind=kind)
+    places = {p.column.name: p for p in vocabulary.index.places[main.name] if p.kind != "prose"}
+    changed = trees.write(applied(edit, places))
+    return Parsed("query", changed, unused=edit.unused, corrections=edit.corrections, kind=kind, keep=edit.keep)
 
-    def __init__(self, vocabulary: Vocabulary, lookup: Lookup) -> None:
-        self._vocabulary, self._index, self._lookup = vocabulary, vocabulary.index, lookup
 
-    def parse(self, question: str, kind: TurnKind, history: Sequence[Turn]) -> Parsed | None:
-        """Return what a follow-up means; None when it has no meaning here and is better read by itself."""
-        if kind == "detail":
-            return self._detail(question, history)
-        base = self._base(history)
-        if base is None:
-            return None
-        if kind == "again":
-            return self._again(question, base, history)
-        if kind == "another":
-            return self._another(question, base, history)
-        if kind == "compare":
-            return self._compare(question, base, history)
-        if kind == "best":
-            return self._best(question, base, history)
-        if kind == "drop":
-            return to_drop(question, base.tree, base.main, self._vocabulary)
-        return self._changed(question, kind, base)
+@dataclass(frozen=True)
+class FollowUp:
+    """A turn that goes on from an earlier one; each kind of it is an edit of that one's query, or a question back.
 
-    def _base(self, history: Sequence[Turn]) -> Base | None:
-        turn = last_search(history)
-        suql = (turn.meant or turn.suql) if turn else None
-        tree = trees.read(suql) if suql else None
-        main = self._index.catalog.find(".".join(p.name for p in tree.args["from_"].this.parts)) if tree else None
-        return Base(turn, tree, main) if turn and tree is not None and main is not None else None
+    Attributes:
+        turn: the earlier turn, with the `tree` of its query and the `main` relation of that.
+    """
 
-    def _again(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed | None:
-        wanted = again(question)
+    question: str
+    turn: Turn
+    tree: exp.Select
+    main: Relation
+    history: Sequence[Turn]
+    vocabulary: Vocabulary
+    lookup: Lookup
+
+    @cached_property
+    def places(self) -> Sequence[Place]:
+        return self.vocabulary.index.places[self.main.name]
+
+    @cached_property
+    def conditions(self) -> list[exp.Expr]:
+        return trees.conditions(self.tree)
+
+    @cached_property
+    def shown(self) -> Shown | None:
+        """The rows shown last, where they are of the main relation."""
+        shown = last_shown(self.history)
+        return shown if shown is not None and shown.relation == self.main.name else None
+
+    @cached_property
+    def rows(self) -> exp.Select:
+        """The query as one for rows: the counted ones, where it gives figures."""
+        if trees.aggregates(self.tree):
+            shown = [sql.column(p, trees.qualifier(self.tree) is not None) for p in facts(self.places, [])]
+            reads = any(map(trees.reads_text, self.conditions))
+            return trees.ordered(trees.showing(self.tree, shown), [], SEARCH_LIMIT if reads else DEFAULT_LIMIT)
+        # "Another one" asked for one row; what comes after it does not.
+        single = self.turn.kind == "another" and trees.limit_of(self.tree) == 1
+        return trees.limited(self.tree, SEARCH_LIMIT) if single else self.tree
+
+    @cached_property
+    def left_out(self) -> tuple[exp.Expr, ...]:
+        """The conditions that only leave out rows that were shown."""
+        keys = self.turn.shown.columns if self.turn.shown else self.main.key
+        return tuple(c for c in self.conditions if trees.leaves_out_rows(c, keys))
+
+    def listed(self) -> Edit | Parsed | None:
+        wanted = listing(self.question)
         if wanted is None:
             return None
-        tree = self._rows(base)
+        whole = trees.limit_of(unlimited(self.rows, every=wanted.every))
         if not wanted.by:
-            return _query(listed(tree, every=wanted.every), "again")
-        place = column_of(wanted.by, self._index.places[base.main.name])
+            return Edit(self.rows, limit=whole)
+        place = next((p for p in self.places if p.column.name.casefold().replace("_", " ") == wanted.by), None)
         if place is None:
-            return Parsed("clarify", reply=self._by_what(base.main, "sort"), kind="again")
-        tree = self._showing(tree, base.main, [place.column.name])
-        return _query(sorted_by(tree, place, last_shown(history), down=wanted.down), "again")
+            return self._by_what("sort")
+        # The same rows in another order, where a LIMIT chose among them.
+        only = [trees.only(self.shown, trees.qualifier(self.rows))] if whole is not None and self.shown else ()
+        order = [(sql.column(place, trees.qualifier(self.rows) is not None), wanted.down)]
+        return Edit(self.rows, plus=only, show=[place.column.name], order=order, limit=trees.limit_of(self.rows))
 
-    def _detail(self, question: str, history: Sequence[Turn]) -> Parsed | None:
-        reference = resolve(question, history)
-        if reference is None:
-            said = "I have shown nothing yet that this could speak of. What shall I look for?"
-            return Parsed("clarify", reply=said, kind="detail")
-        main = self._index.catalog.find(reference.shown.relation)
-        return None if main is None else detail(question, reference, self._vocabulary, main, history)
-
-    def _another(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
-        seen = _seen(history, base)
-        if not seen:
-            return Parsed("clarify", reply="I have shown nothing yet. What shall I look for?", kind="another")
-        tree = self._rows(base)
-        for shown in seen:
-            tree = trees.plus(tree, [trees.none_of(shown, _qualifier(tree))])
-        some, limit = _SOME_MORE.search(question), trees.limit_of(tree) or SEARCH_LIMIT
+    def another(self) -> Edit | Parsed:
+        since = self.history[max(i for i, turn in enumerate(self.history) if turn is self.turn) :]
+        seen = (t.shown for t in since if t.shown and t.shown.keys and t.shown.relation == self.main.name)
+        shown = next(seen, None)
+        if shown is None:
+            return Parsed("clarify", reply="I have shown nothing yet. What shall I look for?")
+        some, limit = _SOME_MORE.search(self.question), trees.limit_of(self.rows) or SEARCH_LIMIT
         if some:
             limit = int(some[1]) if some[1].isdigit() else int(SPELLED[some[1].casefold()])
-        elif _ONE_MORE.search(question):
+        elif _ONE_MORE.search(self.question):
             limit = 1
-        tree.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
-        return _query(tree, "another", keep=[c.sql("postgres") for c in trees.conditions(tree)])
+        plus = [trees.none_of(shown, trees.qualifier(self.rows))]
+        keep = tuple(c.sql("postgres") for c in (*self.conditions, *plus))
+        return Edit(self.rows, plus=plus, limit=limit, keep=keep)
 
-    def _compare(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
-        reference = resolve(question, history)
-        order = order_of(superlative(question), self._vocabulary, base.main)
-        shown = reference.shown if reference else last_shown(history)
-        if not order or shown is None or shown.relation != base.main.name:
-            return Parsed("clarify", reply=self._by_what(base.main, "compare"), kind="compare")
-        item, descending = order[0]
-        condition = beyond(item, descending, shown, self._lookup)
+    def compare(self) -> Edit | Parsed:
+        reference = resolve(self.question, self.history)
+        order = order_of(superlative(self.question), self.vocabulary, self.main)
+        shown = reference.shown if reference else self.shown
+        if not order or shown is None or shown.relation != self.main.name:
+            return self._by_what("compare")
+        condition = beyond(*order[0], shown, self.lookup)
         if isinstance(condition, str):
-            return Parsed("no_result", reply=condition, kind="compare")
-        tree = trees.without(self._rows(base), lambda c: trees.leaves_out_rows(c, shown.columns))
+            return Parsed("no_result", reply=condition)
         same = compared(condition)
-        tree = trees.without(tree, lambda c: not trees.reads_text(c) and compared(c) == same)
-        tree = self._showing(trees.plus(tree, [condition]), base.main, sorted(same))
-        return _query(tree, "compare", keep=[condition.sql("postgres")])
+        minus = [c for c in self.conditions if not trees.reads_text(c) and compared(c) == same]
+        minus += [c for c in self.conditions if trees.leaves_out_rows(c, shown.columns)]
+        return Edit(self.rows, minus, [condition], show=sorted(same), keep=(condition.sql("postgres"),))
 
-    def _best(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
-        order = order_of(superlative(question), self._vocabulary, base.main)
+    def best(self) -> Edit | Parsed:
+        order = order_of(superlative(self.question), self.vocabulary, self.main)
         if not order:
-            return Parsed("clarify", reply=self._by_what(base.main, "rank"), kind="best")
-        shown = last_shown(history)
-        tree = self._rows(base)
-        among = shown is not None and (len(shown.keys) > 1 or base.turn.meant is not None)
-        if shown is not None and among and shown.relation == base.main.name:
-            tree = trees.with_conditions(tree, [trees.only(shown, _qualifier(tree))])
-        keys = [(item.key(_qualifier(tree) is not None), down) for item, down in order]
+            return self._by_what("rank")
+        qualifier = trees.qualifier(self.rows)
+        keys = [(item.key(qualifier is not None), down) for item, down in order]
         names = [item.place.column.name for item, _ in order[:1] if item.place]
-        return _query(trees.ordered(self._showing(tree, base.main, names), keys, 1), "best")
+        among = self.shown is not None and (len(self.shown.keys) > 1 or self.turn.meant is not None)
+        if self.shown is None or not among:
+            return Edit(self.rows, show=names, order=keys, limit=1)
+        only = trees.only(self.shown, qualifier)
+        return Edit(self.rows, self.conditions, [only], show=names, order=keys, limit=1)
 
-    def _changed(self, question: str, kind: TurnKind, base: Base) -> Parsed | None:
-        """Return the base query with conditions exchanged or added, or its rows counted."""
-        text = remainder(question)
-        new = fragment(text, self._vocabulary, base.main) if text else None
-        if kind == "count":
-            measured = [f.this.name for item in base.tree.expressions for f in item.find_all(exp.Avg, exp.Max, exp.Min)]
-            if measured and _TOTAL.search(question):
-                named = measured[0].replace("_", " ")
-                return Parsed("clarify", reply=f"Do you mean how many there are, or the total {named}?", kind="count")
-            return self._counted(base, new)
+    def drop(self) -> Edit | Parsed:
+        gone = unwanted(self.question, self.tree, self.main, self.vocabulary)
+        return gone if isinstance(gone, Parsed) else Edit(self.tree, gone)
+
+    def count(self) -> Edit | Parsed:
+        figures = [f.this.name for item in self.tree.expressions for f in item.find_all(exp.Avg, exp.Max, exp.Min)]
+        if figures and _TOTAL.search(self.question):
+            return Parsed(
+                "clarify", reply=f"Do you mean how many there are, or the total {figures[0].replace('_', ' ')}?"
+            )
+        tree = trees.counting(self.tree)
+        return self._changed(tree, exchange=False, show=False) or Edit(tree, self.left_out)
+
+    def narrow(self) -> Edit | None:
+        return self._changed(self.rows, exchange=False)
+
+    def replace(self) -> Edit | None:
+        figures = trees.aggregates(self.tree)
+        return self._changed(self.tree if figures else self.rows, exchange=True, show=not figures)
+
+    def _changed(self, tree: exp.Select, *, exchange: bool, show: bool = True) -> Edit | None:
+        """Put the turn's own conditions into a query: in the place of those on the same column, or beside them."""
+        text = remainder(self.question)
+        new = fragment(text, self.vocabulary, self.main) if text else None
         if new is None or not new.conditions:
             return None
-        if any(excludes(old, each) for old in trees.conditions(base.tree) for each in new.conditions):
-            kind = "replace"  # "older than 5?", "and younger than 5?": both at once nobody asks for
-        keys = base.turn.shown.columns if base.turn.shown else base.main.key
-        keep_figures = kind == "replace" and trees.aggregates(base.tree)
-        tree = trees.without(base.tree if keep_figures else self._rows(base), lambda c: trees.leaves_out_rows(c, keys))
-        tree = trees.with_conditions(tree, _merged(trees.conditions(tree), new.conditions, base.main, kind))
-        if not keep_figures:
-            tree = self._showing(tree, base.main, [n for c in new.conditions for n in sorted(compared(c))])
-        return _query(tree, kind, new=new)
+        old = [c for c in self.conditions if c not in self.left_out]
+        if not exchange and show and any(excludes(each, one) for each in old for one in new.conditions):
+            return self.replace()  # "older than 5?", "and younger than 5?": both at once nobody asks for
+        gone = [*self.left_out, *exchanged(old, new.conditions, self.main, all_alike=exchange)]
+        names = [n for c in new.conditions for n in sorted(compared(c))] if show else ()
+        return Edit(tree, gone, new.conditions, show=names, unused=new.unused, corrections=new.corrections)
 
-    def _counted(self, base: Base, new: Fragment | None) -> Parsed:
-        keys = base.turn.shown.columns if base.turn.shown else base.main.key
-        tree = trees.without(base.tree, lambda c: trees.leaves_out_rows(c, keys))
-        if new is not None:
-            tree = trees.with_conditions(tree, _merged(trees.conditions(tree), new.conditions, base.main, "narrow"))
-        return _query(trees.counting(tree), "count", new=new if new and new.conditions else None)
-
-    def _rows(self, base: Base) -> exp.Select:
-        """Return the base query as one for rows: the counted ones, where it gives figures."""
-        if not trees.aggregates(base.tree):
-            # "Another one" asked for one row; what comes after it does not.
-            single = base.turn.kind == "another" and trees.limit_of(base.tree) == 1
-            kept = base.tree.copy()
-            if single:
-                kept.set("limit", exp.Limit(expression=exp.Literal.number(SEARCH_LIMIT)))
-            return kept
-        places = self._index.places[base.main.name]
-        shown = [sql.column(p, _qualifier(base.tree) is not None) for p in facts(places, [])]
-        tree = trees.showing(base.tree, shown)
-        reads = any(trees.reads_text(c) for c in trees.conditions(tree))
-        return trees.ordered(tree, [], SEARCH_LIMIT if reads else DEFAULT_LIMIT)
-
-    def _showing(self, tree: exp.Select, main: Relation, names: Sequence[str]) -> exp.Select:
-        """Return the query with these columns of the main relation in its SELECT list, after those it has."""
-        have = {item.unalias().name for item in tree.expressions}
-        places = {p.column.name: p for p in self._index.places[main.name] if p.kind != "prose"}
-        more = [sql.column(places[n], _qualifier(tree) is not None) for n in names if n in places and n not in have]
-        items = [item.sql("postgres", normalize_functions=False) for item in tree.expressions]
-        return trees.showing(tree, [*items, *more]) if more else tree
-
-    def _by_what(self, main: Relation, verb: str) -> str:
+    def _by_what(self, verb: str) -> Parsed:
         """Ask back by which column to compare or rank."""
-        known = [p for p in self._index.places[main.name] if p.kind in ("number", "date") and not p.identifier]
+        known = [p for p in self.places if p.kind in ("number", "date") and not p.identifier]
         names = ", ".join(p.column.name.replace("_", " ") for p in known)
         holds = f"What I can {verb} by is: {names}." if names else "Nothing here can be compared."
-        return f"No column here tells that. {holds} By what shall I {verb}?"
+        return Parsed("clarify", reply=f"No column here tells that. {holds} By what shall I {verb}?")
 
 
-def _query(tree: exp.Select, kind: TurnKind, *, new: Fragment | None = None, keep: Sequence[str] = ()) -> Parsed:
-    unused, corrections = (new.unused, new.corrections) if new else ((), ())
-    return Parsed("query", trees.write(tree), unused=unused, corrections=corrections, kind=kind, keep=tuple(keep))
-
-
-def _qualifier(tree: exp.Select) -> str | None:
-    """Return the main table's name where columns must be qualified: the query joins others."""
-    return trees.table_name(tree) if tree.args.get("joins") else None
-
-
-def _seen(history: Sequence[Turn], base: Base) -> list[Shown]:
-    """Return the rows shown since the base query, which "another one" leaves out."""
-    since = history[max(i for i, turn in enumerate(history) if turn is base.turn) :]
-    return [t.shown for t in since if t.shown and t.shown.keys and t.shown.relation == base.main.name][:1]
-
-
-def _merged(old: Sequence[exp.Expr], new: Sequence[exp.Expr], main: Relation, kind: TurnKind) -> list[exp.Expr]:
-    """Return the conditions of a base query with new ones: in the place of those on the same column, or beside them."""
-    gone: set[int] = set()
-    for condition in new:
-        names = compared(condition)
-        for i, each in enumerate(old):
-            same = compared(each) == names and trees.reads_text(each) == trees.reads_text(condition)
-            contradicts = single_valued(condition, main) and single_valued(each, main)
-            if same and (kind == "replace" or contradicts):
-                gone.add(i)
-    texts = [i for i, each in enumerate(old) if trees.reads_text(each)]
-    exchanged = kind == "replace" and texts and not gone and all(trees.reads_text(c) for c in new)
-    if exchanged:
-        gone.add(texts[-1])
-    return [each for i, each in enumerate(old) if i not in gone] + list(new)
+_EDITS: Mapping[TurnKind, Callable[[FollowUp], Edit | Parsed | None]] = {
+    "again": FollowUp.listed,
+    "another": FollowUp.another,
+    "compare": FollowUp.compare,
+    "best": FollowUp.best,
+    "drop": FollowUp.drop,
+    "count": FollowUp.count,
+    "narrow": FollowUp.narrow,
+    "replace": FollowUp.replace,
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ from sqlglot import exp
 from almanaq.agent.local import sql, trees
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.search.said import said
 from almanaq.agent.local.search.wishes import Wishes
 from almanaq.suql.catalog.relations import Relation
@@ -63,72 +61,3 @@ def _within(tree: exp.Select, main: Relation) -> exp.Expr:
     for part in ("order", "limit"):
         inner.set(part, None)
     return exp.In(this=exp.column(exp.to_identifier(own)), query=exp.Subquery(this=inner))
-
-
-def compared(condition: exp.Expr) -> frozenset[str]:
-    """Return the columns that a condition compares with literals."""
-    found = set()
-    for node in condition.find_all(exp.Binary, exp.In, exp.Between):
-        parts = [*node.args.values(), *node.expressions]
-        if any(isinstance(p, exp.Literal) for p in parts if isinstance(p, exp.Expr)):
-            for part in parts:
-                inner = part.this.unnest() if isinstance(part, exp.Any) else part
-                found |= {inner.name} if isinstance(inner, exp.Column) else set()
-                if isinstance(inner, exp.Anonymous):
-                    found.add(_call(inner))
-    return frozenset(found) or (
-        frozenset({condition.name}) if isinstance(condition, exp.Column) else trees.columns(condition)
-    )
-
-
-def _call(node: exp.Anonymous) -> str:
-    return node.sql("postgres", normalize_functions=False)
-
-
-def single_valued(condition: exp.Expr, main: Relation) -> bool:
-    """Return whether a condition asks a column, which holds one value, to be that: a second one contradicts it."""
-    if not isinstance(condition, exp.EQ | exp.In) or not isinstance(condition.this, exp.Column):
-        return False
-    column = main.column(condition.this.name)
-    return column is not None and not column.array
-
-
-def excludes(one: exp.Expr, other: exp.Expr) -> bool:
-    """Return whether no value can fulfil both of two comparisons: `age > 5` and `age < 5`."""
-    first, second = _bounds(one), _bounds(other)
-    if first is None or second is None or first.column != second.column:
-        return False
-    low, high = max(first.low, second.low), min(first.high, second.high)
-    touching = low == high and not (first.holds(low) and second.holds(low))
-    return low > high or touching
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """The numbers that a comparison lets through; `closed`: the bound is one of them."""
-
-    column: str
-    low: float
-    high: float
-    closed: bool
-
-    def holds(self, number: float) -> bool:
-        return self.low < number < self.high or (self.closed and number in (self.low, self.high))
-
-
-def _bounds(condition: exp.Expr) -> _Bounds | None:
-    left, right = condition.args.get("this"), condition.args.get("expression")
-    if not (isinstance(left, exp.Column) and isinstance(right, exp.Literal) and not right.is_string):
-        return None
-    number = float(right.name)
-    closed = isinstance(condition, exp.GTE | exp.LTE | exp.EQ)
-    if isinstance(condition, exp.GT | exp.GTE):
-        return _Bounds(left.name, number, math.inf, closed)
-    if isinstance(condition, exp.LT | exp.LTE):
-        return _Bounds(left.name, -math.inf, number, closed)
-    return _Bounds(left.name, number, number, closed) if isinstance(condition, exp.EQ) else None
-
-
-def place_of(name: str, vocabulary: Vocabulary, main: Relation) -> Place | None:
-    """Return a column of the main relation by name."""
-    return next((p for p in vocabulary.index.places[main.name] if p.column.name == name), None)

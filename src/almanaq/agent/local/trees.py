@@ -20,14 +20,19 @@ def read(suql: str) -> exp.Select | None:
     return tree if changeable and isinstance(tree, exp.Select) else None
 
 
-def write(tree: exp.Select) -> str:
-    """Return the query of a tree."""
+def write(tree: exp.Expr) -> str:
+    """Return the query of a tree, or a part of one, as text."""
     return tree.sql("postgres", normalize_functions=False)
 
 
 def table_name(tree: exp.Select) -> str:
     """Return the name by which the query calls its main table."""
     return str(tree.args["from_"].this.alias_or_name)
+
+
+def qualifier(tree: exp.Select) -> str | None:
+    """Return the main table's name where columns must be qualified: the query joins others."""
+    return table_name(tree) if tree.args.get("joins") else None
 
 
 def conditions(tree: exp.Select) -> list[exp.Expr]:
@@ -131,12 +136,18 @@ def showing(tree: exp.Select, items: Sequence[str]) -> exp.Select:
 
 def ordered(tree: exp.Select, keys: Sequence[tuple[str, bool]], limit: int | None) -> exp.Select:
     """Return the query with its rows in another order (expression, descending), at most `limit` of them."""
-    changed = tree.copy()
     text = ", ".join(f"{key} {'DESC' if down else 'ASC'}" for key, down in keys)
+    changed = limited(tree, limit)
     changed.set(
         "order", sqlglot.parse_one(f"SELECT 1 ORDER BY {text}", read="postgres").args["order"] if keys else None
     )
     changed.set("offset", None)
+    return changed
+
+
+def limited(tree: exp.Select, limit: int | None) -> exp.Select:
+    """Return the query with at most `limit` rows, None for all of them."""
+    changed = tree.copy()
     changed.set("limit", exp.Limit(expression=exp.Literal.number(limit)) if limit is not None else None)
     return changed
 
@@ -162,8 +173,3 @@ def without_text(tree: exp.Select) -> exp.Select:
         kept = [c for c in conditions(select) if not reads_text(c)]
         select.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
     return without(changed, reads_text)
-
-
-def plus(tree: exp.Select, more: Sequence[exp.Expr]) -> exp.Select:
-    """Return the query with further conditions."""
-    return with_conditions(tree, [*conditions(tree), *more])

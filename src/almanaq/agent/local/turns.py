@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from almanaq.agent.history import Turn, TurnKind
-from almanaq.agent.local.again import again
 from almanaq.agent.local.lexicon import INTERJECTIONS, cue
+from almanaq.agent.local.listing import listing
 from almanaq.agent.local.references import refers, shown_before
 from almanaq.agent.local.search.told import Said
 from almanaq.agent.small_talk import small_talk
@@ -95,7 +95,7 @@ def turn_kind(question: str, links: Said, history: Sequence[Turn]) -> TurnKind:
     if small_talk(question) is not None:
         return "talk"
     if heard.before:
-        if again(question) is not None:
+        if listing(question) is not None:
             return "again"
         follows = next(kind for kind, holds in _FOLLOW_UPS if holds(heard))
         if follows is not None:

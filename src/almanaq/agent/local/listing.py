@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.agent.history import Shown
-from almanaq.agent.local import sql, trees
-from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local import trees
 from almanaq.agent.local.search.wishes import LISTED_LIMIT
 from almanaq.agent.local.words import word_set
 
@@ -33,11 +30,12 @@ _UP = re.compile(
     r"|(?:lowest|smallest|cheapest|oldest|earliest|least|shortest) first|upwards?)\)?$",
     re.IGNORECASE,
 )
+_EVERY = re.compile(r"\b(?:all|everything|whole|full|rest|others)\b", re.IGNORECASE)
 _PRONOUNS = word_set("list show print display give")
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Listing:
     """What is wanted of the rows that were found.
 
     Attributes:
@@ -51,34 +49,28 @@ class Again:
     every: bool = False
 
 
-def again(question: str) -> Again | None:
+def listing(question: str) -> Listing | None:
     """Return what a turn wants of the rows found before; None for any other turn."""
     said = " ".join(question.split())
     if found := _SORT.fullmatch(said):
-        by = found[1]
-        return Again(_UP.sub("", _DOWN.sub("", by)), down=_DOWN.search(by) is not None)
+        by = _UP.sub("", _DOWN.sub("", found[1])).casefold().replace("_", " ")
+        return Listing(by, down=_DOWN.search(found[1]) is not None)
     if _LIST.fullmatch(said) and said.casefold().strip(" .!?") not in _PRONOUNS:
-        return Again(every=re.search(r"\b(?:all|everything|whole|full|rest|others)\b", said, re.IGNORECASE) is not None)
+        return Listing(
+            every=re.search(r"\b(?:all|everything|whole|full|rest|others)\b", said, re.IGNORECASE) is not None
+        )
     return None
 
 
-def column_of(by: str, places: Sequence[Place]) -> Place | None:
-    """Return the column that words name."""
-    wanted = by.casefold().replace("_", " ").split()
-    return next((p for p in places if p.column.name.casefold().replace("_", " ").split() == wanted), None)
-
-
-def listed(tree: exp.Select, *, every: bool) -> exp.Select:
+def unlimited(tree: exp.Select, *, every: bool) -> exp.Select:
     """Return the query without the LIMIT that only keeps a list short; without any, where every row is wanted."""
-    changed = tree.copy()
-    if every or (changed.args.get("order") is None and trees.limit_of(changed) == LISTED_LIMIT):
-        changed.set("limit", None)
-    return changed
+    kept_short = tree.args.get("order") is None and trees.limit_of(tree) == LISTED_LIMIT
+    return trees.limited(tree, None) if every or kept_short else tree
 
 
 def lists(question: str) -> bool:
     """Return whether a turn wants the rows listed."""
-    wanted = again(question)
+    wanted = listing(question)
     return wanted is not None and not wanted.by
 
 
@@ -90,7 +82,7 @@ def whole(suql: str, *, sorted_: bool) -> str:
     tree = trees.read(suql)
     if tree is None:
         return suql
-    return trees.write(listed(tree, every=sorted_ and trees.limit_of(tree) == LISTED_LIMIT))
+    return trees.write(unlimited(tree, every=sorted_ and trees.limit_of(tree) == LISTED_LIMIT))
 
 
 def cut_off(tree: exp.Select, found: int) -> exp.Select | None:
@@ -100,13 +92,3 @@ def cut_off(tree: exp.Select, found: int) -> exp.Select | None:
     if grouped or asked or trees.limit_of(tree) != found or tree.find(exp.Anonymous, exp.AggFunc) is not None:
         return None
     return trees.counting(tree)
-
-
-def sorted_by(tree: exp.Select, place: Place, shown: Shown | None, *, down: bool) -> exp.Select:
-    """Return the query with its rows in the order of a column: the same rows, where its LIMIT chose among them."""
-    whole = listed(tree, every=False)
-    qualified = bool(tree.args.get("joins"))
-    if trees.limit_of(whole) is not None and shown is not None and shown.keys:
-        whole = trees.with_conditions(whole, [trees.only(shown, trees.table_name(whole) if qualified else None)])
-    limit = trees.limit_of(tree)
-    return trees.ordered(whole, [(sql.column(place, qualified), down)], limit)

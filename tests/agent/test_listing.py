@@ -6,7 +6,7 @@ import pytest
 
 import almanaq
 from almanaq.agent.conversation import Agent
-from almanaq.agent.local.again import Again, again
+from almanaq.agent.local.listing import Listing, listing
 from almanaq.agent.parser import Parsed
 from almanaq.cli.chat import export_wanted
 from almanaq.models.model_names import open_models
@@ -35,14 +35,14 @@ class Cut:
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [
-        ("list them", Again()),
-        ("List them all!", Again(every=True)),
-        ("show me all of them", Again(every=True)),
-        ("please print the full list", Again(every=True)),
-        ("sort them by age", Again("age")),
-        ("Sort by their rating, highest first.", Again("rating", down=True)),
-        ("order these by price descending", Again("price", down=True)),
-        ("sort the list by name from low to high", Again("name")),
+        ("list them", Listing()),
+        ("List them all!", Listing(every=True)),
+        ("show me all of them", Listing(every=True)),
+        ("please print the full list", Listing(every=True)),
+        ("sort them by age", Listing("age")),
+        ("Sort by their rating, highest first.", Listing("rating", down=True)),
+        ("order these by price descending", Listing("price", down=True)),
+        ("sort the list by name from low to high", Listing("name")),
         ("list", None),
         ("show me restaurants in Lyon", None),
         ("list all movies", None),
@@ -50,8 +50,8 @@ class Cut:
         ("in what order were they built?", None),
     ],
 )
-def test_which_turns_want_the_rows_again(said: str, wanted: Again | None) -> None:
-    assert again(said) == wanted
+def test_which_turns_want_the_rows_again(said: str, wanted: Listing | None) -> None:
+    assert listing(said) == wanted
 
 
 @pytest.mark.parametrize(
