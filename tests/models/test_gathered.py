@@ -16,7 +16,9 @@ from almanaq.models.protocols import TextCall
 from almanaq.models.vector_store import VectorStore
 
 CALLS = [
-    TextCall("answer", (f"Word{n} stands by word{n % 7}. And word{n % 3} too.",), "does it lie in the north?")
+    TextCall(
+        "answer", (f"Word{n} stands by word{n % 7}. And word{n % 3} too.",), "does the restaurant lie in the north?"
+    )
     for n in range(40)
 ]
 

@@ -31,7 +31,7 @@ CASES = [
     ("do you have to wait in line?", "The queue went around the block.", "Yes"),
     ("does it have live music?", "A jazz trio plays on Thursdays.", "Yes"),
     ("does it have live music?", "There is no live music anymore, just a playlist.", "No"),
-    ("is parking easy?", "Parking is a nightmare, we circled for 30 minutes.", "No"),
+    ("does this restaurant have easy parking?", "Parking is a nightmare, we circled for 30 minutes.", "No"),
     ("is there parking?", "There's a free lot out back.", "Yes"),
     ("is it kid friendly?", "High chairs, crayons, and our toddler loved it.", "Yes"),
     ("is it kid friendly?", "Definitely get a sitter, this isn't a place for kids.", "No"),
@@ -98,7 +98,10 @@ class TwoSides:
 
 def test_clauses_without_known_words_are_read_by_their_meaning() -> None:
     embedder = TwoSides()
-    reader, call = LocalReader(embedder), TextCall("answer", ("The soup was hot.", "All aglow."), "is it romantic?")
+    reader, call = (
+        LocalReader(embedder),
+        TextCall("answer", ("The soup was hot.", "All aglow."), "is the restaurant romantic?"),
+    )
     found = reader.evaluate(call)
     assert (found.value, [quote.text for quote in found.quotes]) == ("Yes", ["All aglow."])
     assert reader.evaluate(call) == found

@@ -88,12 +88,16 @@ def concept(name: str) -> Concept:
 
 
 @cache
-def triggers() -> tuple[Trigger, ...]:
-    """Return the words that ask for concepts, the longest first, so that "dog friendly" is not taken for "friendly"."""
+def triggers(of_places: bool) -> tuple[Trigger, ...]:
+    """Return the words that ask for concepts, the longest first, so that "dog friendly" is not taken for "friendly".
+
+    Args:
+        of_places: whether the concepts of places to eat are among them.
+    """
     kinds = (("ask", False, False), ("ask_not", True, False), ("weak", False, True))
     found = [
         Trigger(tuple(stem(word) for word in words(phrase)), name, inverse, weak)
-        for name, entry in entries().items()
+        for name, entry in (entries() if of_places else _of_any_text()).items()
         for kind, inverse, weak in kinds
         for phrase in entry.get(kind, ())
     ]
@@ -105,7 +109,20 @@ def entries() -> dict[str, dict[str, list[str]]]:
     """Return the words of every concept, by its name and their kind: the sample's concepts, then those
     of any review.
     """
-    return read_toml("concepts.toml") | tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
+    return read_toml("concepts.toml") | _of_any_text()
+
+
+@cache
+def _of_any_text() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
+
+
+@cache
+def place_stems() -> tuple[frozenset[str], frozenset[str]]:
+    """Return words of which one shows that a text is about a place to eat, and those of which two do."""
+    spoken = read_toml("places.toml")
+    rows, texts, foods = (frozenset(stem(word) for word in spoken[key].split()) for key in ("rows", "texts", "foods"))
+    return rows | {stem(word) for word in spoken["plainly"].split()}, texts | foods
 
 
 def _stems(phrase: str) -> Cue:

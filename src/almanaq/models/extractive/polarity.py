@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.models.extractive.clauses import Clause, clauses
-from almanaq.models.extractive.lexicon import Concept, Hit, concept, triggers
+from almanaq.models.extractive.lexicon import Concept, Hit, concept, place_stems, triggers
 from almanaq.models.extractive.meaning import Meaning
+from almanaq.models.extractive.statements import stated, statement
 from almanaq.models.protocols import Quote
 from almanaq.text.stopwords import STOPWORDS
 from almanaq.text.words import stem, words
@@ -22,12 +23,16 @@ _ASKING = re.compile(
 _GENERIC_WORDS = """restaurant place spot location establishment venue food serve offer provide good great nice best
     available allow allowed really any there people customer reviewer review mention say talk find get go make
     someone one know known suitable option options eat dine meal bring welcome like movie film document text passage
-    friendly quality excellent bad easy"""
+    friendly quality excellent bad easy express clear clearly opinion overall tone"""
 _GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
 _THIS = re.compile(r"\bthis [^\W\d_]+(?=\s)")
 """The row that a question is about, "does this book have …": no matter that it asks about."""
+_OF_WHAT_IS_SHOWN = re.compile(
+    r"\s*(?:is|are|do|does|has|have|can|could|would)\s+(?:it|they|there|you|we|i)\b", re.IGNORECASE
+)
+"""What asks how a thing is, which it does not name: "is it quiet?", "do they have parking?"."""
 _DOUBT = 0.35
 _SETTLED = 2.0
 """Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
@@ -80,7 +85,12 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
     Args:
         meaning: judges clauses by what they mean, where words settle nothing; None: words alone decide.
     """
-    asked, rest = matters(question)
+    of_places = _speaks_of_places(passages, question)
+    asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
+    if not of_places:
+        if rest or len(asked) != 1:
+            return _of_statements(passages, question)
+        meaning = None
     if not asked:
         evidence = _overlap_evidence(passages, rest)
         if meaning is not None and not evidence:
@@ -90,13 +100,40 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
+def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
+    """Return whether the question or the text is about a place to eat, of which the sample's concepts are."""
+    plainly, together = place_stems()
+    asked = {stem(word) for word in words(question)}
+    found = asked & together
+    if asked & plainly:
+        return True
+    for passage in passages:
+        for clause in clauses(passage):
+            held = set(clause.stems.split())
+            found |= held & together
+            if len(found) > 1 or held & plainly:
+                return True
+    return False
+
+
+def _of_statements(passages: Sequence[str], question: str) -> Polarity:
+    asked = statement(question)
+    if asked is None:
+        return Polarity(None)
+    return _decide([Evidence(number, clause, weight) for number, clause, weight in stated(passages, asked)])
+
+
 @lru_cache(maxsize=1_000)
-def matters(question: str) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
-    """Return the concepts that a question asks about (with whether it asks for the opposite), and its other stems."""
+def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
+    """Return the concepts that a question asks about (with whether it asks for the opposite), and its other stems.
+
+    Args:
+        of_places: whether concepts of places to eat are looked for.
+    """
     tokens = [stem(word) for word in words(_THIS.sub("this", question))]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
-    for trigger in triggers():
+    for trigger in triggers(of_places):
         width = len(trigger.stems)
         for at in range(len(tokens) - width + 1):
             if all(free[at : at + width]) and tuple(tokens[at : at + width]) == trigger.stems:
