@@ -43,7 +43,8 @@ _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|
 """Stems beside which a thing may not be so."""
 _JUDGING = _stems("good great excellent nice bad poor terrible awful happy satisfied pleased positive negative")
 _EMPTY = _stems(
-    "any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide sell"
+    """any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide
+    sell"""
 )
 
 
@@ -133,9 +134,10 @@ def _assertion(clause: Clause, places: Sequence[_Place]) -> float:
         return 0.0 if any(place.opposite for place in places) else -1.0
     if any(place.opposite for place in places):
         return -1.0
-    ends = {place.at for place in places}
-    denials = [hit for hit in concept("denial").hits(clause.stems) if hit.start not in ends]
-    return 0.0 if denials or _UNSURE.search(clause.stems) else 1.0
+    held = {place.at for place in places}
+    doubts = [hit.start for hit in concept("denial").hits(clause.stems)]
+    doubts += [match.start() for match in _UNSURE.finditer(clause.stems)]
+    return 1.0 if held.issuperset(doubts) else 0.0
 
 
 def _judgement(clause: Clause, places: Sequence[_Place]) -> float:
