@@ -23,15 +23,21 @@ _ROWS_SHOWN = 5
 _CELL_WIDTH = 40
 
 
+UNPLACED = "~"
+"""What begins the key of a row that has none, and whose place in its relation is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Words of a cell that an answer rests on.
 
     Attributes:
-        relation, key, column: where the text stands; `key` is the row's declared key (or row id) as text.
+        relation, key, column: where the text stands. `key` is the row's declared key as text; without one its number in
+            the table, counted from 0, or its address (`(0,1)`, `rowid 7`); for a row that neither is known of, as that
+            of a view, `~` and a number that tells the rows of this result apart.
         passage: which element of a text[] (0 for text); `start` the offset of `quote` in it.
         question: the question that was answered.
-        by_row: whether `key` is the row's number or address, as the relation has no declared key.
+        by_row: whether the relation has no declared key, so that `key` is none.
 
     >>> import almanaq
     >>> con = almanaq.connect({"dogs": {"name": ["Rex"], "about": ["Rex is old. He is a friendly dog."]}})
@@ -57,9 +63,20 @@ class Evidence:
         >>> evidence.place
         'dogs.about, row 1, passage 1'
         """
-        number = str(int(self.key) + 1) if self.by_row and self.key.isdigit() else self.key
-        row = f"row {number}" if self.by_row else f"key {number}"
-        return f"{self.relation}.{self.column}, {row}, passage {self.passage + 1}"
+        row = f"key {self.key}, "
+        if self.by_row:
+            number = str(int(self.key) + 1) if self.key.isdigit() else self.key
+            row = f"row {number}, " if self.row_known else ""
+        return f"{self.relation}.{self.column}, {row}passage {self.passage + 1}"
+
+    @property
+    def row_known(self) -> bool:
+        """Whether `key` finds the row in its table, also in another query.
+
+        >>> evidence.row_known
+        True
+        """
+        return not (self.by_row and self.key.startswith(UNPLACED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Relation:
         location: the identifiers by which the database finds it, outermost first.
         key: columns checked to be unique and not null together; empty when none are declared.
         row_id: SQL expression over the relation that identifies a row within one snapshot (`rowid`), or None.
+        numbered: whether `row_id` is the place of a row in the relation, counted from 0: no number is left out.
         rows: number of rows, None when unknown.
         foreign_keys: (own columns, other relation, its columns).
         unread: why the database could not show any rows of it, "" where it could.
@@ -86,6 +87,7 @@ class Relation:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     row_id: str | None = None
+    numbered: bool = False
     rows: int | None = None
     description: str = ""
     foreign_keys: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = ()

@@ -151,8 +151,17 @@ class CatalogReader:
         if not is_table:
             return relation
         ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
+        # Where rows were deleted, ids go beyond their number.
+        gaps = self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {int(rows)} LIMIT 1", bare=True)
         foreign = tuple(_foreign_key(names, place[0], c) for c in constraints if c[0] == "FOREIGN KEY")
-        return replace(relation, row_id="rowid", rows=rows, key=self._key(relation, constraints), foreign_keys=foreign)
+        return replace(
+            relation,
+            row_id="rowid",
+            numbered=not gaps,
+            rows=rows,
+            key=self._key(relation, constraints),
+            foreign_keys=foreign,
+        )
 
     def _key(self, relation: Relation, constraints: list[tuple[Any, ...]]) -> tuple[str, ...]:
         """Return the primary key, else the first unique one that is never null (UNIQUE admits nulls)."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from almanaq.suql.execution.cited import keeper
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
-from almanaq.suql.result import Evidence
+from almanaq.suql.plan.stages import RowName
+from almanaq.suql.result import UNPLACED, Evidence
 
 _MOST_PER_AGGREGATE = 3
 
@@ -66,7 +67,10 @@ def rows_behind(rows: object) -> list[object]:
 
 def _evidence(found: SiteQuote, row: StageRow) -> Evidence:
     item, quote = found.item, found.quote
-    key = ", ".join(str(row.key.get(name)) for name in item.key) if item.key else str(row.row)
+    key = ", ".join(str(row.key.get(name)) for name in item.key) if item.key else f"{UNPLACED}{row.row}"
+    if item.named is RowName.ADDRESS and key.isdigit():
+        key = f"rowid {key}"
+    by_row = item.named is not RowName.KEY
     return Evidence(
-        item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=not item.key
+        item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=by_row
     )

@@ -117,7 +117,7 @@ def why_not(result: Result) -> WhyNot:
 
 def _named_columns(
     block: TextBlock, key: Mapping[str, object]
-) -> tuple[tuple[tuple[str, exp.Column], ...], dict[str, object]]:
+) -> tuple[tuple[tuple[str, exp.Expr], ...], dict[str, object]]:
     """Return the block's columns, those of the key among them, and the key's values by the names that
     the block uses.
     """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
@@ -26,6 +25,7 @@ from almanaq.suql.plan.references import (
     is_correlated,
     is_of_block,
     own_columns,
+    qualified,
     quoted,
     references_from_above,
     repoint,
@@ -45,7 +45,6 @@ from almanaq.suql.plan.stages import (
     Output,
 )
 from almanaq.suql.plan.text_blocks import text_block
-from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 OUTER = "_outer"
@@ -172,7 +171,7 @@ class _Builder:
         """Turn a plain block into a stage; give the SELECT that reads its table."""
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
-        stage = text_block(name, block, self._catalog, self._row_id(block))
+        stage = text_block(name, block, self._catalog, self.common, self._row_id(block))
         for one, wanted in self._one_will_do:
             if one is block:  # of EXISTS: one row for each that it is asked about; of IN: one of each value
                 key = stage.outputs[labels.index(OUTER) if OUTER in labels else 0]
@@ -193,7 +192,7 @@ class _Builder:
         relation = self._catalog.find(items[0].name)
         if relation is None or relation.row_id is None:
             return None
-        return _qualified(relation.row_id, items[0].alias_or_name)
+        return qualified(relation.row_id, items[0].alias_or_name)
 
     # Nested queries that refer to their surroundings
 
@@ -379,19 +378,6 @@ class _Builder:
     def _name(self, kind: str) -> str:
         self._count += 1
         return f"_{kind}_{self._count}"
-
-
-def _qualified(expression: str, alias: str) -> exp.Expr:
-    """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
-    tree = _parsed(expression).copy()
-    for reference in nodes_of(tree, exp.Column):
-        reference.set("table", quoted(alias))
-    return tree
-
-
-@lru_cache(maxsize=64)
-def _parsed(expression: str) -> exp.Expr:
-    return parse_one(expression, read="postgres")
 
 
 def _row_number() -> exp.Expr:

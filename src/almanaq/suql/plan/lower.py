@@ -286,7 +286,7 @@ class _Lowering:
             if place is not None:
                 key = tuple(add(column(FROM_ALIAS, name), "k") for name in place.key)
                 described = replace(site, about=place.about)
-                found = SiteInput(described, found.document, asked, place.relation, place.column, key)
+                found = SiteInput(described, found.document, asked, place.relation, place.column, key, place.named)
             inputs.append(found)
         return tuple(inputs)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from almanaq.suql.catalog.sources import find_source, from_items
 from almanaq.suql.syntax.nodes import nodes_of
@@ -32,6 +33,19 @@ def table(name: str) -> exp.Table:
 def aliased(node: exp.Expr, name: str) -> exp.Alias:
     """Return an aliased output column."""
     return exp.Alias(this=node, alias=quoted(name))
+
+
+def qualified(expression: str, alias: str) -> exp.Expr:
+    """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
+    tree = _parsed(expression).copy()
+    for reference in nodes_of(tree, exp.Column):
+        reference.set("table", quoted(alias))
+    return tree
+
+
+@lru_cache(maxsize=64)
+def _parsed(expression: str) -> exp.Expr:
+    return parse_one(expression, read="postgres")
 
 
 def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:

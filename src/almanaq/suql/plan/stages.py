@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlglot import exp
 
@@ -17,12 +18,21 @@ ORDINAL = "_ord"
 """The column that holds a row's place in its block's ORDER BY."""
 
 
+class RowName(Enum):
+    """What evidence names a row by: its declared key, its place in the relation, its address there, or nothing."""
+
+    KEY = "key"
+    NUMBER = "number"
+    ADDRESS = "address"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceSource:
     """Where the document of a site stands: a column of a relation, in the row that `key` names.
 
     Attributes:
-        key: the names by which the block refers to its declared key columns; empty where none are declared.
+        key: the names by which the block refers to what names a row: its key columns, or its number or address.
         about: the place in words, with the relation's title.
     """
 
@@ -31,6 +41,7 @@ class EvidenceSource:
     column: str
     key: tuple[str, ...]
     about: str = ""
+    named: RowName = RowName.KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,7 @@ class TextBlock:
 
     name: str
     source: exp.Select
-    columns: tuple[tuple[str, exp.Column], ...]
+    columns: tuple[tuple[str, exp.Expr], ...]
     outputs: tuple[exp.Expr, ...]
     where: exp.Expr | None
     order: tuple[exp.Expr, ...]
@@ -124,6 +135,7 @@ class SiteInput:
     relation: str = ""
     column: str = ""
     key: tuple[str, ...] = ()
+    named: RowName = RowName.NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import from_items
-from almanaq.suql.plan.references import carried_name, column, own_columns, repoint
+from almanaq.suql.plan.references import carried_name, column, own_columns, qualified, repoint
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
-from almanaq.suql.plan.stages import EvidenceSource, TextBlock
+from almanaq.suql.plan.stages import EvidenceSource, RowName, TextBlock
 
+_ROW = "row of it"
 _TITLE = 120
 """Characters of a relation's description that readers of its texts are shown."""
 
 
-def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr | None) -> TextBlock:
+def text_block(
+    name: str, block: exp.Select, catalog: Catalog, common: Container[str], row_id: exp.Expr | None
+) -> TextBlock:
     """Return the stage that a plain block becomes.
 
     Args:
+        common: the names that stand for members of WITH in it.
         row_id: identifies a row of FROM, when that is just one base table with row ids.
     """
-    relations = _relations(block, catalog)
+    relations = _relations(block, catalog, common)
     columns = _refer_to_from(block)
     collector = SiteCollector()
     outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
@@ -46,12 +52,12 @@ def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr 
     )
 
 
-def _refer_to_from(block: exp.Select) -> dict[str, exp.Column]:
+def _refer_to_from(block: exp.Select) -> dict[str, exp.Expr]:
     """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
     clauses = ("from_", "joins", "laterals")
     parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
     references = own_columns(block, *parts)
-    columns = {carried_name(c): c.copy() for c in references}
+    columns: dict[str, exp.Expr] = {carried_name(c): c.copy() for c in references}
     repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
     return columns
 
@@ -60,34 +66,40 @@ def _nodes(value: object) -> list[exp.Expr]:
     return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
 
 
-def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
+def _relations(block: exp.Select, catalog: Catalog, common: Container[str]) -> dict[str, Relation]:
     """Return the relation of each alias in FROM that names a base table."""
-    tables = [item for item in from_items(block) if isinstance(item, exp.Table)]
+    tables = [item for item in from_items(block) if isinstance(item, exp.Table) and item.name not in common]
     found = {item.alias_or_name: catalog.find(item.name) for item in tables}
     return {alias: relation for alias, relation in found.items() if relation is not None}
 
 
-def _is_light(reference: exp.Column, relations: dict[str, Relation]) -> bool:
-    relation = relations.get(reference.table)
+def _is_light(reference: exp.Expr, relations: dict[str, Relation]) -> bool:
+    relation = relations.get(reference.table) if isinstance(reference, exp.Column) else None
     known = relation.column(reference.name) if relation is not None else None
     return known is not None and known.is_light
 
 
-def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
+def _evidence(site: Site, columns: dict[str, exp.Expr], relations: dict[str, Relation]) -> list[EvidenceSource]:
     """Return where a site's document stands, if it is a plain column of a relation.
 
-    Its key joins the block's columns.
+    What names its row joins the block's columns: its key, or else its number or address in the relation.
     """
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
-    if reference is None or reference.table not in relations:
+    if not isinstance(reference, exp.Column) or reference.table not in relations:
         return []
     relation = relations[reference.table]
     spelled = relation.column(reference.name)
     key = [column(reference.table, name.lower()) for name in relation.key]
     columns.update({carried_name(node): node for node in key})
-    names = tuple(map(carried_name, key))
+    names, named = tuple(map(carried_name, key)), RowName.KEY
+    if not key and relation.row_id is not None:
+        names = (f"{reference.table}.{_ROW}",)
+        columns[names[0]] = qualified(relation.row_id, reference.table)
+        named = RowName.NUMBER if relation.numbered else RowName.ADDRESS
+    elif not key:
+        named = RowName.NOTHING
     name = spelled.name if spelled else reference.name
-    return [EvidenceSource(site.id, relation.name, name, names, _about(relation, name))]
+    return [EvidenceSource(site.id, relation.name, name, names, _about(relation, name), named)]
 
 
 def _about(relation: Relation, column_name: str) -> str:

@@ -1,0 +1,169 @@
+"""Evidence names the row that its quote stands in: row n of table t holds the words, whatever the query is."""
+
+from __future__ import annotations
+
+import csv
+import random
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import almanaq
+from almanaq.models.protocols import Quote, TextCall, TextReply
+from almanaq.suql.result import Evidence
+from almanaq.testing import FunctionModel
+from engines import PostgresServer
+
+KINDS = ("tables", "csv", "sqlite", "duckdb")
+Tables = dict[str, dict[str, list[str]]]
+
+
+class Quoting(FunctionModel):
+    """Says Yes of most texts, and quotes each of them whole."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda text, question: "No" if hash_of(text + question) % 4 == 0 else "Yes")
+
+    async def read(self, call: TextCall) -> TextReply:
+        reply = await super().read(call)
+        return replace(reply, quotes=tuple(Quote(n, 0, passage) for n, passage in enumerate(call.passages)))
+
+
+def hash_of(text: str) -> int:
+    return sum(ord(letter) * place for place, letter in enumerate(text, 1))
+
+
+def draw(chance: random.Random) -> Tables:
+    """Return two tables without a key, whose texts are all different, and in no order."""
+    found: Tables = {}
+    for name in ("jobs", "skills"):
+        rows = chance.randint(2, 6)
+        texts = [f"{name} text {chance.getrandbits(40):x}" for _ in range(rows)]
+        found[name] = {"kind": [chance.choice("ab") for _ in range(rows)], "text": texts}
+    return found
+
+
+def query(chance: random.Random) -> str:
+    """Return a query that asks about texts of one table or of both, somewhere in it."""
+    j, s = "answer(j.text, 'is it so?') = 'Yes'", "answer(s.text, 'is it short?') = 'Yes'"
+    pair = "answer(j.text, 'is ' || s.text || ' needed?') = 'Yes'"
+    some = chance.choice(["j.kind = 'a'", "j.text > 'jobs text 8'", "true"])
+    join = chance.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+    tail = chance.choice(["", " ORDER BY j.text DESC", " LIMIT 2", " ORDER BY j.text LIMIT 3"])
+    return chance.choice(
+        [
+            f"SELECT j.text FROM jobs j WHERE {some} AND {j}{tail}",
+            f"SELECT j.text, summary(j.text) FROM jobs j WHERE {some}{tail}",
+            f"SELECT j.text, s.text FROM jobs j {join} skills s ON j.kind = s.kind AND {pair}",
+            f"SELECT j.text, s.text FROM jobs j {join} skills s ON {some} AND {s}",
+            f"SELECT j.text FROM skills s, jobs j WHERE {some} AND {j} AND {s}{tail}",
+            f"SELECT a.text FROM jobs a, jobs j WHERE a.kind < j.kind AND {j} AND answer(a.text, 'old?') = 'Yes'",
+            f"SELECT s.text, l.x FROM skills s, LATERAL (SELECT j.text || s.kind AS x FROM jobs j WHERE {pair}) l",
+            f"SELECT s.text FROM skills s WHERE {s} AND EXISTS (SELECT 1 FROM jobs j WHERE {some} AND {pair})",
+            f"SELECT s.text FROM skills s WHERE s.kind IN (SELECT j.kind FROM jobs j WHERE {some} AND {j})",
+            f"WITH jobs AS (SELECT * FROM jobs j WHERE {some}) SELECT j.text FROM jobs j WHERE {j}{tail}",
+            f"WITH some AS (SELECT j.text FROM jobs j WHERE {some} AND {j}) SELECT * FROM some",
+            f"WITH some AS (SELECT DISTINCT j.text FROM jobs j) SELECT text FROM some j WHERE {j}",
+            f"SELECT * FROM (SELECT j.text, j.kind FROM jobs j WHERE {some} ORDER BY j.text LIMIT 3) j WHERE {j}",
+            f"SELECT j.kind, count(*) FROM jobs j WHERE {some} AND {j} GROUP BY j.kind",
+            f"SELECT j.kind, summary(string_agg(j.text, ' ')) FROM jobs j WHERE {j} GROUP BY j.kind",
+            f"SELECT j.text FROM jobs j WHERE {j} UNION ALL SELECT s.text FROM skills s WHERE {s}",
+            f"SELECT v.text FROM backwards v JOIN jobs j ON j.kind = v.kind AND {j} AND answer(v.text, 'so?') = 'Yes'",
+        ]
+    )
+
+
+@pytest.fixture(params=KINDS)
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path | Tables, Tables]:
+    """A source of each kind with the tables, and where an engine has views, one that turns their rows about."""
+    tables = draw(random.Random(request.param))
+    made: Path | Tables = tmp_path / f"shop.{request.param}"
+    view = "CREATE VIEW backwards AS SELECT * FROM jobs ORDER BY text DESC"
+    if request.param == "csv":
+        made = tmp_path
+        for name, columns in [*tables.items(), ("backwards", tables["jobs"])]:
+            with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+                csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+    elif request.param == "tables":
+        made = {**tables, "backwards": tables["jobs"]}
+    else:
+        with closing(sqlite3.connect(str(made)) if request.param == "sqlite" else duckdb.connect(str(made))) as opened:
+            for name, columns in tables.items():
+                opened.execute(f"CREATE TABLE {name} (kind TEXT, text TEXT)")
+                for row in zip(*columns.values(), strict=True):
+                    opened.execute(f"INSERT INTO {name} VALUES (?, ?)", row)
+            opened.execute(view)
+            opened.commit()
+    return request.param, made, tables
+
+
+def quoted_row(kind: str, tables: Tables, evidence: Evidence) -> str:
+    """Return the text of the row that evidence names."""
+    texts = tables.get(evidence.relation, {}).get("text") or tables["jobs"]["text"]
+    turned = evidence.relation == "backwards" and kind == "sqlite"  # read as the view gives them
+    return (sorted(texts, reverse=True) if turned else texts)[int(evidence.key)]
+
+
+def test_row_n_of_a_table_holds_what_evidence_quotes_of_it(source: tuple[str, Path | Tables, Tables]) -> None:
+    kind, made, tables = source
+    numbered = 0
+    with almanaq.connect(made, model=Quoting(), cache=False) as connection:
+        for seed in range(60):
+            suql = query(random.Random(seed))
+            for evidence in (each for row in connection.sql(suql).evidence for each in row):
+                if not evidence.row_known:
+                    assert "row" not in evidence.place, f"seed {seed}: {suql}"
+                    continue
+                assert quoted_row(kind, tables, evidence) == evidence.quote, f"seed {seed}: {suql}"
+                assert f", row {int(evidence.key) + 1}, " in evidence.place
+                numbered += 1
+    assert numbered > 50
+
+
+def test_each_row_of_a_join_names_its_own(source: tuple[str, Path | Tables, Tables]) -> None:
+    """The rows of a join name no pair: what stands in a row of the result is what its evidence leads to."""
+    _, made, tables = source
+    suql = "SELECT s.text, j.text FROM skills s JOIN jobs j ON answer(j.text, 'is ' || s.text || ' needed?') = 'Yes'"
+    with almanaq.connect(made, model=Quoting(), cache=False) as connection:
+        result = connection.sql(suql)
+    assert len(result)
+    for (_, text), (evidence,) in zip(result.rows, result.evidence, strict=True):
+        assert tables["jobs"]["text"][int(evidence.key)] == evidence.quote == text
+
+
+def test_where_rows_were_deleted_evidence_gives_an_address_and_no_number(tmp_path: Path) -> None:
+    with closing(duckdb.connect(str(tmp_path / "shop.duckdb"))) as opened:
+        opened.execute("CREATE TABLE jobs AS SELECT 'text ' || i AS text FROM range(6) AS t(i)")
+        opened.execute("DELETE FROM jobs WHERE text = 'text 2'")
+    with almanaq.connect(tmp_path / "shop.duckdb", model=Quoting(), cache=False) as connection:
+        result = connection.sql("SELECT summary(text) FROM jobs WHERE text > 'text 2' ORDER BY text")
+    assert [row[0].place for row in result.evidence] == [f"jobs.text, row rowid {n}, passage 1" for n in (3, 4, 5)]
+
+
+def test_rows_of_postgresql_without_a_key_are_named_by_their_address(postgres_server: PostgresServer) -> None:
+    import pyarrow as pa
+
+    tables = draw(random.Random(3))
+    url = postgres_server.source({name: pa.table(columns) for name, columns in tables.items()})
+    suql = "SELECT j.text FROM skills s JOIN jobs j ON answer(j.text, 'is ' || s.text || ' needed?') = 'Yes'"
+    with almanaq.connect(url, model=Quoting(), cache=False) as connection:
+        result = connection.sql(suql)
+        for (text,), (evidence,) in zip(result.rows, result.evidence, strict=True):
+            assert evidence.quote == text
+            assert evidence.place == f"jobs.text, row (0,{tables['jobs']['text'].index(text) + 1}), passage 1"
+
+
+def test_a_member_of_with_is_not_taken_for_the_table_of_its_name() -> None:
+    tables = {"jobs": {"text": ["first", "second"]}}
+    suql = (
+        "WITH jobs AS (SELECT text || ' more' AS text FROM jobs LIMIT 9) SELECT text FROM jobs "
+        "WHERE answer(text, 'so?') IS NOT NULL"
+    )
+    with almanaq.connect(tables, model=Quoting(), cache=False) as connection:
+        result = connection.sql(suql)
+    assert len(result) == 2
+    assert not any(evidence.row_known for row in result.evidence for evidence in row)
