@@ -67,7 +67,8 @@ class Evidence:
         if self.by_row:
             number = str(int(self.key) + 1) if self.key.isdigit() else self.key
             row = f"row {number}, " if self.row_known else ""
-        return f"{self.relation}.{self.column}, {row}passage {self.passage + 1}"
+        text = f"{self.relation}.{self.column}" if self.relation else "a computed text"
+        return f"{text}, {row}passage {self.passage + 1}"
 
     @property
     def row_known(self) -> bool:

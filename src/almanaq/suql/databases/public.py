@@ -75,6 +75,6 @@ def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
         key=relation.key if hidden.isdisjoint(relation.key) else (),
         foreign_keys=references,
         named_by="" if relation.named_by in hidden else relation.named_by,
-        row_id=None if hidden & set(relation.key) else relation.row_id,
+        row_id=None if hidden else relation.row_id,
         withheld=tuple(column.name for column in relation.columns if column.name in hidden),
     )
