@@ -13,6 +13,8 @@ import duckdb
 import pytest
 
 import almanaq
+from almanaq.errors import PrivateColumnError, UnknownNameError, UsageError
+from almanaq.mcp.tools import Tools
 from almanaq.models.protocols import Quote, TextCall, TextReply
 from almanaq.suql.result import Evidence
 from almanaq.testing import FunctionModel
@@ -167,3 +169,72 @@ def test_a_member_of_with_is_not_taken_for_the_table_of_its_name() -> None:
         result = connection.sql(suql)
     assert len(result) == 2
     assert not any(evidence.row_known for row in result.evidence for evidence in row)
+
+
+PRIVATE = "[jobs.columns.kind]\nprivate = true\n"
+
+
+@pytest.mark.parametrize("schema", ["", PRIVATE])
+def test_what_an_agent_is_given_of_evidence_leads_it_back_to_the_text(
+    source: tuple[str, Path | Tables, Tables], schema: str, tmp_path: Path
+) -> None:
+    """`run_query` and then `read_text`, for every quote: of tables without a key, with private columns or not."""
+    _, made, _ = source
+    said = tmp_path / "schema.toml"
+    said.write_text(schema)
+    read, refused = 0, 0
+    with almanaq.connect(made, schema=str(said), model=Quoting(), cache=False) as connection:
+        tools = Tools(connection)
+        for seed in range(30):
+            try:
+                found = tools.by_name["run_query"]({"suql": query(random.Random(seed))}, print)
+            except (PrivateColumnError, UnknownNameError):
+                refused += 1
+                continue
+            for quote in (each for row in found["evidence"] for each in row if each["key"] is not None):
+                place = {name: quote[name] for name in ("table", "key", "column", "passage")}
+                assert tools.by_name["read_text"](place, print)["text"] == quote["quote"], f"seed {seed}"
+                read += 1
+    assert read > 10
+    assert bool(refused) == bool(schema)
+
+
+@pytest.mark.parametrize("key", ["99", "-1", "1 OR 1=1", "rowid 99", "1; SELECT 1", "~1", "", "9" * 30])
+def test_a_row_that_is_none_is_refused(key: str) -> None:
+    with almanaq.connect({"jobs": {"text": ["first", "second"]}}, model=Quoting(), cache=False) as connection:
+        read = Tools(connection).by_name["read_text"]
+        with pytest.raises(UsageError, match="row"):
+            read({"table": "jobs", "key": key, "column": "text"}, print)
+        assert read({"table": "jobs", "key": "1", "column": "text"}, print)["text"] == "second"
+
+
+def test_rows_of_postgresql_are_read_again_by_their_address(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    tables = draw(random.Random(4))
+    url = postgres_server.source({name: pa.table(columns) for name, columns in tables.items()})
+    said = tmp_path / "schema.toml"
+    said.write_text(PRIVATE)
+    with almanaq.connect(url, schema=str(said), model=Quoting(), cache=False) as connection:
+        tools = Tools(connection)
+        suql = "SELECT j.text FROM skills s JOIN jobs j ON answer(j.text, 'is ' || s.text || ' needed?') = 'Yes'"
+        found = tools.by_name["run_query"]({"suql": suql}, print)
+        assert found["rows"]
+        for (quote,) in found["evidence"]:
+            place = {name: quote[name] for name in ("table", "key", "column", "passage")}
+            assert tools.by_name["read_text"](place, print)["text"] == quote["quote"]
+
+
+def test_the_row_itself_and_natural_joins_know_nothing_of_the_number_of_a_row(tmp_path: Path) -> None:
+    """Where columns are private, the number is read beside the others: no value of the row has it among its fields."""
+    said = tmp_path / "schema.toml"
+    said.write_text(PRIVATE)
+    tables = {"jobs": {"kind": ["a", "b"], "text": ["x", "y"]}, "more": {"text": ["y", "x"], "n": [1, 2]}}
+    with almanaq.connect(tables, schema=str(said), model=Quoting(), cache=False) as connection:
+        public = connection.public()
+        for suql in (
+            "SELECT text, n FROM jobs NATURAL JOIN more WHERE answer(text, 'so?') IS NOT NULL ORDER BY text",
+            "SELECT * FROM jobs WHERE answer(text, 'so?') IS NOT NULL ORDER BY text",
+        ):
+            assert [column for column in public.sql(suql).columns if column not in ("text", "n")] == []
+            assert len(public.sql(suql)) == 2

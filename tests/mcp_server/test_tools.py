@@ -162,7 +162,7 @@ def test_why_not_says_what_keeps_a_row_out(call):
         ("read_text", {"table": "places", "key": {"id": 77}, "column": "reviews"}, "no row"),
         ("read_text", {"table": "places", "key": {}, "column": "reviews"}, "empty"),
         ("read_text", {"table": "places", "key": "1", "column": "reviews", "passage": 2}, "no passage 2"),
-        ("read_text", {"table": "numbers", "key": "7", "column": "text"}, "no key"),
+        ("read_text", {"table": "numbers", "key": "n=7", "column": "text"}, "is no row"),
         ("why_not", {"suql": CANDLES, "key": {"idd": 1}}, "did you mean 'id'"),
         ("drop_table", {}, "no tool"),
     ],

@@ -10,7 +10,7 @@ from almanaq.encode import plain
 
 RESULT, CELL = 30_000, 2_000
 """Most characters of a result as JSON, and of a cell."""
-_WORDS, _QUOTE, _MESSAGE, _QUOTES = 4_000, 300, 500, 3
+_WORDS, _QUOTE, _KEY, _MESSAGE, _QUOTES = 4_000, 300, 2_000, 500, 3
 _MOST_WARNINGS, _LEAST_CELL, _NAMES = 10, 20, 6_000
 _EXACT = 2**53 - 1
 
@@ -33,11 +33,11 @@ def size(value: Any) -> int:
 
 
 def quotes(evidence: Sequence[Any]) -> list[Record]:
-    """Return a row's quotes with their places, named as the arguments of read_text are."""
+    """Return a row's quotes with their places, named as the arguments of read_text are; `key` may be None."""
     return [
         {
             "table": found.relation,
-            "key": clip(found.key, _QUOTE),
+            "key": clip(found.key, _KEY) if found.row_known else None,
             "column": found.column,
             "passage": found.passage + 1,
             "quote": clip(found.quote, _QUOTE),

@@ -30,6 +30,8 @@ def text_of(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
     if column is None:
         known = [each.name for each in relation.columns]
         raise UnknownNameError(f"no column named {given['column']!r}{suggest(given['column'], known)}")
+    if isinstance(given["key"], str) and not relation.key:
+        return _part(_cell_of_row(connection, relation, column.name, given["key"]), given)
     condition, values = _condition(relation, given["key"])
     shown = _quoted(column.name) if column.array else f"{_quoted(column.name)}::text"
     suql = f"SELECT {shown} AS cell FROM {_place(relation)} WHERE {condition} LIMIT 2"
@@ -37,6 +39,19 @@ def text_of(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
     if len(rows) != 1:
         raise UsageError(f"{'no row' if not rows else 'more than one row'} of {relation.name} has that key")
     return _part(rows[0][0], given)
+
+
+def _cell_of_row(connection: Connection, relation: Relation, column: str, row: str) -> Any:
+    """Return the cell of a row that evidence names by its number or address."""
+    if relation.row_id is None:
+        raise UsageError(
+            f'{relation.name} has no key: name the row by columns whose values are its own, as {{"id": 7}}'
+        )
+    engine = connection.engine
+    cells = engine.cells_at(relation.name, column, row, deadline=engine.options.for_agent().deadline)
+    if not cells:
+        raise UsageError(f"no row of {relation.name} has that number")
+    return cells[0]
 
 
 def _part(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,10 +86,6 @@ def _condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
         if not key:
             raise UsageError('the key is empty: name the row by columns, as {"id": 7}')
         return " AND ".join(f"{_quoted(name)}::text = ?" for name in key), [str(value) for value in key.values()]
-    if not relation.key:
-        raise UsageError(
-            f'{relation.name} has no key: name the row by columns whose values are its own, as {{"id": 7}}'
-        )
     parts = f" || '{_BETWEEN}' || ".join(f"{_quoted(name)}::text" for name in relation.key)
     return f"{parts} = ?", [key]
 

@@ -25,7 +25,7 @@ from almanaq.suql.catalog.describe_statements import listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read
-from almanaq.suql.catalog.reading import distinct_values
+from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
@@ -322,6 +322,16 @@ class Engine:
         _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         values, rows = next(counts.sample for counts in report.text.values() if counts.sample is not None)
         return rows, values
+
+    def cells_at(self, table: str, column: str, row: str, *, deadline: float | None = None) -> list[Any]:
+        """Return the cell of the row that evidence of a table without a key names: one, or none where it is gone.
+
+        Raises:
+            UsageError: rows of this table have no number or address, or this is none.
+        """
+        sql = cell_at(self.catalog.relation(table), column, row, self._database.dialect)
+        with self._database.session(deadline) as session:
+            return list(session.fetch(sql)["cell"].to_pylist())
 
     def why_not(
         self,

@@ -9,11 +9,15 @@ from typing import Any
 
 from sqlglot import exp
 
+from almanaq.errors import UsageError
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
+from almanaq.text.sql_literals import string_literal
 
 SAMPLE_ROWS = 1000
 """Rows from the beginning of a relation that samples and inference look at: cheap on a relation of any size."""
 _VALUES_ROWS = 100_000
+_DIGITS = 19
+"""A row's number has fewer."""
 _SHOWN_SAMPLES, _SHOWN_CHARACTERS = 5, 80
 _MARK = re.compile(r"\b(FREE_TEXT|ENUM)\b(?:\[\])?[\s:;,.\u2013-]*")
 
@@ -86,3 +90,22 @@ def shown_samples(values: Iterable[str]) -> tuple[str, ...]:
         if len(shown) == _SHOWN_SAMPLES:
             break
     return tuple(shown)
+
+
+def cell_at(relation: Relation, column: str, row: str, dialect: str) -> str:
+    """Return the SELECT of a cell in the row of a number or an address, as evidence of a table without a key gives it.
+
+    Raises:
+        UsageError: rows of the relation have none, or this is none.
+    """
+    found = relation.column(column)
+    named = relation.row_source or relation.row_id
+    if found is None or named is None:
+        raise UsageError(f"rows of {relation.name} have no numbers: name the row by columns")
+    number = row.removeprefix("rowid ")
+    if named == "rowid" and not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+        raise UsageError(f"{row!r} is no row of {relation.name}: give the key as evidence has it")
+    name, place = written_name([found.name], dialect), written_name(relation.location, dialect)
+    shown = name if found.array else f"CAST({name} AS TEXT)"
+    condition = f"rowid = {number}" if named == "rowid" else f"{named} = {string_literal(row)}"
+    return f"SELECT {shown} AS cell FROM {place} WHERE {condition} LIMIT 1"

@@ -64,6 +64,10 @@ class Column:
         return self.kind is ColumnKind.ENUM or bool(_FIXED.fullmatch(self.type)) or (self.type == "text" and short)
 
 
+ROW_COLUMN = "row of it"
+"""What carries the `row_id` of a relation out of a SELECT of some of its columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """One table or view.
@@ -73,6 +77,7 @@ class Relation:
         location: the identifiers by which the database finds it, outermost first.
         key: columns checked to be unique and not null together; empty when none are declared.
         row_id: SQL expression over the relation that identifies a row within one snapshot (`rowid`), or None.
+        row_source: what `row_id` stands for in the whole relation, where it is read without some columns.
         numbered: whether `row_id` is the place of a row in the relation, counted from 0: no number is left out.
         rows: number of rows, None when unknown.
         foreign_keys: (own columns, other relation, its columns).
@@ -87,6 +92,7 @@ class Relation:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     row_id: str | None = None
+    row_source: str = ""
     numbered: bool = False
     rows: int | None = None
     description: str = ""

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from almanaq.corpus.inference import LoadReport
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.databases.protocols import Database, Session
+from almanaq.text.sql_literals import quote
 
 
 class PublicDatabase:
@@ -65,6 +66,9 @@ def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
         for own, other, theirs in relation.foreign_keys
         if hidden.isdisjoint(own) and private.isdisjoint((other, column) for column in theirs)
     )
+    # A row's address says nothing of its cells; the key of one column that names rows elsewhere may be private.
+    row_source = None if hidden & {*relation.key} else relation.row_id
+    row_id = quote(ROW_COLUMN) if hidden and row_source else None if hidden else relation.row_id
     return replace(
         relation,
         columns=tuple(
@@ -75,6 +79,7 @@ def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
         key=relation.key if hidden.isdisjoint(relation.key) else (),
         foreign_keys=references,
         named_by="" if relation.named_by in hidden else relation.named_by,
-        row_id=None if hidden else relation.row_id,
+        row_id=row_id,
+        row_source=(row_source or "") if row_id else "",
         withheld=tuple(column.name for column in relation.columns if column.name in hidden),
     )

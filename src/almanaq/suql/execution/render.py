@@ -6,13 +6,13 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from sqlglot import ErrorLevel, exp
+from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
@@ -20,6 +20,7 @@ from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.execution.emitted import check_emitted, name_system_functions
 from almanaq.suql.execution.statements import Statements
+from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import within_limits
@@ -123,7 +124,7 @@ class Renderer:
             if table.name in self._rows:
                 table.replace(self._written_out(table))
             else:
-                self._place(table)
+                self._place(table, tree)
         tree = write_texts(write_differences(tree, self._dialect), self._dialect)
         try:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
@@ -135,7 +136,7 @@ class Renderer:
         check_emitted(text, tree, self._dialect)
         return text
 
-    def _place(self, table: exp.Table) -> None:
+    def _place(self, table: exp.Table, tree: exp.Expr) -> None:
         if (
             not isinstance(table.this, exp.Identifier)
             or table.args.get("db") is not None
@@ -151,7 +152,7 @@ class Renderer:
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
         if relation is not None and relation.withheld:
-            _narrow(table, relation)
+            _narrow(table, relation, tree)
 
     def _written_out(self, table: exp.Table) -> exp.Values:
         """Return a table of row ids with a mark in their place."""
@@ -179,10 +180,13 @@ class Renderer:
                     collate_column(column, self._column_collation)
 
 
-def _narrow(table: exp.Table, relation: Relation) -> None:
+def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
     """Read only the columns of a relation that the catalog has: neither its row nor a natural join knows others."""
     inner = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
     shown: list[exp.Expr] = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.columns]
+    alias = table.alias_or_name
+    if any(column.name == ROW_COLUMN and column.table == alias for column in nodes_of(tree, exp.Column)):
+        shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
 

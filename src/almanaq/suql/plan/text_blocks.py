@@ -6,13 +6,12 @@ from collections.abc import Container
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.references import carried_name, column, own_columns, qualified, repoint
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
 from almanaq.suql.plan.stages import EvidenceSource, RowName, TextBlock
 
-_ROW = "row of it"
 _TITLE = 120
 """Characters of a relation's description that readers of its texts are shown."""
 
@@ -93,7 +92,7 @@ def _evidence(site: Site, columns: dict[str, exp.Expr], relations: dict[str, Rel
     columns.update({carried_name(node): node for node in key})
     names, named = tuple(map(carried_name, key)), RowName.KEY
     if not key and relation.row_id is not None:
-        names = (f"{reference.table}.{_ROW}",)
+        names = (f"{reference.table}.{ROW_COLUMN}",)
         columns[names[0]] = qualified(relation.row_id, reference.table)
         named = RowName.NUMBER if relation.numbered else RowName.ADDRESS
     elif not key:
