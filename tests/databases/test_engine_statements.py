@@ -262,3 +262,13 @@ def test_no_row_is_lost_between_two_batches(dialect: str) -> None:
         with played.session() as session:
             batches = session.stream("SELECT id FROM r ORDER BY id", 10)
             assert [row["id"] for batch in batches for row in batch.to_pylist()] == list(range(1, 41))
+
+
+def test_a_users_connection_is_free_for_its_owner() -> None:
+    with duckdb.connect() as native:
+        native.execute("CREATE TABLE t AS SELECT 1 AS id").fetchall()
+        with almanaq.connect(native) as con:
+            native.register("x", pa.table({"a": [1]}))
+            assert con.sql("SELECT id FROM t").rows == [(1,)]
+            native.register("y", pa.table({"a": [1]}))
+        assert native.sql("SELECT count(*) FROM x, y").fetchall() == [(1,)]

@@ -182,8 +182,8 @@ def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | N
     the connection's settings are left as they are: DuckDB's functions that read files are refused by the compiler
     only. The user's temporary tables and registered frames are not seen: they belong to one connection.
     """
-    row = connection.execute("SELECT current_database()").fetchone()
-    database = str(row[0]) if row else "memory"
+    # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
+    ((database,),) = connection.execute("SELECT current_database()").fetchall()
     cursor = connection.cursor()
     return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False)
 
