@@ -21,7 +21,7 @@ from benchmarks.guarantees.scores import KINDS, scores_of
 from almanaq import Accuracy
 from almanaq.suql.accuracy.averages import assisted_mean, bounded_mean
 from almanaq.suql.accuracy.counts import exact_interval
-from almanaq.suql.accuracy.estimates import Counting, GroupCounting
+from almanaq.suql.accuracy.estimates import Counting, GroupCounting, Sample
 from almanaq.suql.accuracy.regression import fitted, margins, probabilities
 from almanaq.suql.accuracy.tails import AuditedTails
 
@@ -99,7 +99,7 @@ def groups_hold(draws: np.random.Generator) -> bool:
     names = ("a", "b", "c", "d")
     values = draws.choice([*names, ""], size=int(draws.integers(100, 1000)), p=draws.dirichlet(np.ones(5)))
     sample: list[str | None] = [value or None for value in draws.permutation(values)[:80].tolist()]
-    found = GroupCounting(Counting(calls=80, confidence=CONFIDENCE), names).estimate(len(values), sample)
+    found = GroupCounting(Counting(calls=80, confidence=CONFIDENCE), names).estimate(Sample(len(values), sample))
     return all(one.low <= int((values == (one.answer or "")).sum()) <= one.high for one in found.groups)
 
 

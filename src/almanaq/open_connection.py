@@ -54,14 +54,15 @@ def connect(
             list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names to tables of
             Arrow, pandas or polars, one such table (it is called `data`), a connection of duckdb, sqlite3, SQLAlchemy,
             ADBC or ibis, or an opened Database.
-        model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
+        model: `local` (no language model), `openai:MODEL`, an object with the methods of a Reader or LanguageModel, or
+            opened Models, which keep replies as `open_models(…, cache=…)` says, whatever `cache` is here.
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
         examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
-        cache: keep replies, and the tables of files, on disk, shared by processes; False still merges equal calls
-            within a query.
+        cache: keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for
+            the connection: equal calls are made once.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or
             a Batching that says it in full; None: each is asked alone.
         allow_functions: functions of the database's own that queries may call besides those that only compute from

@@ -7,7 +7,7 @@ import pytest
 from tests.accuracy.test_approximate_queries import QUERY, ROWS, good, model, opened
 
 import almanaq
-from almanaq.errors import RefusedQueryError, UsageError
+from almanaq.errors import BudgetExceeded, RefusedQueryError, UsageError
 from almanaq.testing import FunctionModel
 
 EXACT = sum(map(good, range(ROWS)))
@@ -31,6 +31,22 @@ def test_an_interval_of_a_width_is_asked_for_until_it_is_there():
     assert narrow.high - narrow.low <= 0.15 * ROWS
     assert wide.asked < narrow.asked < one.asked <= ROWS
     assert one.low <= EXACT <= one.high
+
+
+def test_more_calls_than_the_budget_are_refused_before_the_first():
+    reader = model()
+    with opened(reader, max_calls=50) as connection, pytest.raises(BudgetExceeded, match="100 rows .* has 50 calls"):
+        connection.estimate(QUERY, calls=100)
+    assert reader.calls == 0
+
+
+def test_a_budget_that_ends_before_the_width_is_reached_gives_the_interval_so_far():
+    reader = model()
+    with opened(reader, max_calls=50) as connection:
+        found = connection.estimate(QUERY, width=0.001)
+    assert 0 < found.asked <= reader.calls <= 50
+    assert found.low <= EXACT <= found.high
+    assert "stopped at the budget of 50" in found.stopped
 
 
 @pytest.mark.parametrize("given", [{"calls": 40}, {"width": 0.3}])
@@ -122,6 +138,19 @@ def test_groups_of_an_answer_have_intervals_that_hold_at_once():
     assert wide.method == "anytime"
     assert wide.asked < 280
     assert all(one.high - one.low <= 140 for one in wide.groups)
+
+
+def test_groups_whose_budget_ends_have_the_intervals_so_far():
+    reader = FunctionModel(lambda text, question: "shy" if "bites" in text else "bold")
+    dogs = {"about": [f"Dog {n} {'bites' if n % 3 else 'barks'}" for n in range(200)]}
+    query = "SELECT answer(about, 'mood?', ARRAY['shy', 'bold']), count(*) FROM dogs GROUP BY 1"
+    with almanaq.connect({"dogs": dogs}, model=reader, cache=False, max_calls=60) as connection:
+        found = connection.estimate_groups(query, width=0.001)
+        with pytest.raises(BudgetExceeded, match="nothing was asked"):
+            connection.estimate_groups(query, calls=100)
+    assert 0 < found.asked <= reader.calls <= 60
+    assert "stopped at the budget of 60" in found.stopped
+    assert all(group.low <= (133 if group.answer == "shy" else 67) <= group.high for group in found.groups[:2])
 
 
 def test_an_average_holds_within_bounds_and_says_where_it_is_asymptotic():

@@ -17,6 +17,7 @@ from almanaq.suql.accuracy.estimates import (
     Counting,
     GroupCounting,
     GroupEstimates,
+    Sample,
 )
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
@@ -305,23 +306,20 @@ class Engine:
     def estimate_groups(self, query: str, parameters: Sequence[object], counting: Counting) -> GroupEstimates:
         """Estimate how many rows have each option of the answer that a query groups by."""
         groups = GroupCounting(counting, options_counted(self.bound(query, parameters).tree))
-        return groups.estimate(*self._sample(query, parameters, groups))
+        return groups.estimate(self._sample(query, parameters, groups))
 
     def estimate_average(self, query: str, parameters: Sequence[object], averaging: Averaging) -> AverageEstimate:
         """Estimate the mean of a numeric answer."""
         check_average(self.bound(query, parameters).tree)
-        return averaging.estimate(*self._sample(query, parameters, averaging))
+        return averaging.estimate(self._sample(query, parameters, averaging))
 
-    def _sample(
-        self, query: str, parameters: Sequence[object], sampling: GroupCounting | Averaging
-    ) -> tuple[int, list[str | None]]:
-        """Return how many rows a query asks about, and what those say that were drawn."""
+    def _sample(self, query: str, parameters: Sequence[object], sampling: GroupCounting | Averaging) -> Sample:
+        """Return what rows say that were drawn from those that a query asks about."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
         check_sampled(plan)
         _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
-        values, rows = next(counts.sample for counts in report.text.values() if counts.sample is not None)
-        return rows, values
+        return next(counts.sample for counts in report.text.values() if counts.sample is not None)
 
     def cells_at(self, table: str, column: str, row: str, *, deadline: float | None = None) -> list[Any]:
         """Return the cell of the row that evidence of a table without a key names: one, or none where it is gone.

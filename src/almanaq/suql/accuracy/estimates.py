@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from almanaq.errors import UsageError
+from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.suql.accuracy.averages import Floats, assisted_mean, asymptotic_mean, bounded_mean
 from almanaq.suql.accuracy.counts import CountBound, Interval, exact_interval
 
@@ -99,12 +99,36 @@ class Counting:
         left = sys.maxsize if self.calls is None else self.calls - asked
         return left if self.width is None else min(left, max(_BATCH, asked // 10))
 
+    def refuse_over(self, room: int | None, rows: int) -> None:
+        """Raise BudgetExceeded where a fixed number of calls is above what the budget has left."""
+        wanted = min(rows, self.calls or 0) if self.width is None else 0
+        if room is not None and wanted > room:
+            raise BudgetExceeded(
+                f"estimate: {wanted:,} rows are to be asked about, and the budget has {room:,} calls left: give fewer "
+                "calls, or raise max_calls; nothing was asked"
+            )
+
     def should_stop(self, rows: int, asked: int, passed: int) -> bool:
         """Return whether to stop."""
         if asked >= rows or (self.calls is not None and asked >= self.calls):
             return True
         found = self.interval(rows, asked, passed)
         return self.width is not None and found.high - found.low <= self.width * rows
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What rows drawn at random say.
+
+    Attributes:
+        rows: of how many they were drawn.
+        values: what each says; None where it does not.
+        stopped: why they are fewer than were wanted, where the budget ended first.
+    """
+
+    rows: int
+    values: Sequence[str | None]
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +139,7 @@ class CountEstimate:
         value: the best guess; low, high: the interval that holds the exact number with probability `confidence`.
         asked: rows that the model was asked about; rows: those that it would have been for the exact number.
         method: how surely the interval holds.
+        stopped: why the interval is wider than was wanted, where the budget ended first; it holds all the same.
     """
 
     value: int
@@ -124,6 +149,7 @@ class CountEstimate:
     asked: int
     rows: int
     method: Method = "exact"
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +170,7 @@ class GroupEstimates:
         groups: one for each option, and the last for rows without an answer.
         confidence: the probability with which all the intervals hold at once.
         asked: rows that the model was asked about; rows: those that it would have been for the exact numbers.
+        stopped: why the intervals are wider than was wanted, where the budget ended first; they hold all the same.
     """
 
     groups: tuple[GroupEstimate, ...]
@@ -151,6 +178,7 @@ class GroupEstimates:
     asked: int
     rows: int
     method: Method
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +219,16 @@ class GroupCounting:
         each = self._each()
         return all(each.should_stop(rows, len(values), values.count(option)) for option in (*self.options, None))
 
-    def estimate(self, rows: int, values: Sequence[str | None]) -> GroupEstimates:
+    def estimate(self, sample: Sample) -> GroupEstimates:
         """Return the estimate."""
-        groups = []
+        rows, values, groups = sample.rows, sample.values, []
         for option in (*self.options, None):
             found = values.count(option)
             interval = self._each().interval(rows, len(values), found)
             guess = round(rows * found / len(values)) if values else 0
             groups.append(GroupEstimate(option, guess, interval.low, interval.high))
-        return GroupEstimates(tuple(groups), self.counting.confidence, len(values), rows, self.counting.method)
+        confidence, method = self.counting.confidence, self.counting.method
+        return GroupEstimates(tuple(groups), confidence, len(values), rows, method, sample.stopped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +252,13 @@ class Averaging:
         """Return whether to stop."""
         return len(values) >= min(rows, self.counting.calls or rows)
 
-    def estimate(self, rows: int, values: Sequence[str | None]) -> AverageEstimate:
+    def estimate(self, sample: Sample) -> AverageEstimate:
         """Return the estimate.
 
         Raises:
             UsageError: an answer lies outside of the bounds, or too few rows have one.
         """
+        rows, values = sample.rows, sample.values
         numbers = np.array([float(value) for value in values if value is not None])
         # Of the rows that were not asked, all may have an answer: more of them make the interval wider.
         size, alpha = rows - (len(values) - len(numbers)), 1 - self.counting.confidence

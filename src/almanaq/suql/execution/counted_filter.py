@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import numpy as np
 
+from almanaq.errors import BudgetExceeded
 from almanaq.suql.accuracy.counts import Interval
 from almanaq.suql.accuracy.estimates import CountEstimate, Counting
 from almanaq.suql.accuracy.regression import probabilities
@@ -20,22 +21,37 @@ class CountedFilter:
 
     Args:
         stage_run: makes a run that asks about the rows it is given.
+        room: model calls that the budget has left; None: any number.
         proxy: narrows the interval; None: nothing does.
     """
 
-    def __init__(self, counting: Counting, stage_run: Callable[[], StageRun], proxy: Proxy | None = None) -> None:
-        self._counting, self._stage_run, self._proxy = counting, stage_run, proxy
+    def __init__(
+        self,
+        counting: Counting,
+        stage_run: Callable[[], StageRun],
+        room: Callable[[], int | None],
+        proxy: Proxy | None = None,
+    ) -> None:
+        self._counting, self._stage_run, self._room, self._proxy = counting, stage_run, room, proxy
         self.counts = StageCounts()
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
-        """Ask until the estimate is good enough; yield nothing."""
+        """Ask until the estimate is good enough, or the budget of one that stops at a width ends; yield nothing."""
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
         surely = len(passing)
         order = np.random.default_rng(self._counting.seed).permutation(len(undecided)).tolist()
+        self._counting.refuse_over(self._room(), len(order))
         verdicts: dict[int, bool] = {}
+        stopped = ""
         while not self._counting.should_stop(len(order), len(verdicts), sum(verdicts.values())):
             places = order[len(verdicts) : len(verdicts) + self._counting.batch(len(verdicts))]
-            passed = await self._passing([undecided[place] for place in places])
+            try:
+                passed = await self._passing([undecided[place] for place in places])
+            except BudgetExceeded as error:
+                if not verdicts or self._counting.width is None:
+                    raise
+                stopped = str(error)
+                break
             verdicts |= {place: undecided[place].number in passed for place in places}
         asked, count = len(verdicts), sum(verdicts.values())
         found = self._counting.interval(len(order), asked, count)
@@ -51,6 +67,7 @@ class CountedFilter:
             asked,
             len(order),
             method,
+            stopped,
         )
         yield []
 

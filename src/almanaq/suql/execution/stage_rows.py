@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from almanaq.models.protocols import Quote
-from almanaq.suql.accuracy.estimates import CountEstimate
+from almanaq.suql.accuracy.estimates import CountEstimate, Sample
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.plan.stages import SiteInput
 
@@ -46,7 +46,7 @@ class StageCounts:
     """What a stage did, for EXPLAIN ANALYZE and the trace.
 
     `cells` says how many of each column were asked about; `inference` what was decided without asking,
-    `estimate` how many rows pass where they were only counted, `sample` what rows drawn at random say, and of how many.
+    `estimate` how many rows pass where they were only counted, `sample` what rows drawn at random say.
     """
 
     candidates: int = 0
@@ -55,7 +55,7 @@ class StageCounts:
     cells: Counter[str] = field(default_factory=Counter)
     inference: Inference | None = None
     estimate: CountEstimate | None = None
-    sample: tuple[list[str | None], int] | None = None
+    sample: Sample | None = None
 
     def add_asked(self, part: StageCounts) -> None:
         """Count what a run over some of the rows asked."""

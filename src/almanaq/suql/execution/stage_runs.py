@@ -55,9 +55,9 @@ class StageRuns:
     def _counting(self, stage: TextStage, counting: Counting | GroupCounting | Averaging) -> AnyRun:
         """Return the run that only asks about a sample."""
         if not isinstance(counting, Counting):
-            return SampledValues(counting, stage.inputs[0].site.id, lambda: self._asking(stage, self.calls))
+            return SampledValues(counting, stage.inputs[0].site.id, lambda: self._asking(stage, self.calls), self._room)
         proxy = None if counting.proxy is None else self._proxy(stage, counting.proxy)
-        return CountedFilter(counting, lambda: self._asking(stage, self.calls), proxy)
+        return CountedFilter(counting, lambda: self._asking(stage, self.calls), self._room, proxy)
 
     def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
         return StageRun(
