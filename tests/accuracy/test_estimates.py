@@ -35,7 +35,7 @@ def test_an_interval_of_a_width_is_asked_for_until_it_is_there():
 
 def test_more_calls_than_the_budget_are_refused_before_the_first():
     reader = model()
-    with opened(reader, max_calls=50) as connection, pytest.raises(BudgetExceeded, match="100 rows .* has 50 calls"):
+    with opened(reader, max_calls=50) as connection, pytest.raises(BudgetExceeded, match=r"100 rows .* has 50 calls"):
         connection.estimate(QUERY, calls=100)
     assert reader.calls == 0
 
