@@ -74,7 +74,8 @@ def _check_fewest(frame: Frame, ways: Ways, partners: Partners) -> None:
     counts = Term("COUNT", None)
     fewest = any(term == counts and not down for term, down in frame.order)
     fewest = fewest or any(test.term == counts and "<" in test.template for test in frame.having)
-    for hop in {hop for name in _group_names(frame) for hop in ways[name]} if fewest or frame.listed else ():
+    names = _shown(frame) if frame.listed else _group_names(frame) if fewest else ()
+    for hop in {hop for name in names for hop in ways[name]}:
         if not partners.all_have(hop.back):
             raise NotUnderstood(f"whether {hop.right} without any {hop.left} count")
 

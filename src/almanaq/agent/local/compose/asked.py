@@ -59,6 +59,26 @@ def of_each(state: State, match: re.Match[str], r: Span) -> bool:
     return state.use(match, "r")
 
 
+def number_per(
+    state: State, match: re.Match[str], f: Span, r: Span, b: Span, a: Span | None = None, c: Span | None = None
+) -> bool:
+    """ "The average number of orders per customer"."""
+    if f.data != "AVG" or b.data == "by":
+        return False
+    if c is not None:
+        others, state.frame.listed = state.mention(c.data), True
+        is_unique = state.vocabulary.partners.is_unique
+        key = [name for name in state.names_of(others) if is_unique(others, [name.column.name])]
+    else:
+        key = [state.place(a)] if a is not None else []
+    if len(key) != 1:
+        raise NotUnderstood("for each of what a number is taken")
+    state.counted_relation = state.mention(r.data)
+    state.test(key[0], "{} IS NOT NULL")
+    state.frame.wanted.append(Term("COUNT(*) * 1.0 / COUNT(DISTINCT {})", key[0]))
+    return state.use(match)
+
+
 def _of_group(group: Span, after: Span) -> Place | None:
     """Return a column of a relation that stands right after its name: "per shop name", "by supplier country"."""
     owners = group.data if group.kind == "R" else ()

@@ -119,6 +119,8 @@ def _values(state: State, spans: Sequence[Span]) -> None:
         tests.append(Test(Term("", place), template))
     if state.frame.share:
         state.frame.share = [test for test in state.frame.share if test.term.place is not None]
+        if not state.frame.share:
+            state.frame.share, state.frame.tests = state.frame.tests, []
         if len(state.frame.share) != 1:
             raise NotUnderstood("of what the share is meant")
 

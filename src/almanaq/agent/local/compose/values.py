@@ -23,8 +23,8 @@ def missing(state: State, match: re.Match[str], a: Span) -> bool:
 
 def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
     """ "No discount": 0 of a number that is always there, nothing where it may be missing."""
-    place = state.place(a)
-    if x.data not in ("no", "without", "out of") or place.kind == "prose":
+    place, between = state.place(a), {span.data for span in state.spans[match.start() + 1 : match.end() - 1]}
+    if x.data not in ("no", "without", "out of") or place.kind == "prose" or not between <= {"a", "an", "any"}:
         return False
     if place.kind == "boolean":
         return affirmed(state, match, x, a)
