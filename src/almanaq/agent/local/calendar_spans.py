@@ -27,6 +27,7 @@ _RELATIVE = re.compile(
     r"""\b(?:
     (?:the\ )?(?P<decade>\d{3}0)s
     |(?P<near>yesterday|today|tomorrow)
+    |(?:the\ )?(?P<nth>first|second|third|fourth|last)\ (?P<part>half|quarter)\ of\ (?P<of>\d{4})
     |(?:the\ )?(?P<which>last|past|previous|this|current|next)\ (?P<unit>week|month|quarter|year)
     |(?:the\ )?(?:last|past|previous)\ (?P<several>\d+)\ (?P<units>day|week|month|quarter|year)s?
     )\b(?:['’]s\b)?""",
@@ -101,6 +102,13 @@ def _relative(match: re.Match[str], today: date) -> Span | None:
     try:
         if match["decade"]:
             start, after = date(int(match["decade"]), 1, 1), date(int(match["decade"]) + 10, 1, 1)
+        elif match["nth"]:
+            months = 6 if match["part"].casefold() == "half" else 3
+            nth = "first second third fourth".split().index(match["nth"].casefold()) if match["nth"] != "last" else -1
+            if nth >= 12 // months:
+                return None
+            start = _months_on(date(int(match["of"]), 1, 1), nth % (12 // months) * months)
+            after = _months_on(start, months)
         elif match["near"]:
             start = today + timedelta({"yesterday": -1, "today": 0, "tomorrow": 1}[match["near"].casefold()])
             after = start + timedelta(1)

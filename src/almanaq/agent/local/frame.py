@@ -103,6 +103,7 @@ class Frame:
     share: list[Test] = field(default_factory=list)
     order: list[tuple[Term, bool]] = field(default_factory=list)
     limit: int | None = None
+    offset: int = 0
     ties: bool = False
     distinct: bool = False
     listed: bool = False
@@ -144,7 +145,7 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
     if frame.ties:
         parts.append(f"FETCH FIRST {frame.limit or 1} ROWS WITH TIES")
     elif frame.limit is not None:
-        parts.append(f"LIMIT {frame.limit}")
+        parts.append(f"LIMIT {frame.limit}" + f" OFFSET {frame.offset}" * bool(frame.offset))
     return " ".join(parts)
 
 

@@ -25,6 +25,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
     for pattern, take in (
         (r"(?P<t>L)", conditions.holding),
         (r"(?:(?P<a>C)w{0,2})?(?P<z>Z)w*(?P<values>V+)", conditions.beyond_row),
+        (r"(?P<a>C)w*(?P<z>Z)w*(?P<b>C)", conditions.beside_column),
         (r"[vr][wB]{0,2}(?P<v>V)", values.told_by_verb),
         (r"(?P<v>V)[vr]", values.told_by_verb),
         (r"(?P<n>N)(?=R[wC]*S)", asked.amount_before),

@@ -209,6 +209,15 @@ def beyond_row(state: State, match: re.Match[str], z: Span, a: Span | None) -> b
     return state.silence(*match.span())
 
 
+def beside_column(state: State, match: re.Match[str], a: Span, z: Span, b: Span) -> bool:
+    """ "Stock below the reorder level"."""
+    left, right = state.place(a, numeric=True), state.place(b, numeric=True)
+    if left.relation != right.relation or left.kind != right.kind or left.kind not in ("number", "date"):
+        raise NotUnderstood(f"how {left.column.name} is compared with {right.column.name}")
+    state.test(left, f"{{}} {z.data[0]} {sql.compared(right, True)}")
+    return state.use(match)
+
+
 def holding(state: State, match: re.Match[str], t: Span) -> bool:
     """A text that holds, begins or ends with what was written: "with Batman in the title"."""
     form, text, columns = t.data

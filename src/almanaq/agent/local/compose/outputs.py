@@ -73,6 +73,9 @@ def _asked_by_who(state: State) -> list[Place]:
     with another question word, and names no column, is not understood.
     """
     opening = str(state.spans[0].data) if state.spans[0].kind == "w" else ""
+    extreme = state.superlative.place if state.superlative is not None else None
+    if opening == "when" and extreme is not None and extreme.kind == "date":
+        return []  # "when was the first trip"
     if opening in ("where", "when"):
         raise NotUnderstood(f"which column says {opening}")
     kinds = "".join(span.kind for span in state.spans)

@@ -46,8 +46,7 @@ def _rank_groups(
     frame.groups, frame.wanted = groups, [term]
     frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in places]
     frame.tests += [Test(Term("", place), "{} <> ''") for place in places if state.vocabulary.index.has_blank(place)]
-    frame.order, frame.limit = [(term, superlative.down)], superlative.amount or 1
-    frame.ties = superlative.amount is None and state.vocabulary.index.gives_ties
+    _limit(state, superlative, term)
 
 
 def _ranked(
@@ -88,7 +87,14 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     shown = shown or (state.shown(asked, place) if asked else [])
     frame.wanted = list(dict.fromkeys([*shown, Term("", place)]))
     state.test(place, "{} IS NOT NULL")
-    frame.order, frame.limit = [(Term("", place), superlative.down)], superlative.amount or 1
+    _limit(state, superlative, Term("", place))
+
+
+def _limit(state: State, superlative: Superlative, term: Term) -> None:
+    """Order the rows and take the first ones, all that rank alike, or the second alone."""
+    amount, frame = superlative.amount or 1, state.frame
+    frame.order, frame.limit = [(term, superlative.down)], max(amount, 1)
+    frame.offset = -amount - 1 if amount < 0 else 0
     frame.ties = superlative.amount is None and state.vocabulary.index.gives_ties
 
 

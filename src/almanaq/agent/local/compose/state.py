@@ -30,6 +30,7 @@ class Superlative:
     """What is extreme: a column or the number of rows, in which direction, and how many rows are wanted.
 
     Attributes:
+        amount: how many rows are wanted; -2 for the second one alone.
         common: the most common value of a column is asked for.
         function: how the numbers of a group are put together first.
         adjective: it was told by an adjective: "heaviest" speaks of rows, "highest weight" of the number.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 
 from almanaq.agent.local.calendar_spans import Span as Days
@@ -16,7 +17,13 @@ _OF_ONE_MEASURE = "tall high old long deep wide heavy fast expensive".split()
 """Adjectives of which "how" asks for one thing; how big something is may be its area or its people."""
 _PERIODS = "day week month quarter half decade".split()
 _BEFORE_PERIODS = "per by each every and".split()
+_ORDINALS = {
+    name: i
+    for i, names in enumerate(("second 2nd", "third 3rd", "fourth 4th", "fifth 5th"), 2)
+    for name in names.split()
+}
 _LESS = "less lower fewer smaller".split()
+_UNTIL = ("and", "to", "until", "till", "through")
 _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
 Found = tuple[int, int, tuple[date, date], Days | None]
 """Where days are named, the days, and the span where no year was said."""
@@ -112,6 +119,15 @@ def _amount(tokens: Sequence[Token], at: int) -> int | None:
     return int(number) if number is not None and number == int(number) and 0 < number <= 1000 else None
 
 
+def apart(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
+    """Recognize "more" and "than" around what is compared: "more land than Oslo"."""
+    for i, token in enumerate(tokens):
+        than = next((j for j in range(i + 2, min(i + 5, len(tokens))) if tokens[j].folded == "than"), None)
+        if than is not None and token.folded in ("more", "higher", "greater", "larger", *_LESS):
+            yield Span(i, i + 1, "w", "", 0.9)
+            yield Span(than, than + 1, "Z", ("<" if token.folded in _LESS else ">", None), 0.9)
+
+
 def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize superlatives and comparatives of adjectives that measure something."""
     for i, token in enumerate(tokens):
@@ -128,6 +144,16 @@ def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Sp
             up = ">" if meant[0][1] else "<"
             yield from _comparison(tokens, vocabulary, i, i + 2, up, meant)
             yield Span(i, i + 2, "Z", (up, meant), 1.1)
+
+
+def ordinals(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
+    """Return superlatives with the ordinal before them: "second largest" is the second one alone."""
+    before = [(span, _ORDINALS.get(tokens[span.first - 1].folded)) for span in spans if span.kind == "S" and span.first]
+    return [
+        replace(span, first=span.first - 1, data=(*span.data[:2], -nth), score=span.score + 1.0)
+        for span, nth in before
+        if nth is not None and span.data[2] is None
+    ]
 
 
 def _asked_measure(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> Iterator[Span]:
@@ -207,7 +233,7 @@ def days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]:
             continue
         first, last = inside[0], inside[-1] + 1
         before = tokens[first - 1].folded if first else ""
-        if before in ("between", "from") and last + 1 < len(tokens) and tokens[last].folded in ("and", "to", "until"):
+        if before in ("between", "from") and last + 1 < len(tokens) and tokens[last].folded in _UNTIL:
             for other in (each for each in calendar if each[0] == tokens[last + 1].start):
                 until = next((i for i, t in enumerate(tokens) if t.end >= other[1]), last + 1) + 1
                 yield Span(first - 1, until, "D", ("=", (meant[0], other[2][1]), None), 1.0 * (until - first + 1) + 0.1)

@@ -11,7 +11,16 @@ from almanaq.agent.local.recognize.tokens import Token, tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 
 _RECOGNIZERS = (
-    *(names.named, names.values, amounts.phrases, amounts.numbers, amounts.superlatives, names.verbs, names.lone),
+    *(
+        names.named,
+        names.values,
+        amounts.phrases,
+        amounts.numbers,
+        amounts.apart,
+        amounts.superlatives,
+        names.verbs,
+        names.lone,
+    ),
 )
 _NAMING = "CRVN?"
 """Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
@@ -27,6 +36,7 @@ def heard(question: str, vocabulary: Vocabulary) -> tuple[tuple[Token, ...], lis
 def recognize(tokens: tuple[Token, ...], vocabulary: Vocabulary, question: str, today: date) -> list[Span]:
     """Return every span of a question."""
     spans = [span for recognizer in _RECOGNIZERS for span in recognizer(tokens, vocabulary)]
+    spans += amounts.ordinals(tokens, spans)
     quoted = names.quoted(tokens)
     spelled = [span for span in spans if span.kind in _NAMING or quoted.isdisjoint(range(span.first, span.last))]
     strange = [Span(i, i + 1, "?", tokens[i].text, -1.0) for i in sorted(quoted)]
