@@ -92,6 +92,14 @@ UNDERSTOOD = {
     "ferries in Oslo and their crew size": 'SELECT "Ferry Name", crew_size FROM ferries',
     "how many different ferry names are there": 'SELECT COUNT(DISTINCT "Ferry Name")',
     "average passengers by ferry harbor": "SELECT ferries.harbor, AVG(trips.passengers) FROM trips",
+    "second most expensive ferry": "ORDER BY ticket_price DESC LIMIT 1 OFFSET 1",
+    "ferries with a higher crew size than Ferry C": "crew_size > (SELECT crew_size FROM ferries WHERE",
+    "ferries where the crew size is below the ticket price": "crew_size < ferries.ticket_price",
+    "on average, how many ferries are there per harbor": "SELECT COUNT(*) * 1.0 / COUNT(DISTINCT harbor) FROM ferries",
+    "trips in the last quarter of 2025": "sailed >= '2025-10-01' AND sailed < '2026-01-01'",
+    "ferries without a hull": "hull IS NULL",
+    "what share of ferries are faster than 15 kn": 'FILTER (WHERE "top_speed (kn)" > 15)',
+    "averge ticket price by harbor": "SELECT harbor, AVG(ticket_price) FROM ferries GROUP BY harbor",
     "ferries in Oslo or Turku with a crew size over 6": "crew_size > 6 AND harbor IN ('Oslo', 'Turku')",
 }
 DECLINED = {
@@ -121,6 +129,8 @@ DECLINED = {
     "which ferry is the oldest": "the superlative",
     "how many trips were cancelled in March 2025": "cancelled",
     "ferries that have a crew size": "what is said of crew_size",
+    "trips in the third half of 2025": "third",
+    "how many ferrets are there": "ferrets",
     "how did Ferry C reach its harbor": "reach",
     "who carried the most passengers": "who is asked for",
     "how many ferries in Oslo are in Oslo": "said twice",

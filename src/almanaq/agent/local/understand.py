@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from almanaq.agent.local.compose import NotUnderstood, compose
 from almanaq.agent.local.compose.features import features
@@ -60,6 +61,8 @@ def understand(question: str, vocabulary: Vocabulary) -> Understanding:
     spans = best_cover(recognized, len(tokens))
     known = words().people
     unknown = tuple(str(s.data) for s in spans if s.kind == "?" and str(s.data).casefold() not in known)
+    if unknown and (respelled := _respelled(question, unknown, vocabulary)) is not None:
+        return respelled
     missing, between = "the words " + ", ".join(f"“{word}”" for word in unknown), None
     if not unknown:
         try:
@@ -71,6 +74,19 @@ def understand(question: str, vocabulary: Vocabulary) -> Understanding:
     named = tuple(dict.fromkeys(relation.name for relation in held))
     return Understanding(
         None, unknown, missing, nearest=_nearest(tokens, spans, vocabulary), named=named, between=between
+    )
+
+
+def _respelled(question: str, unknown: Sequence[str], vocabulary: Vocabulary) -> Understanding | None:
+    """Return what a question means with its unknown words spelled as the nearest known ones, if it means anything."""
+    near = {word: vocabulary.misspelt(word) for word in unknown}
+    for word, known in near.items():
+        question = re.sub(rf"\b{re.escape(word)}\b", known or word, question)
+    found = understand(question, vocabulary) if all(near.values()) else None
+    if found is None or found.suql is None:
+        return None
+    return replace(
+        found, readings=(*(f"I read “{word}” as “{known}”." for word, known in near.items()), *found.readings)
     )
 
 

@@ -69,7 +69,8 @@ def _check_clauses(state: State) -> None:
     """
     if str(state.spans[0].data) in ("how", "why") and state.spans[0].kind == "w":
         raise NotUnderstood(f"{state.spans[0].data} something came about")
-    for i, (span, kind) in enumerate(zip(state.spans, state.kinds, strict=True)):
+    left = [] if state.superlative or state.aggregates else zip(state.spans, state.kinds, strict=True)
+    for i, (span, kind) in enumerate(left):
         before = [each.kind for each in state.spans[:i]]
         clause = len(before) - next((n for n, each in enumerate(reversed(before)) if each != "w"), len(before))
         words = {str(each.data) for each in state.spans[clause:i]}

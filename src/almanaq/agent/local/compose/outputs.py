@@ -74,7 +74,8 @@ def _asked_by_who(state: State) -> list[Place]:
     """
     opening = str(state.spans[0].data) if state.spans[0].kind == "w" else ""
     extreme = state.superlative.place if state.superlative is not None else None
-    if opening == "when" and extreme is not None and extreme.kind == "date":
+    named = [place.relation for place in state.named_by()]
+    if opening == "when" and extreme is not None and extreme.kind == "date" and extreme.relation not in named:
         return []  # "when was the first trip"
     if opening in ("where", "when"):
         raise NotUnderstood(f"which column says {opening}")

@@ -22,6 +22,7 @@ _ORDINALS = {
     for i, names in enumerate(("second 2nd", "third 3rd", "fourth 4th", "fifth 5th"), 2)
     for name in names.split()
 }
+_MORE = "more higher greater larger bigger better".split()
 _LESS = "less lower fewer smaller".split()
 _UNTIL = ("and", "to", "until", "till", "through")
 _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
@@ -73,6 +74,8 @@ def _average(tokens: Sequence[Token], _: Vocabulary, first: int, last: int, __: 
     before = tokens[first - 1].folded if first else ""
     than = bool(before) and tokens[first].folded == "than"
     measured = words().measured(before) if than else None
+    if than and not (measured or before in (*_MORE, *_LESS)):
+        return
     down = down or before in _LESS or bool(measured and not measured[0][1])
     wide = first - 1 if than else first
     yield Span(wide, last, "G", ("<" if down else ">", measured), 1.1 * (last - wide))
@@ -123,7 +126,7 @@ def apart(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
     """Recognize "more" and "than" around what is compared: "more land than Oslo"."""
     for i, token in enumerate(tokens):
         than = next((j for j in range(i + 2, min(i + 5, len(tokens))) if tokens[j].folded == "than"), None)
-        if than is not None and token.folded in ("more", "higher", "greater", "larger", *_LESS):
+        if than is not None and token.folded in (*_MORE, *_LESS):
             yield Span(i, i + 1, "w", "", 0.9)
             yield Span(than, than + 1, "Z", ("<" if token.folded in _LESS else ">", None), 0.9)
 

@@ -18,6 +18,7 @@ from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Plac
 from almanaq.agent.local.spoken import also_called, relation_stems
 from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
 from almanaq.suql.catalog.relations import Column, Relation
+from almanaq.text.spelling import edit_distance
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
@@ -28,6 +29,9 @@ _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "co
 """What the last piece of a name without any sign between its words may be."""
 _WHOLES = ("total", "overall", "body")
 """Of several columns that one word means, the one of the whole."""
+_SHORTEST_MISSPELT = 7
+"""Shortest word that may be a name misspelt: a shorter one is too often another word, county for country."""
+_SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest", "lowest", "largest", "smallest")
 _FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _CODE = 4
@@ -248,6 +252,16 @@ class Vocabulary:
             for relation in self.index.catalog.relations
             if self.whole_name(relation) and any(known & set(place.stems) for place in self.index.places[relation.name])
         )
+
+    def misspelt(self, word: str) -> str | None:
+        """Return the one word of names or of the language of which a long word is one slip of the hand away."""
+        if len(word) < _SHORTEST_MISSPELT - 1 or word != word.casefold():
+            return None
+        names = {*self._by_word, *(part for name in self._relations for part in name)}
+        known = [*_SPOKEN, *(names if len(word) >= _SHORTEST_MISSPELT else ())]
+        forms = {word, stem(word)}
+        near = {each for each in known if each[:1] == word[:1] and any(edit_distance(f, each, 1) == 1 for f in forms)}
+        return next(iter(near)) if len(near) == 1 else None
 
     def agents(self, word: str) -> list[Place]:
         """Return the columns of those who do what a verb says."""
