@@ -94,6 +94,7 @@ UNDERSTOOD = {
     "average passengers by ferry harbor": "SELECT ferries.harbor, AVG(trips.passengers) FROM trips",
     "second most expensive ferry": "ORDER BY ticket_price DESC LIMIT 1 OFFSET 1",
     "ferries with a higher crew size than Ferry C": "crew_size > (SELECT crew_size FROM ferries WHERE",
+    "ferries with more crew size than the average": "crew_size > (SELECT AVG(crew_size) FROM ferries)",
     "ferries where the crew size is below the ticket price": "crew_size < ferries.ticket_price",
     "on average, how many ferries are there per harbor": "SELECT COUNT(*) * 1.0 / COUNT(DISTINCT harbor) FROM ferries",
     "trips in the last quarter of 2025": "sailed >= '2025-10-01' AND sailed < '2026-01-01'",

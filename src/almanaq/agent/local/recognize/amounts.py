@@ -128,7 +128,11 @@ def apart(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
         than = next((j for j in range(i + 2, min(i + 5, len(tokens))) if tokens[j].folded == "than"), None)
         if than is not None and token.folded in (*_MORE, *_LESS):
             yield Span(i, i + 1, "w", "", 0.9)
-            yield Span(than, than + 1, "Z", ("<" if token.folded in _LESS else ">", None), 0.9)
+            sign = "<" if token.folded in _LESS else ">"
+            yield Span(than, than + 1, "Z", (sign, None), 0.9)
+            for last in (than + 2, than + 3):
+                if words().phrases.get(tuple(t.folded for t in tokens[than:last]), ("",))[0] == "average_reference":
+                    yield Span(than, last, "G", (sign, None), 1.1 * (last - than))
 
 
 def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
