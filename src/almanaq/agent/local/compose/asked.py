@@ -228,7 +228,11 @@ def percentage(state: State, match: re.Match[str], r: Span | None) -> bool:
 
 
 def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None) -> bool:
-    """ "How many airports", "number of different cities", "how many are in Texas"."""
+    """ "How many airports", "number of different cities", "how many are in Texas"; "how often was Ann Lee paid"."""
+    if state.spans[match.start()].data in ("how often", "how many times"):
+        then = {str(span.data) for span in state.spans[match.start() : match.start() + 2]}
+        if r or a or "V" not in match.group() or not then & {"was", "were", "did", "has", "had"}:
+            raise NotUnderstood("how often something happened")
     if r is not None:
         state.counted_relation = state.mention(r.data)
     elif a is not None:

@@ -9,6 +9,7 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
 
@@ -83,6 +84,9 @@ def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> boo
 def absent(state: State, match: re.Match[str], r: Span) -> bool:
     """ "Stadiums without any concert"."""
     others = {p.relation for s in state.spans if s.kind == "C" for p, quality in s.data[:1] if quality == 1}
+    verbs = [span for span in state.spans[slice(*match.span())] if span.kind == "v"]
+    if any(str(span.data).casefold() not in words().having for span in verbs):
+        return False
     if len(r.data) != 1 or (state.kinds.count("R") < 2 and not others - {r.data[0]}):
         return False
     state.frame.absent.append(r.data[0])

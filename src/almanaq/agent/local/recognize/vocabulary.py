@@ -23,7 +23,7 @@ from almanaq.text.spelling import edit_distance
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
-_UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|g|mg|mm|cm|m|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
+_UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|mg|mm|cm|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
 _TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""

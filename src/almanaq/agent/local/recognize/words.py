@@ -26,6 +26,7 @@ class Words:
         compounds: names in one piece, and the words that they are made of.
         things: a noun and the words of columns by which a table of such things is known.
         grouping: verbs before "by" that make groups: "grouped by".
+        having: verbs that say only that there is something: "placed an order".
         telling: verbs that say which rows are meant, where no column or value does: "cancelled".
         abbreviations, synonyms: parts of identifiers, and the words that mean them.
     """
@@ -43,6 +44,7 @@ class Words:
     things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
     telling: frozenset[str]
+    having: frozenset[str]
     units: frozenset[str]
     money: frozenset[str]
     additive: frozenset[str]
@@ -103,6 +105,7 @@ def words() -> Words:
         {noun: frozenset(columns) for noun, columns in data["things"].items()},
         frozenset(data["grouping"]["verbs"]),
         frozenset(data["telling"]["verbs"]),
+        frozenset(data["having"]["verbs"]),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
         frozenset(data["sums"]["additive"]),
