@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from almanaq.cli.app import app
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.apply_schema import apply_schema
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import parse_schema
+from almanaq.suql.catalog.schema_file import parse_schema, read_schema
 from almanaq.suql.catalog.write_schema import describe
 
 PLACES = Relation(
@@ -91,3 +95,23 @@ def test_a_described_catalog_reads_back_the_same(relations: list[tuple[str, list
         )
     )
     assert apply_schema(plain, parse_schema(describe(catalog))) == catalog
+
+
+def test_what_is_written_of_a_private_column_is_what_a_person_said_of_it(tmp_path: Path) -> None:
+    """Neither samples nor values, not even where another schema file is named and the one that is replaced marks it."""
+    rows = "\n".join(f"{n},{'secret' if n % 2 else 'hidden'},open {n % 3}" for n in range(12))
+    (tmp_path / "t.csv").write_text(f"id,word,other\n{rows}\n")
+    beside, named = tmp_path / "t.csv.almanaq.toml", tmp_path / "named.toml"
+    marked = '[t.columns.word]\nkind = "enum"\nprivate = true\ndescription = "told"\n'
+    named.write_text('[t.columns.word]\nkind = "enum"\n')
+    for words in ([], ["--write", "--overwrite"], ["--write", "--overwrite", "--schema", str(named)]):
+        beside.write_text(marked)
+        said = CliRunner().invoke(app, ["schema", str(tmp_path / "t.csv"), *words])
+        assert said.exit_code == 0, said.output
+        text = said.output + (beside.read_text() if words else "")
+        assert "open 1" in text
+        assert not [word for word in ("secret", "hidden") if word in text], words
+        assert "private = true" in text
+    beside.write_text(marked + 'values = ["hidden", "secret"]\n')  # a person's own words stay
+    assert CliRunner().invoke(app, ["schema", str(tmp_path / "t.csv"), "--write", "--overwrite"]).exit_code == 0
+    assert read_schema(beside).relations["t"].columns["word"].values == ("hidden", "secret")

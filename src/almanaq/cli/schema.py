@@ -37,6 +37,7 @@ def schema(
     from almanaq.cli.output import write_text
     from almanaq.cli.terminal import say, warn
     from almanaq.corpus.schema_places import schema_path
+    from almanaq.suql.catalog.apply_schema import keep_private
     from almanaq.suql.catalog.schema_file import read_schema, schema_beside
     from almanaq.suql.catalog.write_schema import describe
     from almanaq.suql.databases.open_source import open_database
@@ -54,6 +55,8 @@ def schema(
         warn([f"the view {name!r} is left out: {why}" for name, why in catalog.broken])
         warn([message for report in getattr(database, "reports", ()) for message in report.messages])
         declared = schema_beside([Path(source)]) if schema is None else read_schema(schema)
+        if target is not None and target.exists():
+            catalog = keep_private(catalog, read_schema(target))
         write_text(visible(describe(catalog, declared)).rstrip("\n") + "\n", None if target is None else str(target))
         if target is not None:
             say(f"written: {target}")

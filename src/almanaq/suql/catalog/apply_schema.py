@@ -31,6 +31,30 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
     return replace(catalog, relations=relations)
 
 
+def keep_private(catalog: Catalog, schema: Schema) -> Catalog:
+    """Return the catalog in which each column is private that a schema calls so; what it says of others is left out."""
+    marked = {
+        (found.name, name.casefold())
+        for table, entry in schema.relations.items()
+        if (found := catalog.find(table)) is not None
+        for name, column in entry.columns.items()
+        if column.private
+    }
+    return replace(
+        catalog,
+        relations=tuple(
+            replace(
+                relation,
+                columns=tuple(
+                    replace(column, private=column.private or (relation.name, column.name.casefold()) in marked)
+                    for column in relation.columns
+                ),
+            )
+            for relation in catalog.relations
+        ),
+    )
+
+
 def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
     """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
@@ -10,7 +11,7 @@ from almanaq.visible import STEERING
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
-    """Return the catalog as a schema file, with types, row counts and samples as comments.
+    """Return the catalog as a schema file, with types, row counts and samples as comments; none of a private column.
 
     Args:
         schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
@@ -42,8 +43,12 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
         lines.append(f"foreign_keys = [{keys}]")
     lines += _file_lines(name, said)
     types = said.as_reading().types
+    written = {given.casefold(): entry.values for given, entry in said.columns.items()}
     for column in relation.columns:
-        lines.extend(_column_lines(name, column, types.get(column.name.casefold(), "")))
+        folded = column.name.casefold()
+        # Of a private column only what a person wrote of it is written again, nothing that its cells or type hold.
+        shown = replace(column, samples=(), values=written.get(folded, ())) if column.private else column
+        lines.extend(_column_lines(name, shown, types.get(folded, "")))
     return "\n".join(lines) + "\n"
 
 
@@ -72,7 +77,8 @@ def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
     if column.kind is ColumnKind.ENUM:
         # Without an order they are left out when this is read: nobody shall take how they stand here for one.
         listed = column.ordered or not column.values
-        lines.append(f"{'' if listed else '# '}values = {_list(column.values)}")
+        if column.values or not column.private:
+            lines.append(f"{'' if listed else '# '}values = {_list(column.values)}")
     if column.description:
         lines.append(f"description = {_string(column.description)}")
     if column.vectors:
