@@ -19,6 +19,7 @@ from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
 from almanaq.models.quotes import located
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.reply_lengths import usual_tokens_of_all
 from almanaq.models.reply_schemas import MalformedReply, item_schema, parse_content, parse_object
 from almanaq.models.token_estimate import estimate_tokens
 
@@ -221,7 +222,8 @@ class BatchingReader:
         else:
             values = {**asked_values(calls[0]), "documents": [_numbered(call) for call in calls]}
         limit = self._max_output * min(len(calls), 4)
-        return prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
+        prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
+        return replace(prompt, usual_output_tokens=usual_tokens_of_all(calls))
 
     def _parsed(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
         """Return the replies to those items that the text answers as it should."""

@@ -11,6 +11,7 @@ from almanaq.models.tally import Tally
 
 DEFAULT_MAX_CALLS = 1000
 """Model calls that cost money, where nobody says how many may be made."""
+_PRICELESS = "a price that is not known"
 
 
 class Budget:
@@ -66,7 +67,7 @@ class Budget:
             BudgetExceeded: it does not fit, whatever the calls under way will cost.
         """
         with self._lock:
-            self._check(self._excess(most, self._spent, self._unsettled))
+            self._check(most)
             if self._excess(most, self._spent, self._unsettled, self._held) is not None:
                 return False
             self._held.add(most)
@@ -81,14 +82,28 @@ class Budget:
                 # The call itself is in `spent` already, when it was made at all.
                 self._unsettled.add(Usage(0, 0, most.input_tokens, most.output_tokens, most.money))
 
-    def _check(self, excess: str | None) -> None:
-        if excess is not None:
-            unsettled = self.unsettled.money if self.money is not None else None
-            held = f" ({unsettled:.4f} of it for calls whose reply never came whole)" if unsettled else ""
+    def _check(self, most: Usage) -> None:
+        """Raise BudgetExceeded for a call that does not fit, even once those under way have cost nothing."""
+        excess = self._excess(most, self._spent, self._unsettled)
+        if excess is None:
+            return
+        if excess == _PRICELESS:
             raise BudgetExceeded(
-                f"stopped at the budget of {excess}{held}: raise {self.setting} to go on; what was answered is kept"
-                " and not paid for again"
+                f"a budget of {self.money:g} dollars cannot be kept with a model whose price is not known: name it,"
+                " with its price, in the prices file that ALMANAQ_PRICES names, or bound calls or tokens instead"
             )
+        raise BudgetExceeded(
+            f"stopped at the budget of {excess}{self._room(most)}: raise {self.setting} to go on; what was answered is"
+            " kept and not paid for again"
+        )
+
+    def _room(self, most: Usage) -> str:
+        """Say what of the money is gone, and what the next call may take."""
+        if self.money is None or most.money is None:
+            return ""
+        lost = self.unsettled.money or 0.0
+        held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
+        return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
 
     def _excess(self, most: Usage, *tallies: Tally) -> str | None:
         if self.calls is not None and most.calls + sum(tally.calls for tally in tallies) > self.calls:
@@ -99,10 +114,11 @@ class Budget:
                 return f"{self.tokens:,} tokens"
         return None if self.money is None else self._excess_of_money(self.money, [most, *tallies])
 
-    def _excess_of_money(self, limit: float, parts: Sequence[Usage | Tally]) -> str | None:
+    @staticmethod
+    def _excess_of_money(limit: float, parts: Sequence[Usage | Tally]) -> str | None:
         spent = 0.0
         for part in parts:
             if part.money is None:
-                return f"{limit:g} dollars, with a model whose price is not known (name one in the prices file),"
+                return _PRICELESS
             spent += part.money
         return f"{limit:g} dollars" if spent > limit + 1e-12 else None

@@ -23,6 +23,7 @@ class FailedCall(ModelCallError):
         retryable: False when the same request cannot succeed later (it is too long, or was refused).
         at_once: the request will be made in another form, so that there is nothing to wait for.
         too_long: the model cannot read so much at once.
+        cut: the reply ended at the limit of its length, not where the model was done.
         too_many: the server answers fewer requests than it was sent; it needs a rest, not only another try.
         usage: what the failed attempts cost all the same, so that no budget loses sight of them.
         sure: False when the server may have charged more than `usage` says: no whole reply came.
@@ -40,7 +41,7 @@ class FailedCall(ModelCallError):
         super().__init__(message)
         self.retry_after = retry_after
         self.retryable = retryable
-        self.at_once = self.too_long = self.too_many = False
+        self.at_once = self.too_long = self.too_many = self.cut = False
         self.usage = usage or Usage()
         self.sure = sure
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from almanaq.errors import BudgetExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.failure import FailedCall
 from almanaq.models.prices import Price
@@ -42,11 +44,30 @@ class MeteredModel:
         return self.budget.usage
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply; raises BudgetExceeded before a call that might not fit."""
+        """Return the reply; raises BudgetExceeded before a call that might not fit.
+
+        Where the budget has no room for the longest reply there may be, a reply is held to its usual length; one that
+        is cut there is asked for once more, whole.
+        """
         limits = (self.budget, *budgets())
-        most = self._most(prompt, limits)
-        while not _reserved(limits, most):  # noqa: ASYNC110 - calls settle in any loop; an asyncio.Event has one
-            await asyncio.sleep(0.005)
+        asked, most = await self._reserved(self._forms(prompt, limits), limits)
+        try:
+            return await self._called(asked, most, limits)
+        except FailedCall as failure:
+            if not failure.cut or asked is prompt:
+                raise
+        _, most = await self._reserved([(prompt, self._most(prompt, limits))], limits)
+        return await self._called(prompt, most, limits)
+
+    async def _reserved(self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]) -> tuple[Prompt, Usage]:
+        """Wait until one of the forms of a request, the first ones rather, fits beside the calls under way."""
+        while True:
+            for form in forms:
+                if _reserve(limits, form[1], last=form is forms[-1]):
+                    return form
+            await asyncio.sleep(0.005)  # calls settle in any loop; an asyncio.Event has one
+
+    async def _called(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
         # A call that is cancelled reached the server, perhaps, and may be charged for.
         spent, sure = Usage(calls=1), False
         try:
@@ -61,6 +82,15 @@ class MeteredModel:
                 budget.settle(most, spent, sure=sure)
             record(self.name, spent, purpose=prompt.name)
 
+    def _forms(self, prompt: Prompt, limits: Sequence[Budget]) -> list[tuple[Prompt, Usage]]:
+        """Return a request as it is and, where lengths matter, held to the usual length; each with what it costs."""
+        forms = [(prompt, self._most(prompt, limits))]
+        usual = prompt.usual_output_tokens
+        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
+            short = replace(prompt, max_output_tokens=usual)
+            forms.append((short, self._most(short, limits)))
+        return forms
+
     def _most(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
         if not any(budget.counts_tokens for budget in limits):
             return Usage(1)
@@ -71,8 +101,8 @@ class MeteredModel:
         return Usage(1, 0, read, written, None if self._price is None else self._price.of(read, written))
 
 
-def _reserved(limits: Sequence[Budget], most: Usage) -> bool:
-    """Reserve with all budgets or with none."""
+def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
+    """Reserve with all budgets or with none; where it can fit in none at all, raise only for the `last` form."""
     held: list[Budget] = []
     try:
         for budget in limits:
@@ -81,9 +111,11 @@ def _reserved(limits: Sequence[Budget], most: Usage) -> bool:
             held.append(budget)
         else:
             return True
-    except BaseException:
+    except BudgetExceeded:
         _give_back(held, most)
-        raise
+        if last:
+            raise
+        return False
     _give_back(held, most)
     return False
 

@@ -182,9 +182,14 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
     hidden = hidden_tokens(content)
     if not isinstance(text, str) or not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
-        raise UnusableReply(f"the model's reply is empty{why}", usage=usage)
+        raise _cut(UnusableReply(f"the model's reply is empty{why}", usage=usage), finish)
     if finish == "length":
         why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
-        raise UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage)
+        raise _cut(UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage), finish)
     # Half of a surrogate pair is no text: neither the cache nor a database can hold it.
     return Completion(text if text.isascii() else text.encode("utf-8", "replace").decode(), usage)
+
+
+def _cut(failure: FailedCall, finish: object) -> FailedCall:
+    failure.cut = finish == "length"
+    return failure

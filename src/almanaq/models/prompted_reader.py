@@ -25,6 +25,7 @@ from almanaq.models.protocols import (
     Usage,
 )
 from almanaq.models.quotes import located
+from almanaq.models.reply_lengths import usual_tokens
 from almanaq.models.reply_schemas import (
     MalformedReply,
     ParsedReply,
@@ -104,6 +105,7 @@ class PromptedReader:
         frame, schema = _frame(call.function, *asked, part, parts, len(pieces))
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
+        prompt = replace(prompt, usual_output_tokens=usual_tokens(call))
         if self._chances and call.yes_or_no:
             prompt = replace(prompt, verdict=True)
         parsed, usage = await self._ask(call, prompt)
@@ -137,6 +139,7 @@ class PromptedReader:
                 return replace(combined, usage=combined.usage + silent)
         values = {**asked_values(call), "findings": findings}
         prompt = prompt_file("combine").prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
+        prompt = replace(prompt, usual_output_tokens=usual_tokens(call))
         parsed, spent = await self._ask(call, prompt)
         return TextReply(parsed.value, parsed.verdicts, _best_quotes(telling, parsed.value), usage + spent)
 

@@ -82,6 +82,8 @@ class Prompt:
         pieces: gets the reply while it is written, where the server streams; it comes whole at the end all the same.
             No part of the request's identity either.
         verdict: the reply's `value` is a verdict, and how likely each is, is wanted too, where the server tells.
+        usual_output_tokens: what nearly every reply has at most, for a budget that has no room for the longest; None:
+            as many as `max_output_tokens`. No part of the request's identity.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Prompt:
     fence: str = ""
     pieces: PieceSink | None = field(default=None, compare=False, repr=False)
     verdict: bool = False
+    usual_output_tokens: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
