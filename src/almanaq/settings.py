@@ -82,6 +82,7 @@ class Settings(BaseSettings):
     local_servers: str | None = None
     timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
     max_calls: int | None = Field(None, ge=0)
+    max_money: float | None = Field(None, ge=0, allow_inf_nan=False)
     speculation: float = Field(Options().speculation, ge=1, allow_inf_nan=False)
     order: Literal["similarity", "table"] = "similarity"
     strict: bool = False

@@ -21,6 +21,7 @@ _TEXT_OPTIONS = ("model", "embedder", "schema", "examples", "order")
 _NUMBERS = {
     "speculation": float,
     "max_calls": int,
+    "max_money": float,
     "deadline": float,
     "passages": int,
     "candidates": int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -299,3 +300,46 @@ def test_pairs_share_requests_by_choice(source: Path, tmp_path: Path) -> None:
             found[most] = sorted(result.rows), result.trace.text_calls
             assert server.ledger.calls == 36 if most == 1 else server.ledger.calls <= 18
     assert found[1] == found[12] == ([(0, 0), (1, 2), (2, 4)], 36)
+
+
+@pytest.mark.parametrize("batching", [None, AGREED])
+def test_a_query_with_little_money_spends_no_more_and_one_with_enough_ends(
+    source: Path, tmp_path: Path, batching: Batching | None
+) -> None:
+    """Texts that would share a call go alone when only that fits; what one call may cost is what must be there."""
+
+    def bill(money: float | None, place: str) -> tuple[float, int | None]:
+        (tmp_path / place).mkdir()
+        found = None
+        with StandInServer(replies_from(dogs), faults=Faults(latency=0.002)) as server:
+            opened = models(server, tmp_path / place, batching=batching)
+            connection = almanaq.connect(str(source), model=opened, max_money=money)
+            with connection, contextlib.suppress(BudgetExceeded):
+                found = len(connection.sql(SUQL).rows)
+            return server.ledger.money(PRICE), found
+
+    spent, found = bill(None, "free")
+    assert found == len(RIGHT)
+    enough = spent + PRICE.of(6000, 1024)
+    tight, found = bill(enough, "tight")
+    assert found == len(RIGHT)
+    assert tight <= enough
+    little, found = bill(0.8 * spent, "little")
+    assert found is None
+    assert little <= 0.8 * spent
+    assert bill(0.0, "none") == (0.0, None)
+
+
+def test_what_is_foreseen_counts_the_texts_that_share_a_call(source: Path, tmp_path: Path) -> None:
+    with StandInServer(replies_from(dogs)) as server:
+        foreseen = []
+        for batching in (None, AGREED):
+            with almanaq.connect(str(source), model=models(server, tmp_path, batching=batching)) as connection:
+                stage = next(line for line in connection.explain(SUQL).stages if "calls" in line.predicted)
+                foreseen.append(stage.predicted)
+                columns = connection.explain("SELECT answer(notes, 'which animals?') FROM places")
+                assert next(line for line in columns.stages if "calls" in line.predicted).predicted["tokens"] == 9600
+    alone, together = foreseen
+    assert alone["calls"] == together["calls"] == ROWS
+    assert (alone["tokens"], together["tokens"]) == (9600, 9600 - (ROWS - ROWS // 6) * 300)
+    assert together["money"] < alone["money"]

@@ -31,6 +31,7 @@ REACHING = {
     "openai_api_key": ["sk-of-somebody-else"],
     "cache_dir": ["cache", "/tmp/elsewhere"],
     "max_calls": [1001, 10**9],
+    "max_money": [0.5, 10**9],
     "max_result_mb": [10**9],
 }
 HARMLESS = {

@@ -270,14 +270,15 @@ def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]
 
 
 def open_budget(max_calls: int | None) -> Budget:
-    """Return a budget of calls: the flag, else the settings, else 1,000."""
+    """Return a budget of calls (the flag, else the settings, else 1,000), and of money where the settings name one."""
     from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
     from almanaq.settings import read_settings
 
     settings = read_settings(max_calls=max_calls)
     settings.export()
     calls = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
-    return Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS")
+    money = settings.max_money
+    return Budget(calls, money=money, setting="--max-calls or ALMANAQ_MAX_CALLS", money_setting="ALMANAQ_MAX_MONEY")
 
 
 def read_tables(source: str, *, schema: str | None = None, allow_http: bool = False) -> Corpus:

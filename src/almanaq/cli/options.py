@@ -61,6 +61,10 @@ MaxCalls = Annotated[
     int | None,
     typer.Option("--max-calls", metavar="N", help="Budget of model calls; default 1000, none for local."),
 ]
+MaxMoney = Annotated[
+    float | None,
+    typer.Option("--max-money", metavar="DOLLARS", help="Budget of money for a query; needs a prices file."),
+]
 Speculation = Annotated[
     float | None,
     typer.Option("--speculation", metavar="X", help="Rows tried at once per row still needed; 1 wastes nothing."),
@@ -139,6 +143,7 @@ class Request:
     accuracy: str | None = None
     confidence: float | None = None
     looks: bool = True
+    max_money: float | None = None
 
 
 def named_once(argument: str | None, option: str | None, *, command: str) -> str:
@@ -163,6 +168,7 @@ def connected(request: Request) -> Iterator[Connection]:
         model=request.model,
         embedder=request.embedder,
         max_calls=request.max_calls,
+        max_money=request.max_money,
         speculation=request.speculation,
         order=request.order,
         strict=request.strict,
@@ -184,6 +190,7 @@ def connected(request: Request) -> Iterator[Connection]:
         order=settings.order,
         speculation=settings.speculation,
         max_calls=settings.max_calls,
+        max_money=settings.max_money,
         strict=settings.strict,
         link=request.link,
         deadline=settings.deadline,

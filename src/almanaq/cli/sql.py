@@ -16,6 +16,7 @@ from almanaq.cli.options import (
     Deadline,
     Embedder,
     MaxCalls,
+    MaxMoney,
     MaxResult,
     Model,
     NoCache,
@@ -88,6 +89,7 @@ def sql(
     embedder: Embedder = None,
     schema: Schema = None,
     max_calls: MaxCalls = None,
+    max_money: MaxMoney = None,
     speculation: Speculation = None,
     order: OrderOption = None,
     strict: Strict = None,
@@ -142,7 +144,7 @@ def sql(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
         not no_cache, not no_link, passages, candidates, batch, allow_functions=tuple(allow_function or ()),
         allow_http=allow_http, max_result_mb=max_result_mb,
-        accuracy=accuracy, looks=any(map(_reads_text, wanted)),
+        accuracy=accuracy, looks=any(map(_reads_text, wanted)), max_money=max_money,
     )  # fmt: skip
     with connected(request) as connection:
         for query in wanted:

@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import IO, TYPE_CHECKING
 
 from almanaq.cli.rows import Amount, print_rows, shorten
@@ -167,6 +168,8 @@ def summary_line(rows: int, trace: Trace) -> str:
         parts.append(_count(others, "other call"))
     if trace.input_tokens or trace.output_tokens:
         parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")
+    if trace.money and (trace.input_tokens or trace.output_tokens):
+        parts.append(dollars(trace.money))
     if trace.cached_input_tokens:
         parts.append(f"{trace.cached_input_tokens:,} of them cached by the server")
     parts.append(f"{trace.seconds:.2f} s")
@@ -178,6 +181,15 @@ def summary_line(rows: int, trace: Trace) -> str:
     if trace.partial:
         parts.append("partial")
     return " · ".join(parts)
+
+
+def dollars(money: float) -> str:
+    """Return a sum as it is shown; small ones keep two figures that say something.
+
+    >>> dollars(12.5), dollars(0.29), dollars(0.00026)
+    ('$12.50', '$0.29', '$0.00026')
+    """
+    return f"${money:,.2f}" if money >= 0.01 else f"${Decimal(f'{money:.2g}'):f}"
 
 
 def inference_line(inference: Inference) -> str:

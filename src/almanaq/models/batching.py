@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 
-from almanaq.errors import ModelCallError
+from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.cache_turns import CacheTurns
 from almanaq.models.clients import PerLoop
 from almanaq.models.failure import FailedCall, UnusableReply
@@ -183,6 +183,10 @@ class BatchingReader:
         prompt = self._prompt(name, [call for _, call in items])
         try:
             completion = await self._model.complete(prompt)
+        except BudgetExceeded:
+            # What all of them may take is more than is left; each alone may still fit.
+            half = (len(items) + 1) // 2
+            return [outcome for part in (items[:half], items[half:]) for outcome in await self._answered(name, part)]
         except FailedCall as problem:
             if problem.retryable and not isinstance(problem, UnusableReply):
                 return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]

@@ -20,7 +20,8 @@ class Budget:
     A call is reserved before it is made, at the most it can cost, so that a limit is never exceeded.
 
     Args:
-        setting: what to change where it does not suffice, for the message.
+        setting: what to change where it does not suffice, for the message; `money_setting` where that is another for
+            money.
 
     Attributes:
         usage: what has been spent, as far as servers have told.
@@ -35,8 +36,10 @@ class Budget:
         money: float | None = None,
         *,
         setting: str = "the budget",
+        money_setting: str | None = None,
     ) -> None:
         self.calls, self.tokens, self.money, self.setting = calls, tokens, money, setting
+        self._money_setting = money_setting or setting
         self._spent, self._unsettled, self._held = Tally(), Tally(), Tally()
         self._lock = threading.Lock()
 
@@ -92,9 +95,10 @@ class Budget:
                 f"a budget of {self.money:g} dollars cannot be kept with a model whose price is not known: name it,"
                 " with its price, in the prices file that ALMANAQ_PRICES names, or bound calls or tokens instead"
             )
+        setting = self._money_setting if excess.endswith("dollars") else self.setting
         raise BudgetExceeded(
-            f"stopped at the budget of {excess}{self._room(most)}: raise {self.setting} to go on; what was answered is"
-            " kept and not paid for again"
+            f"stopped at the budget of {excess}{self._room(most)}: raise {setting} to go on; what was answered is kept"
+            " and not paid for again"
         )
 
     def _room(self, most: Usage) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from almanaq.models.protocols import TextCall
 
-_CHOSEN, _WRITTEN, _LONG = 192, 384, 768
-"""Tokens of a reply that chooses, that says something, and that lists or sums up, each with its quotes."""
+_CHOSEN, _WRITTEN, _LONG, _AMONG_OTHERS = 192, 384, 768, 64
+"""Tokens of a reply that chooses, that says something, and that lists or sums up, each with its quotes; of a
+verdict among others in one reply."""
 
 
 def usual_tokens(call: TextCall) -> int:
@@ -19,4 +20,4 @@ def usual_tokens(call: TextCall) -> int:
 
 def usual_tokens_of_all(calls: Iterable[TextCall]) -> int:
     """Return the same for a reply to several calls at once."""
-    return sum(map(usual_tokens, calls))
+    return _AMONG_OTHERS + sum(_AMONG_OTHERS if call.yes_or_no else usual_tokens(call) for call in calls)

@@ -265,7 +265,7 @@ class Engine:
             shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
             laid_out = explain_plan(
                 plan,
-                estimate(plan, self.catalog),
+                self.expected(plan),
                 steps=shown,
                 approximate=_approximate(chosen),
                 cost=self._cost(),
@@ -284,7 +284,7 @@ class Engine:
             "calls": result.trace.text_calls,
             "seconds": round(result.trace.seconds, 3),
         }
-        estimates = estimate(plan, self.catalog)
+        estimates = self.expected(plan)
         laid_out = explain_plan(
             plan,
             estimates,
@@ -374,6 +374,11 @@ class Engine:
     def _order(self, options: Options) -> Callable[[TextStage], str]:
         """Return what says in which order a text stage's rows are tried."""
         return lambda stage: describe_order(stage, options, self.catalog)
+
+    def expected(self, plan: Plan) -> dict[str, Estimate]:
+        """Return what each stage is expected to take, of the model that reads for this engine."""
+        texts = int(getattr(self._models.reader, "company", 1))
+        return {name: figures.together(texts) for name, figures in estimate(plan, self.catalog).items()}
 
     def _cost(self) -> Callable[[Estimate], float | None] | None:
         """Return what an estimate's calls cost; None where calls cost nothing."""

@@ -23,6 +23,7 @@ class Options:
         order: in which order candidates are tried when the query does not say (semantics 9).
         speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
+        max_money: budget of US dollars, for a model whose price is known; None: any sum.
         strict: raise on a failed call instead of counting it as unknown.
         link: map literals compared with ENUM columns to the column's values (semantics 11).
         deadline: seconds after which the query is interrupted; None: never.
@@ -48,6 +49,7 @@ class Options:
     order: Literal["similarity", "table"] = "similarity"
     speculation: float = 2.0
     max_calls: int | None = None
+    max_money: float | None = None
     strict: bool = False
     link: bool = True
     deadline: float | None = None
@@ -86,7 +88,7 @@ def check_options(options: Options) -> None:
     """Raise UsageError for an option that is out of its range."""
     if options.order not in ("similarity", "table"):
         raise UsageError(f"order: {options.order!r} is unknown{suggest(str(options.order), ['similarity', 'table'])}")
-    least = {"speculation": 1, "max_calls": 0, "passages": 1, "candidates": 1, "concurrency": 1}
+    least = {"speculation": 1, "max_calls": 0, "max_money": 0, "passages": 1, "candidates": 1, "concurrency": 1}
     least |= {"max_rows": 1, "max_result_mb": 1}
     for name, bound in least.items():
         value = getattr(options, name)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from almanaq.encode import plain
-from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
+from almanaq.suql.plan.estimate import Estimate, columns_read
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -30,7 +30,7 @@ def expected_record(connection: Connection, suql: str, parameters: Sequence[Any]
     The plan is the one that running the query takes: made once for both.
     """
     plan = connection.engine.plan(suql, parameters)
-    figures = list(estimate(plan, connection.catalog).values())
+    figures = list(connection.engine.expected(plan).values())
     predicted = {
         "rows": figures[-1].rows if figures else None,
         "calls": sum(each.calls for each in figures),

@@ -45,7 +45,7 @@ async def execute(
     """
     started = time.perf_counter()
     max_calls = call_budget(options, context.models)
-    limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
+    limit = _limit(max_calls, options.max_money)
     session_of = context.database.session
     with session_of(options.deadline) as session, spending(limit) as account, collecting_seldom():
         run = Run(context, plan, options, session, statements, cited=cited)
@@ -72,6 +72,13 @@ async def execute(
     if run.stopped is not None:
         raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
     return result, run.report
+
+
+def _limit(calls: int | None, money: float | None) -> Budget | None:
+    """Return what a query may spend; None: anything."""
+    if calls is None and money is None:
+        return None
+    return Budget(calls, money=money, setting="--max-calls", money_setting="--max-money")
 
 
 def _work(

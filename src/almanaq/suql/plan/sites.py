@@ -8,7 +8,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, UnsupportedError
-from almanaq.models.protocols import AnswerType
+from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
@@ -49,6 +49,12 @@ class Site:
     def columns(self) -> tuple[str, ...]:
         """Names of its computed columns: the value, then one verdict per compared literal."""
         return (self.id, *(f"{self.id}_{i}" for i in range(len(self.compared))))
+
+    @property
+    def yes_or_no(self) -> bool:
+        """Whether all that its calls ask for is a verdict, yes or no."""
+        asked = TextCall("answer", ("",), "", self.type, self.options, self.compared)
+        return self.function == "answer" and asked.yes_or_no
 
 
 def text_column(name: str) -> exp.Column:
