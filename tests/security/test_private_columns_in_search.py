@@ -1,4 +1,4 @@
-"""What is searched or indexed holds nothing of a private column: no retriever can send a server what it never has."""
+"""What is searched, indexed or prompted holds nothing of a private column: a server is never sent a cell of one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import almanaq
+from almanaq.agent.history import Turn
 from almanaq.cli.app import app
 from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.own_dataset import open_card
@@ -31,6 +32,20 @@ from almanaq.table_search import FIELDS, Tables, _parsed, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer
 
 KINDS = ("csv", "json", "xlsx", "parquet", "sqlite", "duckdb", "folder")
+QUERIES = (
+    'SELECT * FROM "{t}"',
+    'SELECT "{p}" FROM "{t}"',
+    'SELECT "{p}"::int FROM "{t}"',
+    'SELECT CAST("{p}" AS date) AS d FROM "{t}"',
+    'SELECT count(*) AS n FROM "{t}" WHERE "{p}" = \'nobody\'',
+    'SELECT * FROM "{t}" WHERE "{p}" = \'nobody\'',
+    'SELECT min("{p}") AS m, count(*) AS n FROM "{t}"',
+    'SELECT t AS whole FROM "{t}" AS t',
+    'SELECT "{p}", count(*) AS n FROM "{t}" GROUP BY "{p}"',
+    'SELECT answer("{p}", \'is it long?\') AS a FROM "{t}"',
+    'SELECT "{p}" || nothing FROM "{t}"',
+    'SELECT string_agg("{p}", \',\') AS s FROM "{t}"',
+)
 ALL_FIELDS = (*FIELDS, "description", "keys", "database")
 SERVED = (*RETRIEVERS, "rerank:openai:tiny")
 WITHOUT_SERVER = {"none", "random", "oracle", "bm25", *(name for name in RETRIEVERS if name.startswith("target-"))}
@@ -45,9 +60,22 @@ class Drawn:
     public: list[str] = field(default_factory=list)
 
 
-def reply(_: Request) -> dict[str, object]:
-    """Answer a request for a table's summary; what else is asked, a server need not know."""
-    return {"title": "A table", "summary": "It has columns."}
+@dataclass
+class Told:
+    """What the server's model writes when it is asked for a query, in turn."""
+
+    suql: str = ""
+
+
+TOLD = Told()
+
+
+def reply(request: Request) -> dict[str, object]:
+    """Write the query that was told, a wording, or a table's summary; what else is asked, a server need not know."""
+    wanted = json.dumps(request.get("response_format", {}))
+    if "suql" in wanted:
+        return {"reasoning": "so", "suql": TOLD.suql, "needs_data": True, "clarify": None}
+    return {"title": "A table", "summary": "It has columns.", "answer": "I found it.", "value": "Yes", "quotes": []}
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +275,28 @@ def test_a_public_connection_tells_no_cell_of_a_private_column_among_its_warning
         assert "asthma" in str(connection.warnings)
         assert "asthma" not in str(connection.public().warnings)
         assert "painter" in str(connection.public().warnings)
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite", "json"])
+def test_no_prompt_of_a_conversation_holds_a_private_cell(kind: str, server: StandInServer, tmp_path: Path) -> None:
+    """Schemas, examples, small tables, faults of a query, rows for a wording, and all of it in later turns."""
+    asked = 0
+    for seed in range(3):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        chance = random.Random(f"ask {kind} {seed}")
+        drawn = draw(chance, folder, kind)
+        sent(server)
+        with almanaq.connect(drawn.path, model="openai:tiny", embedder="openai:emb", cache=False) as connection:
+            hidden = [(r.name, c.name) for r in connection.catalog.relations for c in r.columns if c.private]
+            turns: list[Turn] = []
+            for number, form in enumerate(chance.sample(QUERIES, 6)):
+                table, column = chance.choice(hidden)
+                TOLD.suql = form.format(t=table, p=column)
+                response = connection.ask(f"Question {number}: what is there?", turns)
+                turns.append(response.turn())
+        text = sent(server)
+        asked += text.count("Question 5")
+        assert not [cell for cell in drawn.private if cell in text], f"{kind}, seed {seed}"
+        assert not drawn.public or drawn.public[0] in text
+    assert asked
