@@ -12,7 +12,7 @@ import almanaq
 from almanaq.agent.conversation import Agent
 from almanaq.agent.local import understand
 from almanaq.agent.local.recognize import heard
-from almanaq.agent.local.search import said
+from almanaq.agent.local.search import linking
 from almanaq.suql.catalog.relations import Column, Relation
 
 from . import worlds
@@ -32,7 +32,7 @@ def calls(monkeypatch):
 
         return called
 
-    steps = ((heard, "recognize"), (said, "best_cover"), (understand, "best_cover"), (understand, "compose"))
+    steps = ((heard, "recognize"), (linking, "best_cover"), (understand, "best_cover"), (understand, "compose"))
     for module, name in steps:
         monkeypatch.setattr(module, name, counting(module, name, getattr(module, name)))
     return counted
@@ -43,13 +43,13 @@ def test_a_question_over_tables_is_worked_on_once(calls, question):
     with almanaq.connect({"fares": FARES}, model="local", cache=False) as connection:
         connection.ask(question)
     assert max(calls.values()) == 1
-    assert set(calls) >= {"heard.recognize", "said.best_cover", "understand.best_cover"}
+    assert set(calls) >= {"heard.recognize", "linking.best_cover", "understand.best_cover"}
 
 
 def test_a_search_of_reviews_is_worked_on_once(calls):
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
         connection.ask("find me a romantic Italian place in Sunnyvale")
-    assert calls == {"heard.recognize": 1, "said.best_cover": 1}
+    assert calls == {"heard.recognize": 1, "linking.best_cover": 1}
 
 
 def test_the_same_thing_is_not_asked_back_for_ever():

@@ -20,7 +20,7 @@ def ask_back(question: str, vocabulary: Vocabulary) -> str | None:
     found = searched(question, vocabulary)
     if found is None:
         return None
-    for value in found.said.values:
+    for value in found.links.values:
         scored = {}
         for place, _ in value.meanings:
             if place.relation == found.main:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 
 from almanaq.agent.history import Shown
@@ -15,7 +13,7 @@ from almanaq.agent.local import sql, trees
 from almanaq.agent.local.frame import Term, ranks
 from almanaq.agent.local.lexicon import REWRITES
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.linking import link
 from almanaq.agent.local.search.wishes import Wishes
 from almanaq.suql.catalog.relations import Relation
 
@@ -39,7 +37,7 @@ def superlative(question: str) -> str:
 
 def order_of(text: str, vocabulary: Vocabulary, main: Relation) -> tuple[tuple[Term, bool], ...]:
     """Return what a superlative over the rows of a relation orders by; () when no column of it can tell."""
-    order = Wishes(said(text, vocabulary), vocabulary, main).columns.order
+    order = Wishes(link(text, vocabulary), vocabulary, main).columns.order
     return tuple((item, down) for item, down in order if item.place is not None and item.place.relation == main)
 
 
@@ -54,8 +52,7 @@ def beyond(item: Term, descending: bool, shown: Shown, lookup: Lookup) -> exp.Ex
     if item.place.kind == "text":
         return _on_scale(item, descending, [str(v) for v in values])
     bound = max(values) if descending else min(values)
-    sign = ">" if descending else "<"
-    return sqlglot.parse_one(f"{own} {sign} {_literal(bound)}", read="postgres")
+    return (exp.GT if descending else exp.LT)(this=trees.parsed(own), expression=trees.literal(bound))
 
 
 def _on_scale(item: Term, descending: bool, values: Sequence[str]) -> exp.Expr | str:
@@ -72,9 +69,3 @@ def _on_scale(item: Term, descending: bool, values: Sequence[str]) -> exp.Expr |
         )
     column = exp.column(exp.to_identifier(item.place.column.name))
     return trees.one_of(column, better)
-
-
-def _literal(value: Any) -> str:
-    return (
-        str(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else sql.text(str(value))
-    )

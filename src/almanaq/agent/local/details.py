@@ -16,7 +16,7 @@ from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import Reference, resolve, spans
 from almanaq.agent.local.schema_index import Place
-from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.linking import link
 from almanaq.agent.local.search.wishes import Wishes
 from almanaq.agent.local.understand import understand
 from almanaq.agent.local.words import singular
@@ -101,10 +101,10 @@ def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Rela
     places, name = vocabulary.index.places[main.name], reference.shown.names[0]
     if unit := _by_unit(clause, places):
         return unit
-    told = said(_named(clause, name), vocabulary)
-    tree = trees.read(Wishes(told, vocabulary, main).suql())
+    links = link(_named(clause, name), vocabulary)
+    tree = trees.read(Wishes(links, vocabulary, main).suql())
     of_prose = _from_prose(clause, main, places)
-    if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in told.values):
+    if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in links.values):
         return of_prose
     asked = _items(tree, main, name_place(places).column.name)
     # A yes/no question that no structured column settles is put to the prose.
@@ -124,8 +124,8 @@ def _items(tree: exp.Select, main: Relation, own: str) -> list[str]:
 def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> str | None:
     """Return the query for rows of another relation that belong to the one referred to: "who directed it?"."""
     name = reference.shown.names[0]
-    named = said(_named(clause, name), vocabulary)
-    asked = [r for span in said(clause, vocabulary).relations for r in span.data if r != main]
+    named = link(_named(clause, name), vocabulary)
+    asked = [r for span in link(clause, vocabulary).relations for r in span.data if r != main]
     # What is left of a clause that names another relation is its verb, which asks nothing of any prose.
     suql = Wishes(named, vocabulary, asked[0]).suql() if asked else understand(named.question, vocabulary).suql
     tree = trees.without_text(found) if suql and (found := trees.read(suql)) else None

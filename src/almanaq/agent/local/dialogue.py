@@ -15,7 +15,7 @@ from almanaq.agent.local.followups import follow_up
 from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.parser import LocalParser
-from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.linking import link
 from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.shots import Examples
@@ -90,18 +90,18 @@ class LocalDialogue:
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Return a turn with its kind; the answer to a question back together with what was asked before."""
         vocabulary = self._parser.vocabulary(catalog)
-        told = said(question, vocabulary)
-        kind = turn_kind(question, told, history)
+        links = link(question, vocabulary)
+        kind = turn_kind(question, links, history)
         if kind in ("world", "talk") and self._parser.is_understood(question, catalog):
             kind = "new"  # whatever its words are about elsewhere, here they are about the tables
         last = history[-1] if history else None
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
-        replies = replies or (kind == "talk" and not reacts(question, told))
+        replies = replies or (kind == "talk" and not reacts(question, links))
         replies = replies or chooses(question)
         if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
             return question, history, kind
         whole = answered(last, question)
-        return whole, history[:-1], turn_kind(whole, said(whole, vocabulary), history[:-1])
+        return whole, history[:-1], turn_kind(whole, link(whole, vocabulary), history[:-1])
 
     def _known_values(self, relation: str, column: str, limit: int) -> list[str]:
         """Return the values of a column, read once however often its relation is indexed beside others."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.agent.local import sql, trees
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.linking import link
 from almanaq.agent.local.search.wishes import Wishes
 from almanaq.suql.catalog.relations import Relation
 
@@ -44,7 +44,7 @@ def remainder(question: str) -> str:
 
 def fragment(text: str, vocabulary: Vocabulary, main: Relation) -> Fragment:
     """Return what some words ask of the rows of a relation."""
-    wishes = Wishes(said(text, vocabulary), vocabulary, main)
+    wishes = Wishes(link(text, vocabulary), vocabulary, main)
     tree = trees.read(wishes.suql())
     found = trees.conditions(tree) if tree is not None else []
     if tree is not None and tree.args.get("joins") and found:

@@ -56,9 +56,7 @@ def listing(question: str) -> Listing | None:
         by = _UP.sub("", _DOWN.sub("", found[1])).casefold().replace("_", " ")
         return Listing(by, down=_DOWN.search(found[1]) is not None)
     if _LIST.fullmatch(said) and said.casefold().strip(" .!?") not in _PRONOUNS:
-        return Listing(
-            every=re.search(r"\b(?:all|everything|whole|full|rest|others)\b", said, re.IGNORECASE) is not None
-        )
+        return Listing(every=_EVERY.search(said) is not None)
     return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -18,6 +20,11 @@ def read(suql: str) -> exp.Select | None:
     tree = sqlglot.parse_one(suql, read="postgres")
     changeable = isinstance(tree, exp.Select) and not tree.args.get("with_") and tree.args.get("from_") is not None
     return tree if changeable and isinstance(tree, exp.Select) else None
+
+
+def parsed(text: str) -> exp.Expr:
+    """Return the tree of an expression."""
+    return sqlglot.parse_one(text, read="postgres")
 
 
 def write(tree: exp.Expr) -> str:
@@ -102,9 +109,10 @@ def _column(name: str, table: str | None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=not sql.plain(name)), table=table)
 
 
-def literal(value: Value) -> exp.Expr:
-    """Return a literal."""
-    return exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value)
+def literal(value: Any) -> exp.Expr:
+    """Return a literal; of what is neither text nor a number, such as a day, its text."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return exp.Literal.number(str(value)) if is_number else exp.Literal.string(str(value))
 
 
 def leaves_out_rows(condition: exp.Expr, keys: Iterable[str]) -> bool:
@@ -126,11 +134,11 @@ def counting(tree: exp.Select) -> exp.Select:
 
 def showing(tree: exp.Select, items: Sequence[str]) -> exp.Select:
     """Return the query with another SELECT list, each item once."""
-    parsed = [sqlglot.parse_one(item, read="postgres") for item in dict.fromkeys(items)]
+    listed = [parsed(item) for item in dict.fromkeys(items)]
     changed = tree.copy()
     for part in ("group", "having", "distinct"):
         changed.set(part, None)
-    changed.set("expressions", parsed)
+    changed.set("expressions", listed)
     return changed
 
 
@@ -138,9 +146,7 @@ def ordered(tree: exp.Select, keys: Sequence[tuple[str, bool]], limit: int | Non
     """Return the query with its rows in another order (expression, descending), at most `limit` of them."""
     text = ", ".join(f"{key} {'DESC' if down else 'ASC'}" for key, down in keys)
     changed = limited(tree, limit)
-    changed.set(
-        "order", sqlglot.parse_one(f"SELECT 1 ORDER BY {text}", read="postgres").args["order"] if keys else None
-    )
+    changed.set("order", parsed(f"SELECT 1 ORDER BY {text}").args["order"] if keys else None)
     changed.set("offset", None)
     return changed
 

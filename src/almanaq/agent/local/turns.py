@@ -11,7 +11,7 @@ from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.lexicon import INTERJECTIONS, cue
 from almanaq.agent.local.listing import listing
 from almanaq.agent.local.references import refers, shown_before
-from almanaq.agent.local.search.told import Said
+from almanaq.agent.local.search.links import Links
 from almanaq.agent.small_talk import small_talk
 
 _FILLERS = re.compile(
@@ -31,25 +31,37 @@ _OF_WHAT = re.compile(r"\b(?:is|was|would|were) (?:that|it|this|these|those)\b")
 
 
 @dataclass(frozen=True)
-class Heard:
-    """A turn made ready to be told apart.
+class Wording:
+    """The words of a turn, made ready to be told apart.
 
     Attributes:
-        text: in lower case, with plain apostrophes and single spaces; `core` without the fillers that open it.
-        values: it names values of the data; `nouns` it names a relation; `columns` a column; `linked` anything at all;
-            `named` it spells the name of a row.
-        before: the latest query, in lower case; `shown` whether any reply showed rows that can be found again.
+        links: what the words are of the source.
     """
 
-    text: str
-    core: str
-    values: int
-    nouns: int
-    columns: int
-    linked: bool
-    named: bool
-    before: str
-    shown: bool
+    question: str
+    links: Links
+    history: Sequence[Turn] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """The turn in lower case, with plain apostrophes and single spaces."""
+        return _CONTRACTED.sub(r"\1'", " ".join(self.question.casefold().replace("\u2019", "'").split()))
+
+    @cached_property
+    def core(self) -> str:
+        """The text without the fillers that open it."""
+        return _FILLERS.sub("", self.text).strip(" ,.!") or self.text
+
+    @property
+    def names_row(self) -> bool:
+        """Whether it spells the name of a row."""
+        meant = (value.meanings for value in self.links.values if value.how != "part")
+        return any("name" in place.roles for meanings in meant for place, _ in meanings)
+
+    @cached_property
+    def before(self) -> str:
+        """The latest query, in lower case."""
+        return (next((turn.suql for turn in reversed(self.history) if turn.suql), None) or "").casefold()
 
     def says(self, name: str) -> bool:
         return bool(cue(name).search(self.core))
@@ -70,136 +82,123 @@ class Heard:
     @cached_property
     def complete(self) -> bool:
         """Whether it names rows of its own."""
-        return self.nouns > 0 and not self.of_set and not self.refers
+        return bool(self.links.relations) and not self.of_set and not self.refers
 
 
-def hear(question: str, links: Said, history: Sequence[Turn] = ()) -> Heard:
-    """Return what tells a turn apart."""
-    text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
-    core = _FILLERS.sub("", text).strip(" ,.!") or text
-    named = any("name" in place.roles for v in links.values if v.how != "part" for place, _ in v.meanings)
-    linked = (
-        len(links.values),
-        len(links.relations),
-        len(links.columns),
-        links.linked,
-        named,
-    )
-    before = next((turn.suql for turn in reversed(history) if turn.suql), None) or ""
-    return Heard(text, core, *linked, before.casefold(), shown_before(history))
-
-
-def turn_kind(question: str, links: Said, history: Sequence[Turn]) -> TurnKind:
+def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
     """Return the kind of a turn, by what its words were taken for."""
-    heard = hear(question, links, history)
+    turn = Wording(question, links, history)
     if small_talk(question) is not None:
         return "talk"
-    if heard.before:
+    if turn.before:
         if listing(question) is not None:
             return "again"
-        follows = next(kind for kind, holds in _FOLLOW_UPS if holds(heard))
+        follows = next(kind for kind, holds in _FOLLOW_UPS if holds(turn))
         if follows is not None:
             return follows
-    if _talks(heard):
+    if _talks(turn):
         return "talk"
-    if _worldly(heard):
+    if _worldly(turn):
         return "world"
-    if heard.linked or cue("searching").search(heard.text):  # no word names anything, only prose can tell
+    if turn.links.linked or cue("searching").search(turn.text):  # no word names anything, only prose can tell
         return "new"
-    return "world" if heard.says("inquires") else "talk"
+    return "world" if turn.says("inquires") else "talk"
 
 
-def reacts(question: str, links: Said) -> bool:
+def reacts(question: str, links: Links) -> bool:
     """Return whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
-    return small_talk(question) is not None or _talks(hear(question, links))
+    return small_talk(question) is not None or _talks(Wording(question, links))
 
 
-def _worldly(heard: Heard) -> bool:
+def _worldly(turn: Wording) -> bool:
     """Return whether a turn asks for what no table of a source holds."""
-    if heard.named or (heard.values and _WHO.match(heard.core)):
+    if turn.names_row or (turn.links.values and _WHO.match(turn.core)):
         return False
-    general = heard.says("general") and not (heard.nouns or heard.columns or heard.refers)
-    return general or heard.says("world")
+    general = turn.says("general") and not (turn.links.relations or turn.links.columns or turn.refers)
+    return general or turn.says("world")
 
 
-def _talks(heard: Heard) -> bool:
-    if set(re.findall(r"[a-z]+", heard.text)) <= INTERJECTIONS:
+def _talks(turn: Wording) -> bool:
+    if set(re.findall(r"[a-z]+", turn.text)) <= INTERJECTIONS:
         return True
-    return bool(cue("talk").search(heard.text)) and not (heard.values and heard.says("asks"))
+    return bool(cue("talk").search(turn.text)) and not (turn.links.values and turn.says("asks"))
 
 
-def _drops(heard: Heard) -> bool:
+def _drops(turn: Wording) -> bool:
     """Return whether a turn takes a condition away; "without X" does when X was asked for."""
-    wanted = re.findall(r"\w+", heard.core)[1:] if heard.core.startswith("without ") else []
-    if heard.says("drop") or any(len(word) > 3 and word in heard.before for word in wanted):
+    wanted = re.findall(r"\w+", turn.core)[1:] if turn.core.startswith("without ") else []
+    if turn.says("drop") or any(len(word) > 3 and word in turn.before for word in wanted):
         return True
-    return bool(heard.columns and not heard.values and heard.says("any_of_column"))
+    return bool(turn.links.columns and not turn.links.values and turn.says("any_of_column"))
 
 
-def _counts(heard: Heard) -> bool:
-    many = re.search(r"\bhow many\b", heard.core)
-    if heard.refers and not many and "head count" not in heard.core and "headcount" not in heard.core:
+def _counts(turn: Wording) -> bool:
+    many = re.search(r"\bhow many\b", turn.core)
+    if turn.refers and not many and "head count" not in turn.core and "headcount" not in turn.core:
         return False
-    if heard.says("count"):
-        return not (heard.complete and heard.values) or bool(re.search(r"\bsuch\b", heard.core))
-    if not many or heard.refers:
+    if turn.says("count"):
+        return not (turn.complete and turn.links.values) or bool(re.search(r"\bsuch\b", turn.core))
+    if not many or turn.refers:
         return False
-    only_values = not heard.nouns and heard.values > 0 and not re.search(r"\bdoes\b", heard.core)
-    return only_values or bool(_OF_WHAT.search(heard.core))
+    only_values = turn.links.values and not turn.links.relations and not re.search(r"\bdoes\b", turn.core)
+    return bool(only_values) or bool(_OF_WHAT.search(turn.core))
 
 
-def _replaces(heard: Heard) -> bool:
+def _wants_others(turn: Wording) -> bool:
+    """Return whether a turn asks for other rows than those shown, of no other kind."""
+    other_kind = turn.links.values and (turn.links.relations or not turn.says("besides"))
+    return turn.says("another") and not other_kind
+
+
+def _replaces(turn: Wording) -> bool:
     """Return whether a turn names another value for what was asked; not by all that is wanted of rows."""
-    whole = heard.complete and heard.says("asks") and not _OPENS_FRAGMENT.match(heard.core)
-    return heard.says("replace") and (heard.linked or len(heard.core.split()) < 7) and not whole
+    whole = turn.complete and turn.says("asks") and not _OPENS_FRAGMENT.match(turn.core)
+    return turn.says("replace") and (turn.links.linked or len(turn.core.split()) < 7) and not whole
 
 
-def _narrows(heard: Heard) -> bool:
+def _narrows(turn: Wording) -> bool:
     """Return whether a turn says that it is one more condition."""
-    return heard.says("relative") or bool(_MODAL.search(heard.core)) or heard.says("narrow")
+    return turn.says("relative") or bool(_MODAL.search(turn.core)) or turn.says("narrow")
 
 
-def _is_fragment(heard: Heard) -> bool:
+def _is_fragment(turn: Wording) -> bool:
     """Return whether a turn is a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
-    whole = heard.says("asks") or (heard.values and heard.says("yes_or_no"))
-    goes_on = heard.linked or (cue("goes_on").search(heard.text) and not heard.says("inquires"))
-    return not whole and len(heard.core.split()) <= 6 and bool(goes_on)
+    whole = turn.says("asks") or (turn.links.values and turn.says("yes_or_no"))
+    goes_on = turn.links.linked or (cue("goes_on").search(turn.text) and not turn.says("inquires"))
+    return not whole and len(turn.core.split()) <= 6 and bool(goes_on)
 
 
-_FOLLOW_UPS: tuple[tuple[TurnKind | None, Callable[[Heard], bool]], ...] = (
-    ("world", lambda heard: _worldly(heard) and not heard.nouns),
+_FOLLOW_UPS: tuple[tuple[TurnKind | None, Callable[[Wording], bool]], ...] = (
+    ("world", lambda turn: _worldly(turn) and not turn.links.relations),
     ("count", _counts),
     ("drop", _drops),
     ("talk", _talks),
-    ("detail", lambda heard: heard.says("about") and (heard.refers or heard.of_set)),
-    (
-        "another",
-        lambda heard: heard.says("another") and not (heard.values and (heard.nouns or not heard.says("besides"))),
-    ),
-    ("best", lambda heard: heard.says("compare") and heard.says("best_by_comparative")),
-    (None, lambda heard: _compares(heard) and "would be better" in heard.core),
-    ("compare", lambda heard: _compares(heard)),
-    ("best", lambda heard: heard.says("best") and (heard.of_set or not (heard.values or heard.complete))),
-    ("detail", lambda heard: heard.refers and bool(re.match(r"(?:and )?(?:what|how) about\b", heard.core))),
-    ("detail", lambda heard: heard.to_one and heard.shown),
-    (None, lambda heard: heard.to_one),
+    ("detail", lambda turn: turn.says("about") and (turn.refers or turn.of_set)),
+    ("another", _wants_others),
+    ("best", lambda turn: turn.says("compare") and turn.says("best_by_comparative")),
+    (None, lambda turn: _compares(turn) and "would be better" in turn.core),
+    ("compare", lambda turn: _compares(turn)),
+    ("best", lambda turn: turn.says("best") and (turn.of_set or not (turn.links.values or turn.complete))),
+    ("detail", lambda turn: turn.refers and bool(re.match(r"(?:and )?(?:what|how) about\b", turn.core))),
+    ("detail", lambda turn: turn.to_one and shown_before(turn.history)),
+    (None, lambda turn: turn.to_one),
     ("replace", _replaces),
-    (None, lambda heard: bool(re.search(r"\bto know (?:where|which|what|who)\b", heard.core))),
-    ("replace", lambda heard: _names_more(heard) and heard.text.startswith(("and", "or", "ok and"))),
-    (None, lambda heard: heard.complete and not heard.says("relative")),
-    (None, lambda heard: _narrows(heard) and heard.values > 1 and heard.says("asks")),
+    (None, lambda turn: bool(re.search(r"\bto know (?:where|which|what|who)\b", turn.core))),
+    ("replace", lambda turn: _names_more(turn) and turn.text.startswith(("and", "or", "ok and"))),
+    (None, lambda turn: turn.complete and not turn.says("relative")),
+    (None, lambda turn: _narrows(turn) and len(turn.links.values) > 1 and turn.says("asks")),
     ("narrow", _narrows),
-    ("replace", lambda heard: _is_fragment(heard) and heard.values > 0),
+    ("replace", lambda turn: bool(turn.links.values) and _is_fragment(turn)),
     ("narrow", _is_fragment),
     (None, lambda _: True),
 )
 """What a turn after a search is, the first that holds; None where it stands alone."""
 
 
-def _compares(heard: Heard) -> bool:
-    number = _NUMBER.search(heard.core)
-    return heard.says("compare") and not number and not (heard.complete and heard.values)
+def _compares(turn: Wording) -> bool:
+    number = _NUMBER.search(turn.core)
+    return turn.says("compare") and not number and not (turn.complete and turn.links.values)
 
 
-def _names_more(heard: Heard) -> bool:
-    return heard.complete and not heard.says("relative") and len(heard.core.split()) < 3
+def _names_more(turn: Wording) -> bool:
+    return turn.complete and not turn.says("relative") and len(turn.core.split()) < 3

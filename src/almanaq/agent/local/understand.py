@@ -13,7 +13,7 @@ from almanaq.agent.local.frame import Frame, write
 from almanaq.agent.local.joining import bring
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.nearest import is_telling, sketch
-from almanaq.agent.local.once import once
+from almanaq.agent.local.once_a_turn import once_a_turn
 from almanaq.agent.local.recognize.context import in_context
 from almanaq.agent.local.recognize.heard import heard
 from almanaq.agent.local.recognize.readings import readings
@@ -53,7 +53,7 @@ class Understanding:
     between: tuple[str, tuple[str, ...]] | None = None
 
 
-@once
+@once_a_turn
 def understand(question: str, vocabulary: Vocabulary) -> Understanding:
     """Return the one reading of a question that uses every word that means something."""
     question, vocabulary = in_years(question, vocabulary)

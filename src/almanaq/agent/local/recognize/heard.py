@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from almanaq.agent.local.once import once
+from almanaq.agent.local.once_a_turn import once_a_turn
 from almanaq.agent.local.recognize import amounts, names
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.tokens import Token, tokenize
@@ -26,7 +26,7 @@ _NAMING = "CRVN?"
 """Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
 
 
-@once
+@once_a_turn
 def heard(question: str, vocabulary: Vocabulary) -> tuple[tuple[Token, ...], list[Span]]:
     """Return the tokens of a question and all spans of them."""
     tokens = tokenize(question)

@@ -14,7 +14,7 @@ from almanaq.agent.local.lexicon import ADMIRED, QUALITY, UNITS
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Meaning, Place
-from almanaq.agent.local.search.told import Said, Value
+from almanaq.agent.local.search.links import Links, Value
 from almanaq.agent.local.words import roots, word_set
 from almanaq.suql.catalog.relations import ColumnKind, Relation
 
@@ -27,8 +27,10 @@ _TIMES = ("year", "date", "released", "founded")
 class Columns:
     """The columns that the spans of a turn mean, where `main` is the relation it is about."""
 
-    def __init__(self, said: Said, vocabulary: Vocabulary, main: Relation, ways: Mapping[str, tuple[Hop, ...]]) -> None:
-        self.said, self.vocabulary, self.main, self.ways = said, vocabulary, main, ways
+    def __init__(
+        self, links: Links, vocabulary: Vocabulary, main: Relation, ways: Mapping[str, tuple[Hop, ...]]
+    ) -> None:
+        self.links, self.vocabulary, self.main, self.ways = links, vocabulary, main, ways
         self.own = vocabulary.index.places[main.name]
         self.placed: list[Span] = []
         self.spoken: list[Place] = []
@@ -36,7 +38,7 @@ class Columns:
     @cached_property
     def values(self) -> list[tuple[Value, Meaning]]:
         """What each value means; those that mean nothing within reach are left out."""
-        found = ((value, self.meaning(value)) for value in self.said.values)
+        found = ((value, self.meaning(value)) for value in self.links.values)
         return [(value, meaning) for value, meaning in found if meaning is not None]
 
     def meaning(self, value: Value) -> Meaning | None:
@@ -45,11 +47,11 @@ class Columns:
 
     def value_score(self, value: Value, place: Place) -> float:
         """Weigh how likely a value means one of a column's: by the words around it, and how far the column is."""
-        said = self.said
+        links = self.links
         score = 2.0 * (place.column.kind is ColumnKind.ENUM) - 2.0 * len(self.ways[place.relation.name])
-        near = {said.stem(k) for k in (*range(value.first - 3, value.first), value.last, value.last + 1)}
+        near = {links.stem(k) for k in (*range(value.first - 3, value.first), value.last, value.last + 1)}
         score += 3.0 * bool(near & set(place.stems)) + 2.0 * bool(near & set(place.relation.name.casefold().split("_")))
-        if said.folded(value.first - 1) in ("in", "at", "near", "from") and _WHERE & set(place.stems):
+        if links.folded(value.first - 1) in ("in", "at", "near", "from") and _WHERE & set(place.stems):
             score += 1.5
         return score + 0.5 * ("name" in place.roles) - 0.5 * place.identifier
 
@@ -57,7 +59,7 @@ class Columns:
     def named(self) -> list[tuple[Span, Place]]:
         """The columns that the turn calls by name."""
         found = []
-        for span in self.said.columns:
+        for span in self.links.columns:
             within = [(p, quality) for p, quality in span.data if p.relation.name in self.ways]
             if within:
                 best = max(quality - 2 * len(self.ways[p.relation.name]) for p, quality in within)
@@ -70,51 +72,39 @@ class Columns:
         """The columns that are named and not used up by what stands beside them."""
         list(self.bounded())
         used = [*self.spoken, *(term.place for term, _ in self.order)]
-        found: dict[tuple[str, str], Place] = {}
+        found: dict[Place, None] = {}
         for span, place in self.named:
             led = any(
                 place.column.name == m[0].column.name and -5 < span.first - v.first <= v.last - v.first + 1
                 for v, m in self.values
             )
             if place not in used and not led and place.kind not in ("boolean", "prose"):
-                found.setdefault((place.relation.name, place.column.name), place)
-        return tuple(found.values())
+                found[place] = None
+        return tuple(found)
 
     # --- numbers and days ---------------------------------------------------------------------------------------------
 
     def bounded(self) -> Iterator[tuple[Place, str, bool]]:
         """Yield the conditions of numbers and days: the column, what is to hold of it, and that it is not denied."""
-        equals: dict[tuple[str, str], tuple[Place, list[str]]] = {}
-        for span in self.said.bounds:
-            found = self._bound(span)
-            if found is None:
-                continue
-            self._note(span, found[0])
-            key = (found[0].relation.name, found[0].column.name)
-            equals.setdefault(key, (found[0], []))[1].append(found[1])
-        for span in self.said.days:
-            found = self._on_days(span)
+        placed = [(span, self._bound(span)) for span in self.links.bounds]
+        placed += [(span, self._on_days(span)) for span in self.links.days]
+        tests: dict[Place, list[str]] = {}
+        for span, found in placed:
             if found is not None:
-                self._note(span, found[0])
-                key = (found[0].relation.name, found[0].column.name)
-                equals.setdefault(key, (found[0], []))[1].append(found[1])
-        for place, tests in equals.values():
-            either = len(tests) > 1 and all(" = " in test for test in tests)
-            if either:
-                yield place, "(" + " OR ".join(tests) + ")", False
-            else:
-                yield from ((place, test, False) for test in tests)
-
-    def _note(self, span: Span, place: Place) -> None:
-        self.placed.append(span)
-        self.spoken.append(place)
+                self.placed.append(span)
+                self.spoken.append(found[0])
+                tests.setdefault(found[0], []).append(found[1])
+        for place, listed in tests.items():
+            if len(listed) > 1 and all(" = " in test for test in listed):
+                listed = ["(" + " OR ".join(listed) + ")"]
+            yield from ((place, test, False) for test in listed)
 
     def _bound(self, span: Span) -> tuple[Place, str] | None:
         operator, numbers, unit, measured = span.data
         place = self._number_place(span, unit, measured)
         if place is None:
             return None
-        denied = self.said.folded(span.first - 1) == "not" and operator in _TURNED
+        denied = self.links.folded(span.first - 1) == "not" and operator in _TURNED
         operator = _TURNED[operator] if denied else operator
         if unit in ("hour", "hours") and {"minute", "min", "runtime"} & set(place.stems):
             numbers = tuple(number * 60 for number in numbers)
@@ -158,14 +148,11 @@ class Columns:
         found = []
         for way in (range(span.last, span.last + 3), range(span.first - 1, span.first - 5, -1)):
             for k in way:
-                word = self.said.folded(k)
-                if word in (",", ";", ".", "and", "with") or self.said.used[k : k + 1] == ["O"] or k < 0:
+                word = self.links.folded(k)
+                if word in (",", ";", ".", "and", "with") or self.links.used[k : k + 1] == ["O"] or k < 0:
                     break
-                found.append(self.said.stem(k))
+                found.append(self.links.stem(k))
         return [word for word in found if word]
-
-    def _inside(self, span: Span) -> list[str]:
-        return [self.said.folded(k) for k in range(span.first, span.last)]
 
     def _reachable(self) -> list[Place]:
         return [p for name in self.ways for p in self.vocabulary.index.places[name]]
@@ -174,7 +161,7 @@ class Columns:
         """Compare the column that says when with days, or the one that a number names with what looks like a year."""
         operator, (start, after), yearless = span.data
         years = after.year - start.year == 1 and (start.month, start.day) == (1, 1)
-        near = set(self._around(span)) | set(self._inside(span))
+        near = set(self._around(span))
         if years and not any(word in _TIMES or word in ("in", "on") for word in near):
             told = self._number_place(Span(span.first, span.last, "O", None, 0.0), None, None)
             if told is not None and not ({"year"} & (told.roles | set(told.stems))):
@@ -196,7 +183,7 @@ class Columns:
     @cached_property
     def order(self) -> tuple[tuple[Term, bool], ...]:
         """What the rows are ordered by, and whether the largest comes first."""
-        for span in self.said.orders:
+        for span in self.links.orders:
             found = self._extreme(span)
             if found is not None:
                 return self._ranked(*found)
@@ -247,9 +234,9 @@ class Columns:
     def _words_after(self, span: Span) -> list[str]:
         found: list[str] = []
         for k in range(span.last, span.last + 4):
-            if self.said.folded(k) in _ENDS:
+            if self.links.folded(k) in _ENDS:
                 break
-            found.append(self.said.stem(k))
+            found.append(self.links.stem(k))
         return [word for word in found if word]
 
     def _is_amount(self, place: Place) -> bool:
@@ -264,12 +251,12 @@ class Columns:
 
     def _praise(self) -> Place | None:
         """Take "good", "great" without a "for" after it as a wish for well rated rows first."""
-        said = self.said
-        for i, token in enumerate(said.tokens):
-            having = said.folded(i - 1) in ("with", "has", "have", "having", "serves", "serve", "plus")
+        links = self.links
+        for i, token in enumerate(links.tokens):
+            having = links.folded(i - 1) in ("with", "has", "have", "having", "serves", "serve", "plus")
             proper = i > 0 and token.text[:1].isupper()
-            praises = (token.folded in QUALITY and said.free(i, i + 1)) or said.used[i] == "praise"
+            praises = (token.folded in QUALITY and links.free(i, i + 1)) or links.used[i] == "praise"
             if praises and not having and not proper:
-                if said.folded(i + 1) not in ("for", "at", "with", "to"):
+                if links.folded(i + 1) not in ("for", "at", "with", "to"):
                     return next((p for p in self.own if "rating" in p.roles and self._is_amount(p)), None)
         return None

@@ -20,7 +20,7 @@ from almanaq.agent.local.lexicon import (
     VERBS,
 )
 from almanaq.agent.local.search.domain import Domain
-from almanaq.agent.local.search.told import Said
+from almanaq.agent.local.search.links import Links
 
 _SOMEONE = re.compile(r"\b(?:in which|where) (?:someone|somebody|a person)$", re.IGNORECASE)
 
@@ -43,38 +43,38 @@ class Phrase:
     dish: bool
 
 
-def phrases(said: Said, noun: str) -> tuple[Phrase, ...]:
+def phrases(links: Links, noun: str) -> tuple[Phrase, ...]:
     """Return the questions that the unlinked words ask of one row, which `noun` names in the singular."""
-    return tuple(_phrase(said, first, last, noun) for first, last in runs(said))
+    return tuple(_phrase(links, first, last, noun) for first, last in runs(links))
 
 
-def runs(said: Said) -> Iterator[tuple[int, int]]:
+def runs(links: Links) -> Iterator[tuple[int, int]]:
     """Yield spans of unlinked words that hold content, glue words inside included."""
     i = 0
-    while i < len(said.tokens):
-        if not content(said, i):
+    while i < len(links.tokens):
+        if not content(links, i):
             i += 1
             continue
         last = k = i + 1
-        while k < len(said.tokens) and said.free(k, k + 1):
-            if content(said, k):
+        while k < len(links.tokens) and links.free(k, k + 1):
+            if content(links, k):
                 last = k + 1
-            elif said.folded(k) not in GLUE and not (said.folded(k) == "or" and content(said, k + 1)):
+            elif links.folded(k) not in GLUE and not (links.folded(k) == "or" and content(links, k + 1)):
                 break
             k += 1
-        if any(said.stem(k) not in said.domain.empty for k in range(i, last) if content(said, k)):
+        if any(links.stem(k) not in links.domain.empty for k in range(i, last) if content(links, k)):
             yield i, last
         i = last
 
 
-def content(said: Said, i: int) -> bool:
+def content(links: Links, i: int) -> bool:
     """Return whether word i is unlinked and carries meaning of its own."""
-    if not said.free(i, i + 1):
+    if not links.free(i, i + 1):
         return False
-    folded = said.folded(i)
-    if i in said.idioms:
+    folded = links.folded(i)
+    if i in links.idioms:
         return True
-    cue = folded in OWNING or folded in said.domain.serving or folded in NEGATIONS or folded in GLUE
+    cue = folded in OWNING or folded in links.domain.serving or folded in NEGATIONS or folded in GLUE
     quality = folded in QUALITY or folded in IGNORED
     return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
 
@@ -86,45 +86,45 @@ def adjective(word: str) -> bool:
     return word in ADJECTIVES or word.endswith(ADJECTIVE_ENDINGS)
 
 
-def _phrase(said: Said, first: int, last: int, noun: str) -> Phrase:
-    cue, wanted = _cue(said, first)
-    opening = _article(said, first) if cue else first
-    words = _spoken(said.text(opening, last))
-    dish = cue in said.domain.dish_cues or any(said.folded(k) in said.domain.foods for k in range(first, last))
+def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
+    cue, wanted = _cue(links, first)
+    opening = _article(links, first) if cue else first
+    words = _spoken(links.text(opening, last))
+    dish = cue in links.domain.dish_cues or any(links.folded(k) in links.domain.foods for k in range(first, last))
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
-    dish = dish and said.idioms.isdisjoint(range(first, last)) and not adjective(said.folded(first))
-    if cue == "with" and opening == first and said.folded(first - 1) in QUALITY:
-        words, dish = f"{said.folded(first - 1)} {words}", False
-    someone = _SOMEONE.search(said.text(0, first)) if first else None
+    dish = dish and links.idioms.isdisjoint(range(first, last)) and not adjective(links.folded(first))
+    if cue == "with" and opening == first and links.folded(first - 1) in QUALITY:
+        words, dish = f"{links.folded(first - 1)} {words}", False
+    someone = _SOMEONE.search(links.text(0, first)) if first else None
     if someone and len(words.split()[0]) > 2:
         verb, *rest = words.split()
         asked = " ".join(("does someone", _bare(verb), *rest, f"in this {noun}?"))
         return Phrase(first, last, words, asked, True, False)
-    return Phrase(first, last, words, _question(words, cue, noun, said.domain, dish=dish), wanted, dish)
+    return Phrase(first, last, words, _question(words, cue, noun, links.domain, dish=dish), wanted, dish)
 
 
-def _article(said: Said, first: int) -> int:
+def _article(links: Links, first: int) -> int:
     """Return the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
     before = first - 1
-    while said.folded(before) in ("very", "really", "quite", "pretty"):
+    while links.folded(before) in ("very", "really", "quite", "pretty"):
         before -= 1
-    return before if said.folded(before) in ("a", "an", "the") else first
+    return before if links.folded(before) in ("a", "an", "the") else first
 
 
-def _cue(said: Said, first: int) -> tuple[str, bool]:
+def _cue(links: Links, first: int) -> tuple[str, bool]:
     """Return the word before a phrase that says how it belongs to the row, and whether it is wanted."""
     cue, wanted = "", True
     for k in range(first - 1, max(first - 5, -1), -1):
-        word = said.folded(k)
-        if said.used[k] not in (None, "negation"):
+        word = links.folded(k)
+        if links.used[k] not in (None, "negation"):
             break
         if word in NEGATIONS:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
-        elif word == "for" and said.folded(k - 1) in SEEKING:
+        elif word == "for" and links.folded(k - 1) in SEEKING:
             break
-        elif not cue and (word in OWNING or word in said.domain.serving or word in ("for", "to", "about", "can")):
-            cue = "with" if word in OWNING else said.domain.serving.get(word, word)
+        elif not cue and (word in OWNING or word in links.domain.serving or word in ("for", "to", "about", "can")):
+            cue = "with" if word in OWNING else links.domain.serving.get(word, word)
             if word == "without":
                 wanted = False
         elif word not in GLUE and word not in IGNORED and word not in QUALITY:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from almanaq.agent.local.frame import Test
 from almanaq.agent.local.lexicon import ENTITY_WORDS
-from almanaq.agent.local.once import once
+from almanaq.agent.local.once_a_turn import once_a_turn
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.search.linking import link
+from almanaq.agent.local.search.links import Links
 from almanaq.agent.local.search.phrases import phrases
-from almanaq.agent.local.search.said import said
-from almanaq.agent.local.search.told import Said
 from almanaq.agent.local.search.wishes import Wishes
 from almanaq.agent.local.words import word_set
 from almanaq.suql.catalog.relations import Relation
@@ -21,11 +21,11 @@ _SEEKING = word_set(
 )
 
 
-@once
+@once_a_turn
 def searches(question: str, vocabulary: Vocabulary) -> list[Wishes]:
     """Return the searches that a turn may be, one per relation, the best first; [] when no word is known."""
-    told = said(question, vocabulary)
-    found = [Wishes(told, vocabulary, main) for main in _mains(told, vocabulary)]
+    links = link(question, vocabulary)
+    found = [Wishes(links, vocabulary, main) for main in _mains(links, vocabulary)]
     found.sort(key=lambda each: -each.score)
     return found
 
@@ -34,11 +34,11 @@ def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
     """Return the search of rows that have reviews; None for other questions, and those for figures."""
     if not any(is_reviewed(relation, vocabulary) for relation in vocabulary.index.catalog.relations):
         return None
-    told = said(question, vocabulary)
-    found = [] if told.computed else searches(question, vocabulary)
+    links = link(question, vocabulary)
+    found = [] if links.computed else searches(question, vocabulary)
     if not found or not is_reviewed(found[0].main, vocabulary):
         return None
-    wanted = told.relations or told.values or told.bounds or told.days or told.orders or found[0].phrases
+    wanted = links.relations or links.values or links.bounds or links.days or links.orders or found[0].phrases
     return found[0] if wanted and found[0].is_whole else None  # "list all cities" asks for no rows
 
 
@@ -53,7 +53,7 @@ def nearest_search(question: str, vocabulary: Vocabulary) -> str | None:
     if not found:
         return None
     search, frame = found[0], found[0].frame
-    limit = frame.limit if frame.order else search.said.limit
+    limit = frame.limit if frame.order else search.links.limit
     if not search.phrases:
         told = frame.tests or frame.members or frame.order or search.asked
         return search.suql(replace(frame, limit=limit)) if told else None
@@ -72,16 +72,16 @@ def is_reviewed(relation: Relation, vocabulary: Vocabulary) -> bool:
     return any(place.kind == "prose" and place.column.array for place in vocabulary.index.places[relation.name])
 
 
-def _mains(told: Said, vocabulary: Vocabulary) -> list[Relation]:
+def _mains(links: Links, vocabulary: Vocabulary) -> list[Relation]:
     """Return the relations that a turn may be about."""
-    named = [relation for span in told.relations for relation in span.data]
-    named += [meaning[0].relation for value in told.values for meaning in value.meanings]
-    named += [place.relation for span in told.columns for place, _ in span.data]
+    named = [relation for span in links.relations for relation in span.data]
+    named += [meaning[0].relation for value in links.values for meaning in value.meanings]
+    named += [place.relation for span in links.columns for place, _ in span.data]
     if named:
         return list({relation.name: relation for relation in named}.values())
-    folded = {token.folded for token in told.tokens}
+    folded = {token.folded for token in links.tokens}
     seeks = folded & ENTITY_WORDS or folded & _SEEKING
-    if not (told.bounds or told.days or (seeks and (phrases(told, "row") or told.orders))):
+    if not (links.bounds or links.days or (seeks and (phrases(links, "row") or links.orders))):
         return []
     relations = vocabulary.index.catalog.relations
     prose = [r for r in relations if any(p.kind == "prose" for p in vocabulary.index.places[r.name])]

@@ -16,8 +16,8 @@ from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.search.columns import Columns
+from almanaq.agent.local.search.links import Links, Value
 from almanaq.agent.local.search.phrases import Phrase, content, phrases
-from almanaq.agent.local.search.told import Said, Value
 from almanaq.agent.local.words import singular, stems, word_set
 from almanaq.suql.catalog.relations import Relation
 
@@ -37,11 +37,11 @@ _SUMMARY = re.compile(
 class Wishes:
     """One turn, read as a search of the rows of one relation."""
 
-    def __init__(self, said: Said, vocabulary: Vocabulary, main: Relation) -> None:
-        self.said, self.vocabulary, self.main = said, vocabulary, main
+    def __init__(self, links: Links, vocabulary: Vocabulary, main: Relation) -> None:
+        self.links, self.vocabulary, self.main = links, vocabulary, main
         self.ways = paths(vocabulary.hops, main)
         self.own = vocabulary.index.places[main.name]
-        self.columns = Columns(said, vocabulary, main, self.ways)
+        self.columns = Columns(links, vocabulary, main, self.ways)
         self.named = name_place(self.own)
 
     def suql(self, frame: Frame | None = None) -> str:
@@ -79,7 +79,7 @@ class Wishes:
     @property
     def asks_yes_or_no(self) -> bool:
         """Whether a question is opened by a verb: no rows are asked for."""
-        return self.said.folded(0) in _ASKING - {"what", "how", "can"}
+        return self.links.folded(0) in _ASKING - {"what", "how", "can"}
 
     @cached_property
     def frame(self) -> Frame:
@@ -93,7 +93,7 @@ class Wishes:
         frame.tests += texts
         frame.order = list(self.columns.order)
         mentioned += [term.place for term, _ in frame.order if term.place is not None]
-        if self.said.counts and not frame.order:
+        if self.links.counts and not frame.order:
             frame.wanted = [Term("COUNT", None)]
             frame.order = []
             return frame
@@ -115,14 +115,14 @@ class Wishes:
         yield from self.columns.bounded()
         for span, place in self.columns.named:
             if place.kind == "boolean":
-                yield place, _affirmed(place), self.said.negated(span.first)
+                yield place, _affirmed(place), self.links.negated(span.first)
             elif self._is_missing(span, place):
                 yield place, "{} IS NULL", False
 
     def _is_missing(self, span: Span, place: Place) -> bool:
         k = span.first - 1
-        k -= self.said.folded(k) in ("a", "an", "any")
-        none = self.said.folded(k) in ("no", "without") and place.kind in ("text", "number", "date")
+        k -= self.links.folded(k) in ("a", "an", "any")
+        none = self.links.folded(k) in ("no", "without") and place.kind in ("text", "number", "date")
         return none and place not in self.columns.spoken
 
     def _of_values(self) -> Iterator[tuple[Place, str, bool]]:
@@ -138,7 +138,7 @@ class Wishes:
         """Yield the values that stand in one list, "thai, greek or lebanese"; all of them for a column with one."""
         listed = members[:1]
         for one in members[1:]:
-            between = {self.said.folded(k) for k in range(listed[-1][0].last, one[0].first)}
+            between = {self.links.folded(k) for k in range(listed[-1][0].last, one[0].first)}
             if one[1].column.array and not between <= _LISTING:
                 yield listed
                 listed = []
@@ -153,7 +153,7 @@ class Wishes:
             texts += [_equals(value, place, each) for each in alike]
         texts = list(dict.fromkeys(texts))
         between = range(members[0][0].first, members[-1][0].last)
-        either = not place.column.array or any(self.said.folded(k) == "or" for k in between)
+        either = not place.column.array or any(self.links.folded(k) == "or" for k in between)
         if negated or len(texts) == 1 or not either:
             yield from ((place, text, negated) for text in texts)
         elif all(text.startswith("{} = ") for text in texts):
@@ -166,13 +166,13 @@ class Wishes:
     @cached_property
     def phrases(self) -> tuple[Phrase, ...]:
         """What only texts can tell, as questions to them."""
-        return phrases(self.said, self.noun)
+        return phrases(self.links, self.noun)
 
     @property
     def noun(self) -> str:
         """What one row is called in those questions."""
-        named = next((s for s in self.said.relations if self.main in s.data), None)
-        return self.said.stem(named.last - 1) if named else singular(self.main.name)
+        named = next((s for s in self.links.relations if self.main in s.data), None)
+        return self.links.stem(named.last - 1) if named else singular(self.main.name)
 
     @property
     def entity(self) -> Value | None:
@@ -185,9 +185,9 @@ class Wishes:
         if whole is None:
             return [], []
         asks_prose = any(p.kind == "prose" for _, p in self.columns.named)
-        if self.entity and (_SUMMARY.search(self.said.question) or asks_prose) and not self.phrases:
+        if self.entity and (_SUMMARY.search(self.links.question) or asks_prose) and not self.phrases:
             return [], [Term("summary({})", whole)]
-        if self.entity and self.phrases and self.said.folded(0) in _ASKING:
+        if self.entity and self.phrases and self.links.folded(0) in _ASKING:
             asked = sql.text(self._about_entity(self.entity))
             return [], [Term(f"answer({{}}, {asked})", self.prose(self.phrases[0]) or whole)]
         tests = []
@@ -198,7 +198,7 @@ class Wishes:
         return tests, []
 
     def _about_entity(self, entity: Value) -> str:
-        tokens, question = self.said.tokens, self.said.question
+        tokens, question = self.links.tokens, self.links.question
         before, after = question[: tokens[entity.first].start], question[tokens[entity.last - 1].end :]
         before, after = before.rstrip('"“'), after.lstrip('"”')
         asked = re.sub(r"\b(the|a) this\b", "this", f"{before}this {self.noun}{after}").strip().rstrip("?.! ")
@@ -222,7 +222,7 @@ class Wishes:
     @cached_property
     def asked(self) -> tuple[Place, ...]:
         """Columns that the turn asks to see."""
-        by_wh = wh_places(self.said.question, self.said.tokens, self.own)
+        by_wh = wh_places(self.links.question, self.links.tokens, self.own)
         missing = [place for span, place in self.columns.named if self._is_missing(span, place)]
         return tuple(dict.fromkeys(place for place in (*self.columns.asked, *by_wh) if place not in missing))
 
@@ -230,19 +230,19 @@ class Wishes:
         if self.asked and searches:
             places: Sequence[Place] = facts(self.own, [*self.asked, *mentioned])
         elif self.asked:
-            by_wh = wh_places(self.said.question, self.said.tokens, self.own)
+            by_wh = wh_places(self.links.question, self.links.tokens, self.own)
             places = (self.named, *self.asked) if by_wh and self.named not in self.asked else self.asked
         else:
             places = (self.named,) if questions else facts(self.own, mentioned)
         return [Term("", place) for place in places]
 
     def _limit(self, *, searches: bool, chosen: bool) -> int | None:
-        extreme = [span for span in self.said.orders if self.columns.order]
-        if extreme or self.said.limit:
-            return self.said.limit or (SEARCH_LIMIT if self._plural(extreme[0].last) else 1)
+        extreme = [span for span in self.links.orders if self.columns.order]
+        if extreme or self.links.limit:
+            return self.links.limit or (SEARCH_LIMIT if self._plural(extreme[0].last) else 1)
         if searches:
             return SEARCH_LIMIT
-        everything = {"all", "every", "each", "list"} & {t.folded for t in self.said.tokens}
+        everything = {"all", "every", "each", "list"} & {t.folded for t in self.links.tokens}
         if self.asked or everything or self.entity:
             return None
         if self.prose(None) is None:
@@ -251,8 +251,8 @@ class Wishes:
 
     def _plural(self, after: int) -> bool:
         """Return whether the noun of a superlative is in the plural: "the best restaurants"."""
-        tokens = self.said.tokens
-        named = [tokens[span.last - 1] for span in self.said.relations if self.main in span.data]
+        tokens = self.links.tokens
+        named = [tokens[span.last - 1] for span in self.links.relations if self.main in span.data]
         ordered = {part for term, _ in self.columns.order if term.place for part in term.place.stems}
         for token in named[:1] or tokens[after : after + 3]:
             if token.folded in ("in", "that", "which", "who", "with", "for", ","):
@@ -266,14 +266,14 @@ class Wishes:
     @property
     def unused(self) -> tuple[str, ...]:
         """The words that the query does not use."""
-        said = self.said
+        links = self.links
         known = [value for value, _ in self.columns.values]
-        found = [*said.dropped, *(value.text for value in said.values if value not in known)]
-        spans = [span for span in (*said.bounds, *said.days) if span not in self.columns.placed]
-        spans += said.orders if not self.columns.order and not said.counts else []
-        found += [said.text(span.first, span.last) for span in spans]
-        if self.prose(None) is None or (said.counts and not self.phrases):
-            found += [said.tokens[i].text for i in range(len(said.tokens)) if content(said, i)]
+        found = [*links.dropped, *(value.text for value in links.values if value not in known)]
+        spans = [span for span in (*links.bounds, *links.days) if span not in self.columns.placed]
+        spans += links.orders if not self.columns.order and not links.counts else []
+        found += [links.text(span.first, span.last) for span in spans]
+        if self.prose(None) is None or (links.counts and not self.phrases):
+            found += [links.tokens[i].text for i in range(len(links.tokens)) if content(links, i)]
         return tuple(found)
 
     @property
@@ -286,8 +286,8 @@ class Wishes:
         """How well the relation fits the turn; comparable between relations."""
         score = sum(1.0 - 0.6 * len(self.ways[m[0].relation.name]) for _, m in self.columns.values)
         score += sum(1.0 - 0.6 * len(self.ways[p.relation.name]) for _, p in self.columns.named)
-        score += (self.main.name in self.said.kin) - 1.0 * len(self.unused)
-        for rank, span in enumerate(self.said.relations):
+        score += (self.main.name in self.links.kin) - 1.0 * len(self.unused)
+        for rank, span in enumerate(self.links.relations):
             if self.main in span.data:
                 score += 4.0 / len(span.data) + 2.0 * (rank == 0)
         return score + 0.5 * (self.prose(None) is not None and bool(self.phrases))

@@ -14,7 +14,7 @@ _KEPT = 4
 T = TypeVar("T")
 
 
-def once(work: Callable[[str, Vocabulary], T]) -> Callable[[str, Vocabulary], T]:
+def once_a_turn(work: Callable[[str, Vocabulary], T]) -> Callable[[str, Vocabulary], T]:
     """Keep the last results of a function of a question with the vocabulary that they rest on."""
 
     @wraps(work)

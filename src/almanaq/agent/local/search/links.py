@@ -30,7 +30,7 @@ class Value:
 
 
 @dataclass
-class Said:
+class Links:
     """Everything found in one turn.
 
     Attributes:
