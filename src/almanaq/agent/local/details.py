@@ -84,9 +84,8 @@ def _everything(own: Sequence[Place]) -> list[str]:
     plain = [p for p in own if p.kind != "prose" and not p.identifier and not p.column.private]
     named = name_place(own)
     told = [p for p in facts(own, plain, most=_FACTS) if p is not named][:_FACTS]
-    prose = [p for p in own if p.kind == "prose"]
-    best = [min(prose, key=_aptness)] if prose else []
-    return [*(sql.column(p, False) for p in told), *(f"summary({sql.column(p, False)})" for p in best)]
+    prose = _prose(own)
+    return [*(sql.column(p, False) for p in told), *([f"summary({sql.column(prose, False)})"] if prose else [])]
 
 
 def _clause(question: str) -> str:
@@ -161,17 +160,17 @@ def _shown_instead(condition: exp.Expr, main: Relation) -> list[str]:
 
 def _from_prose(clause: str, main: Relation, places: Sequence[Place]) -> list[str]:
     """Return the question to the prose of a row; nothing where it has none."""
-    prose = [p for p in places if p.kind == "prose"]
-    if not prose:
+    prose = _prose(places)
+    if prose is None:
         return []
-    best = min(prose, key=_aptness)
     asked = _swapped(clause, f"this {singular(main.name)}").rstrip("?.! ") + "?"
-    return [f"answer({sql.column(best, False)}, {sql.text(asked[:1].lower() + asked[1:])})"]
+    return [f"answer({sql.column(prose, False)}, {sql.text(asked[:1].lower() + asked[1:])})"]
 
 
-def _aptness(prose: Place) -> tuple[bool, bool]:
-    """Return what puts texts of many passages first, and lists of dishes last."""
-    return not prose.column.array, "dishes" in prose.roles
+def _prose(places: Sequence[Place]) -> Place | None:
+    """Return the text that tells most of a row: first those of many passages, last lists of dishes."""
+    prose = (p for p in places if p.kind == "prose")
+    return min(prose, key=lambda p: (not p.column.array, "dishes" in p.roles), default=None)
 
 
 def _named(clause: str, name: str) -> str:

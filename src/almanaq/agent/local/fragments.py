@@ -22,12 +22,10 @@ class Fragment:
     """A follow-up's own words, read.
 
     Attributes:
-        text: the words that were read: cues like "what about" are left out.
         conditions: what it asks of a row of the main relation.
         unused, corrections: as in Parsed.
     """
 
-    text: str
     conditions: tuple[exp.Expr, ...] = ()
     unused: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
@@ -49,7 +47,7 @@ def fragment(text: str, vocabulary: Vocabulary, main: Relation) -> Fragment:
     found = trees.conditions(tree) if tree is not None else []
     if tree is not None and tree.args.get("joins") and found:
         found = [_within(tree, main)]
-    return Fragment(text, tuple(found), wishes.unused, wishes.corrections)
+    return Fragment(tuple(found), wishes.unused, wishes.corrections)
 
 
 def _within(tree: exp.Select, main: Relation) -> exp.Expr:

@@ -130,10 +130,7 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
     parts = [f"SELECT {'DISTINCT ' if frame.distinct else ''}{', '.join(outputs)}", f"FROM {sql.name(main.name)}"]
     for each in frame.joined:
         parts.append(f"{'LEFT ' if each.outer else ''}JOIN {sql.name(each.hop.right)} ON {each.hop.condition}")
-    where = [_all(frame.tests, qualified)] if frame.tests else []
-    where += [_absent(paths[relation.name][0], qualified) for relation in frame.absent]
-    where += [_member(each, paths[each.relation.name], qualified) for each in frame.members]
-    if where:
+    if where := _where(frame, paths, qualified):
         parts.append("WHERE " + " AND ".join(where))
     if frame.groups and (frame.wanted or frame.having or frame.order):
         parts.append("GROUP BY " + ", ".join(term.write(qualified) for term in frame.groups))
@@ -147,6 +144,12 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
     elif frame.limit is not None:
         parts.append(f"LIMIT {frame.limit}" + f" OFFSET {frame.offset}" * bool(frame.offset))
     return " ".join(parts)
+
+
+def _where(frame: Frame, paths: Mapping[str, tuple[Hop, ...]], qualified: bool) -> list[str]:
+    where = [_all(frame.tests, qualified)] if frame.tests else []
+    where += [_absent(paths[relation.name][0], qualified) for relation in frame.absent]
+    return [*where, *(_member(each, paths[each.relation.name], qualified) for each in frame.members)]
 
 
 def _all(tests: Sequence[Test], qualified: bool) -> str:

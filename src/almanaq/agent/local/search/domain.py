@@ -14,7 +14,6 @@ from almanaq.suql.catalog.relations import Catalog
 
 PACKS = (("almanaq.sample", "places.toml"),)
 """Where packs are: a package and a file of it."""
-_LISTS = ("foods", "occasions", "counted", "companions", "pets", "empty", "ordinary", "dish_cues")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,8 @@ def _packs() -> tuple[Domain, ...]:
     found = []
     for package, name in PACKS:
         data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
-        lists = {each: word_set(data[each]) for each in _LISTS}
-        idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
-        found.append(Domain(word_set(data["rows"]), **lists, idioms=idioms, serving=data["serving"]))
+        lists = {each: word_set(text) for each, text in data.items() if isinstance(text, str)}
+        found.append(
+            Domain(idioms=frozenset(tuple(pair.split()) for pair in data["idioms"]), serving=data["serving"], **lists)
+        )
     return tuple(found)

@@ -22,6 +22,9 @@ from almanaq.agent.local.lexicon import (
 from almanaq.agent.local.search.domain import Domain
 from almanaq.agent.local.search.links import Links
 
+_COMING = ("", "with", "for", "to")
+"""Words before those who come along."""
+_DETERMINED = ("a", "an", "the", "your", "any")
 _SOMEONE = re.compile(r"\b(?:in which|where) (?:someone|somebody|a person)$", re.IGNORECASE)
 
 
@@ -139,59 +142,30 @@ def _spoken(text: str) -> str:
 
 
 def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
-    parts = words.split()
+    """Ask what the phrase wants, as the first wording that fits has it; else whether the row has it."""
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
-    if cue == "with" and len(parts) < 3 and adjective(parts[-1].casefold()):
+    row, (first, *more) = f"this {noun}", words.split()
+    rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
+    does, owned = opening in VERBS, cue == "with"
+    asked = (
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
-        return f"is this {noun} {parts[-1].casefold()}?"
-    made = _of_company(words, cue, noun, domain) or _of_doing(words, cue, noun) or _of_cue(words, cue, noun, domain)
-    return made or _of_having(words, cue, noun, domain, dish=dish)
-
-
-def _of_company(words: str, cue: str, noun: str, domain: Domain) -> str | None:
-    """Ask whether one may come, or bring somebody."""
-    opening, head = (words.split()[i].casefold() for i in (0, -1))
-    if cue == "can":
-        return f"can you {words} {'to' if opening in MOVING else 'at'} this {noun}?"
-    if head in domain.pets and cue in ("", "with", "for", "to") and opening not in VERBS:
-        return f"does this {noun} welcome {words}?"
-    return f"is this {noun} good for {words}?" if cue == "with" and head in domain.companions else None
-
-
-def _of_doing(words: str, cue: str, noun: str) -> str | None:
-    """Ask for what is done: the phrase begins with a verb, or with an adjective before one."""
-    opening, *rest = words.split()
-    folded = opening.casefold()
-    if folded in VERBS:
-        plain = f"does this {noun} {_bare(folded)} {' '.join(rest)}".rstrip() + "?"
-        return f"is this {noun} a good place to {words}?" if cue == "to" else plain
-    if adjective(folded) and len(rest) > 1 and rest[0] == "to":
-        return f"is this {noun} {folded} enough {' '.join(rest)}?"
-    return None
-
-
-def _of_cue(words: str, cue: str, noun: str, domain: Domain) -> str | None:
-    """Ask as the word before the phrase has it."""
-    if cue in ("serve", "offer"):
-        return f"does this {noun} {cue} {words}?"
-    if cue == "about":
-        return f"is this {noun} about {words}?"
-    if cue == "for" or (not cue and _stem_in(words.split()[-1].casefold(), domain.occasions)):
-        return f"is this {noun} good for {words}?"
-    return f"is this {noun} a good place to {words}?" if cue == "to" else None
-
-
-def _of_having(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
-    """Ask for what a row is or has."""
-    opening, head = (words.split()[i].casefold() for i in (0, -1))
-    if adjective(head) and cue != "with":
-        return f"is this {noun} {words}?"
-    if dish and not cue:
-        return f"does this {noun} serve {words}?"
-    article = "a " if head in domain.counted and opening not in ("a", "an", "the", "your", "any") else ""
-    return f"does this {noun} have {article}{words}?"
+        (owned and len(more) < 2 and adjective(head), f"is {row} {head}?"),
+        (cue == "can", f"can you {words} {'to' if opening in MOVING else 'at'} {row}?"),
+        (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
+        (owned and head in domain.companions, f"is {row} good for {words}?"),
+        (does and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
+        (adjective(opening) and more[:1] == ["to"] and not does and more[1:], f"is {row} {opening} enough {rest}?"),
+        (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
+        (cue == "about", f"is {row} about {words}?"),
+        (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),
+        (cue == "to", f"is {row} a good place to {words}?"),
+        (adjective(head) and not owned, f"is {row} {words}?"),
+        (dish and not cue, f"does {row} serve {words}?"),
+    )
+    article = "a " if head in domain.counted and opening not in _DETERMINED else ""
+    return next((question for fits, question in asked if fits), f"does {row} have {article}{words}?")
 
 
 def _stem_in(word: str, known: frozenset[str]) -> bool:
