@@ -7,6 +7,8 @@ import pytest
 import almanaq
 from almanaq.agent.conversation import Agent
 from almanaq.agent.history import Shown, Turn
+from almanaq.agent.local import trees
+from almanaq.agent.local.edits import excludes
 from almanaq.agent.local.references import resolve
 from almanaq.sample import load
 from almanaq.sample.truth import truth_for, truth_function
@@ -348,3 +350,20 @@ def test_a_total_after_an_average_is_asked_back():
         reply = chat.ask("and total?")
         assert reply.status == "clarify"
         assert "total age" in reply.answer
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "never_both"),
+    [
+        ("age > 5", "age < 5", True),
+        ("age >= 5", "age <= 5", False),
+        ("age > 4", "age < 8", False),
+        ("age > 5", "size < 5", False),
+        ("day > DATE '2024-06-01'", "day < DATE '2024-01-01'", True),
+        ("city = 'Oslo'", "city <> 'Oslo'", True),
+        ("answer(notes, 'is it kind?') = 'Yes'", "answer(notes, 'is it kind?') = 'No'", False),
+    ],
+)
+def test_which_conditions_of_columns_exclude_each_other(one, other, never_both):
+    assert excludes(trees.parsed(one), trees.parsed(other)) is never_both
+    assert excludes(trees.parsed(other), trees.parsed(one)) is never_both

@@ -144,6 +144,11 @@ def _counts(turn: Wording) -> bool:
     return bool(only_values) or bool(_OF_WHAT.search(turn.core))
 
 
+def _compares(turn: Wording) -> bool:
+    number = _NUMBER.search(turn.core)
+    return turn.says("compare") and not number and not (turn.complete and turn.links.values)
+
+
 def _wants_others(turn: Wording) -> bool:
     """Return whether a turn asks for other rows than those shown, of no other kind."""
     other_kind = turn.links.values and (turn.links.relations or not turn.says("besides"))
@@ -176,15 +181,10 @@ _FOLLOW_UPS: tuple[tuple[TurnKind | None, Callable[[Wording], bool]], ...] = (
     ("detail", lambda turn: turn.says("about") and (turn.refers or turn.of_set)),
     ("another", _wants_others),
     ("best", lambda turn: turn.says("compare") and turn.says("best_by_comparative")),
-    (None, lambda turn: _compares(turn) and "would be better" in turn.core),
-    ("compare", lambda turn: _compares(turn)),
+    ("compare", _compares),
     ("best", lambda turn: turn.says("best") and (turn.of_set or not (turn.links.values or turn.complete))),
-    ("detail", lambda turn: turn.refers and bool(re.match(r"(?:and )?(?:what|how) about\b", turn.core))),
     ("detail", lambda turn: turn.to_one and shown_before(turn.history)),
-    (None, lambda turn: turn.to_one),
     ("replace", _replaces),
-    (None, lambda turn: bool(re.search(r"\bto know (?:where|which|what|who)\b", turn.core))),
-    ("replace", lambda turn: _names_more(turn) and turn.text.startswith(("and", "or", "ok and"))),
     (None, lambda turn: turn.complete and not turn.says("relative")),
     (None, lambda turn: _narrows(turn) and len(turn.links.values) > 1 and turn.says("asks")),
     ("narrow", _narrows),
@@ -193,12 +193,3 @@ _FOLLOW_UPS: tuple[tuple[TurnKind | None, Callable[[Wording], bool]], ...] = (
     (None, lambda _: True),
 )
 """What a turn after a search is, the first that holds; None where it stands alone."""
-
-
-def _compares(turn: Wording) -> bool:
-    number = _NUMBER.search(turn.core)
-    return turn.says("compare") and not number and not (turn.complete and turn.links.values)
-
-
-def _names_more(turn: Wording) -> bool:
-    return turn.complete and not turn.says("relative") and len(turn.core.split()) < 3
