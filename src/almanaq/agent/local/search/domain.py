@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 
@@ -59,8 +59,9 @@ def _packs() -> tuple[Domain, ...]:
     found = []
     for package, name in PACKS:
         data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
-        lists = {each: word_set(text) for each, text in data.items() if isinstance(text, str)}
-        found.append(
-            Domain(idioms=frozenset(tuple(pair.split()) for pair in data["idioms"]), serving=data["serving"], **lists)
-        )
+        lists = {
+            each.name: word_set(data[each.name]) for each in fields(Domain) if each.name not in ("idioms", "serving")
+        }
+        idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
+        found.append(Domain(idioms=idioms, serving=data["serving"], **lists))
     return tuple(found)
