@@ -260,7 +260,7 @@ def test_explain_and_analyze_tell_what_is_asked_and_what_is_sure():
     assert figures["asked"] + figures["accepted unasked"] + figures["rejected unasked"] == ROWS
 
 
-def test_a_hint_in_the_query_gives_targets_and_elsewhere_is_a_comment():
+def test_a_hint_in_the_query_gives_targets_and_elsewhere_is_an_error():
     hint = "/*+ accuracy(recall=0.9, precision=0.9, proxy=regression, seed=3) */"
     with opened() as connection:
         hinted = connection.sql(QUERY.replace("SELECT", f"SELECT {hint}", 1))
@@ -268,7 +268,11 @@ def test_a_hint_in_the_query_gives_targets_and_elsewhere_is_a_comment():
             (found := connection.sql(QUERY, accuracy=TARGETS)).rows,
             found.inferred,
         )
-        assert connection.sql(f"{QUERY} {hint}").trace.exact
+        inner = QUERY.replace("SELECT", f"SELECT {hint}", 1)
+        for elsewhere in (f"{QUERY} {hint}", f"WITH kept AS ({inner}) SELECT * FROM kept"):
+            with pytest.raises(UsageError, match="stands behind its first word alone"):
+                connection.sql(elsewhere)
+        assert connection.sql(f"{QUERY} -- {hint}").trace.exact
         assert connection.sql("SELECT '/*+ accuracy(recall=0.9) */' AS x").rows == [("/*+ accuracy(recall=0.9) */",)]
         with pytest.raises(UsageError, match="recal"):
             connection.sql("SELECT /*+ accuracy(recal=0.9) */ id FROM notes")

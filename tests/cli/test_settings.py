@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from almanaq.errors import UsageError
-from almanaq.settings import read_settings
+from almanaq.settings import Settings, read_settings
 from almanaq.trust import trust
 
 
@@ -100,3 +103,9 @@ def test_ones_own_file_comes_last_and_may_say_all(bare):
     (own / "almanaq.toml").write_text("ordr = 1\n")
     with pytest.raises(UsageError, match=r"own/almanaq/almanaq\.toml: unknown setting 'ordr'"):
         read_settings()
+
+
+def test_the_page_on_models_names_every_setting() -> None:
+    page = (Path(__file__).parents[2] / "docs/models.md").read_text()
+    listed = page.partition("The settings of an `almanaq.toml` are ")[2].partition(". ")[0]
+    assert set(re.findall("`([a-z_]+)`", listed)) == set(Settings.model_fields)

@@ -19,6 +19,8 @@ import almanaq
 from almanaq.corpus.files import records, sheets
 from almanaq.corpus.readers import read_corpus
 from almanaq.errors import SourceError
+from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, read_schema
+from almanaq.suql.catalog.write_schema import describe
 from almanaq.suql.databases import parquet_tables
 from almanaq.suql.databases.open_source import open_database
 
@@ -352,3 +354,44 @@ def test_encodings_of_one_byte(tmp_path: Path, encoding: str, text: str, told: s
         assert told in connection.warnings[0]
         if encoding != "shift_jis":
             assert connection.sql("SELECT DISTINCT who FROM people").rows == [(text,)]
+
+
+def test_the_columns_of_a_file_are_called_as_its_schema_file_says(tmp_path: Path) -> None:
+    (tmp_path / "stock.csv").write_text("0450\t17\tBrake pads\n0451\t3\tChain\n0007\t0\tTube\n")
+    schema = tmp_path / "stock.almanaq.toml"
+    said = 'names = ["code", "stock", "part"]'
+    schema.write_text(f'[stock.file]\n{said}\n[stock.columns.stock]\ntype = "text"\n')
+    with almanaq.connect(tmp_path / "stock.csv", cache=False) as connection:
+        assert connection.sql("SELECT code, stock, part FROM stock ORDER BY code LIMIT 1").rows == [
+            ("0007", "0", "Tube")
+        ]
+        assert not any("column_1" in message for message in connection.warnings)
+        assert said in describe(connection.catalog, read_schema(schema))
+    schema.write_text('[stock.file]\nnames = ["code", "stock"]\n')
+    with pytest.raises(SourceError, match="has 3 columns, and `names` in the schema file lists 2"):
+        almanaq.connect(tmp_path / "stock.csv", cache=False)
+    for wrong in ('["a", "A", "b"]', '["a", "", "b"]'):
+        schema.write_text(f"[stock.file]\nnames = {wrong}\n")
+        with pytest.raises(SourceError, match="names must be different"):
+            almanaq.connect(tmp_path / "stock.csv", cache=False)
+
+
+def test_cells_that_say_there_is_no_value_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "na.csv"
+    file.write_text("item,bought,n\na,2019-03-01,5\nb,n/a,-\nc,2020-01-02,\nd,2020-01-05,7\ne,NA,8\nf,2021-01-05,9\n")
+    with almanaq.connect(file, cache=False) as connection:
+        assert connection.sql("SELECT count(*) FROM na WHERE bought IS NULL").rows == [(2,)]
+        told = [message for message in connection.warnings if "no value" in message]
+    share = "cells say that there is no value, such as n/a or -, and read as NULL"
+    assert told == [f"na.bought: 2 of 6 {share}", f"na.n: 1 of 5 {share}"]
+
+
+def test_the_files_page_names_all_that_a_schema_file_may_say() -> None:
+    page = (
+        (Path(__file__).parents[2] / "docs/files.md")
+        .read_text()
+        .partition("## How to correct it")[2]
+        .partition("\n## ")[0]
+    )
+    for key in (*TABLE_KEYS, *FILE_KEYS, *COLUMN_KEYS):
+        assert f"{key} = " in page or f".{key}" in page, key

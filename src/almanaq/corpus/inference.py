@@ -95,6 +95,9 @@ def _column_messages(table: str, column: ColumnReport) -> list[str]:
         messages.append(f"{table}.{column.name}: years of two digits are read as those from 1969 to 2068")
     if column.decimal:
         messages.append(f"{table}.{column.name}: the comma is the decimal mark")
+    if column.missing:
+        share = f"{column.missing:,} of {column.cells:,} cells say that there is no value"
+        messages.append(f"{table}.{column.name}: {share}, such as n/a or -, and read as NULL")
     return [*messages, *([_failure_message(table, column)] if column.failures else [])]
 
 

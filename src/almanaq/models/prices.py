@@ -36,6 +36,8 @@ def price_of(model: str, file: Path | None = None) -> Price | None:
     try:
         entry = tomllib.loads(path.read_text("utf-8")).get(model)
         return None if entry is None else Price(float(entry["input"]), float(entry.get("output", 0.0)))
+    except FileNotFoundError as problem:
+        raise SourceError(f"there is no prices file {path}: write one, or correct or unset ALMANAQ_PRICES") from problem
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise SourceError(
             f"the prices file {path} cannot be used ({problem!r}): each model is a table such as\n"

@@ -81,8 +81,12 @@ async def _nothing() -> None:
     """Close what needs no closing."""
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if isinstance(error.body, bytes | str) and not media.endswith("json"):
+        message = "the body is not sent as JSON: give the header Content-Type: application/json"
+        return problem(Problem(422, "RequestError", message).record())
     faults = [
         {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}
         for fault in error.errors()

@@ -27,7 +27,7 @@ from almanaq.errors import (
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
     400: "The query is at fault",
-    401: "The token is missing",
+    401: "The token is missing or wrong",
     403: "Not allowed",
     404: "There is no such thing",
     405: "Not a way to call this",

@@ -48,11 +48,16 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a person said of how a file is written; None or "": nothing."""
+    """What a person said of how a file is written; None or "": nothing.
+
+    Attributes:
+        names: what the columns are called, in their order, in place of column_1 or of what the header says.
+    """
 
     encoding: str = ""
     separator: str = ""
     header: bool | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,9 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     header = has_header(body) if hints.header is None else hints.header
     names = _names(body) if header else unnamed(max(map(len, body)))
     width = len(names)
+    if hints.names and len(hints.names) != width:
+        raise SourceError(f"{name} has {width:,} columns, and `names` in the schema file lists {len(hints.names):,}")
+    names = hints.names or names
     if width > _MOST_COLUMNS:
         raise SourceError(f"{name} has more than {_MOST_COLUMNS:,} columns: is {separator!r} its separator?")
     if skip:
@@ -116,11 +124,11 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
             *notes,
             f"{name}: left out {'the first line' if skip == 1 else f'the first {skip} lines'}, above the table",
         )
-    if not header and hints.header is None:
+    if not header and hints.header is None and not hints.names:
         notes = (
             *notes,
             f"{name}: its first line looks like a row, not like names: it is kept as one, and the columns are called "
-            "column_1 and so on; if it is a header, say `header = true` in the schema file",
+            "column_1 and so on; in the schema file, say `names = [...]`, or `header = true` if it is one",
         )
     return Dialect(
         encoding, separator, errors, escape, _lines(text, separator, skip), header,

@@ -8,6 +8,8 @@ from typing import Any
 
 from almanaq.errors import UsageError, suggest
 
+_ANY_HINT = re.compile(r"/\*\+\s*accuracy\b", re.IGNORECASE)
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*")
 _HINT = re.compile(r"\s*(?:SELECT|WITH)\s*/\*\+\s*accuracy\s*\(([^()]*)\)\s*\*/", re.IGNORECASE)
 
 
@@ -80,8 +82,16 @@ def hinted(query: str) -> Accuracy | None:
 
     >>> hinted("SELECT /*+ accuracy(recall=0.8) */ name FROM dogs")
     Accuracy(recall=0.8, precision=0.9, delta=0.1, proxy='local', seed=0)
+
+    Raises:
+        UsageError: a hint stands anywhere else, where it would hold for nothing.
     """
     found = _HINT.match(query)
+    if len(_ANY_HINT.findall(_QUOTED.sub("", query))) > (found is not None):
+        raise UsageError(
+            "accuracy: the hint holds for a whole query, and stands behind its first word alone, not in a part of it:"
+            " SELECT /*+ accuracy(recall=0.9) */ …"
+        )
     return None if found is None else read_accuracy(found[1])
 
 

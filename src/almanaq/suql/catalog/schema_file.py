@@ -36,6 +36,12 @@ from almanaq.suql.catalog.relations import ColumnKind
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 
+TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file")
+FILE_KEYS = ("header", "names", "separator", "encoding", "days", "decimal")
+COLUMN_KEYS = ("kind", "description", "private", "values", "vectors", "type")
+"""What may be said of a table, of its file and of a column."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
     """What is said of a column; None or empty: nothing. `written` is a cell as its file writes it."""
@@ -130,7 +136,7 @@ def parse_schema(text: str, name: str = "schema") -> Schema:
 
 
 def _relation(entry: Any, where: str) -> RelationSchema:
-    _check_entry(entry, ("description", "key", "foreign_keys", "columns", "named_by", "file"), where)
+    _check_entry(entry, TABLE_KEYS, where)
     columns = entry.get("columns", {})
     _check_entry(columns, None, f"{where}, columns")
     hints, marks = _file(entry.get("file", {}), f"{where}, file")
@@ -147,19 +153,22 @@ def _relation(entry: Any, where: str) -> RelationSchema:
 
 def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
     """Return how a file is said to be written."""
-    _check_entry(entry, ("header", "separator", "encoding", "days", "decimal"), where)
+    _check_entry(entry, FILE_KEYS, where)
     for name, known in (("days", list(ORDERS)), ("decimal", [",", "."])):
         if entry.get(name, known[0]) not in known:
             raise SourceError(f"{where}: {name} must be one of {', '.join(known)}, not {entry[name]!r}")
     separator = _get(entry, "separator", str, where) or ""
     if len(separator) > 1:
         raise SourceError(f"{where}: separator must be one character, not {separator!r}")
-    hints = Hints(_get(entry, "encoding", str, where) or "", separator, _get(entry, "header", bool, where))
+    names = _strings(entry, "names", where)
+    if len({name.strip().casefold() for name in names} - {""}) < len(names):
+        raise SourceError(f"{where}: names must be different from one another, and none empty")
+    hints = Hints(_get(entry, "encoding", str, where) or "", separator, _get(entry, "header", bool, where), names)
     return hints, Marks(entry.get("decimal"), entry.get("days"))
 
 
 def _column(entry: Any, where: str) -> ColumnSchema:
-    _check_entry(entry, ("kind", "description", "private", "values", "vectors", "type"), where)
+    _check_entry(entry, COLUMN_KEYS, where)
     kind = _get(entry, "kind", str, where)
     kinds = [k.value for k in ColumnKind]
     if kind is not None and kind.lower() not in kinds:

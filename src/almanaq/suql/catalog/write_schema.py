@@ -56,6 +56,7 @@ def _file_lines(relation: str, said: RelationSchema) -> list[str]:
     """Return the lines that say how a file is to be read, where a person said it."""
     fields = {
         "header": None if said.hints.header is None else str(said.hints.header).lower(),
+        "names": said.hints.names and _list(said.hints.names),
         "separator": said.hints.separator and _string(said.hints.separator),
         "encoding": said.hints.encoding and _string(said.hints.encoding),
         "days": said.marks.days and _string(said.marks.days),

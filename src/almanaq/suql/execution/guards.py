@@ -56,7 +56,8 @@ def check_accuracy(plan: Plan) -> None:
     shown = [item.site.function for stage in texts if stage.predicate is None for item in stage.inputs]
     if shown:
         raise RefusedQueryError(
-            f"accuracy: {shown[0]}() outside WHERE is never inferred: leave it out of the output, or leave accuracy out"
+            f"accuracy: {shown[0]}() outside WHERE is never inferred: leave it out of the output "
+            "and of ORDER BY, and ask it of the rows of this query in a second one; or leave accuracy out"
         )
     if any(stage.ordered and stage.stop_after is not None for stage in texts):
         raise RefusedQueryError(
