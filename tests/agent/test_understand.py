@@ -132,6 +132,8 @@ DECLINED = {
     "ferries that have a crew size": "what is said of crew_size",
     "trips in the third half of 2025": "third",
     "how many ferrets are there": "ferrets",
+    "which ferry had more passengers than average": "the average of passengers",
+    "trips with their ferry and passengers": "what is shown of each",
     "how often do ferries sail": "sail",
     "how often were ferries there": "how often",
     "ferries that never complained about a trip": "the negation",

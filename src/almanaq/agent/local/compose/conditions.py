@@ -30,8 +30,10 @@ def average_reference(state: State, match: re.Match[str], g: Span, a: Span | Non
     operator, measured = g.data
     named = a or b
     place = state.place(named, numeric=True) if named is not None else state.measured(measured)[0]
-    if place.kind != "number":
-        raise NotUnderstood(f"the average of {place.column.name}")
+    rows = state.nouns_in_order()[:1]
+    several = bool(rows) and rows[0] != place.relation and not state.is_single(rows[0], place.relation)
+    if place.kind != "number" or several:
+        raise NotUnderstood(f"of what the average of {place.column.name} is taken")
     average = f"SELECT AVG({sql.compared(place, False)}) FROM {sql.name(place.relation.name)}"
     state.test(place, f"{{}} {operator} ({average})")
     return state.use(match)

@@ -55,7 +55,7 @@ def _left(state: State) -> list[Span]:
     state.frame.distinct = state.frame.distinct or "U" in state.kinds
     if "|" in state.kinds and len(state.frame.tests) > 1:
         _either(state)
-    if re.search(r"C[wR]*&w*R", "".join(span.kind for span in state.spans)) and not state.frame.groups:
+    if re.search(r"C[wR]*&w*R|Rw+Rw*&w*C", "".join(span.kind for span in state.spans)) and not state.frame.groups:
         raise NotUnderstood("what is shown of each")
     return [span for span, kind in left if kind == "C"]
 
