@@ -151,17 +151,22 @@ class CatalogReader:
         if not is_table:
             return relation
         ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
-        # Where rows were deleted, ids go beyond their number.
-        gaps = self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {int(rows)} LIMIT 1", bare=True)
         foreign = tuple(_foreign_key(names, place[0], c) for c in constraints if c[0] == "FOREIGN KEY")
         return replace(
             relation,
             row_id="rowid",
-            numbered=not gaps,
+            numbered=self._is_numbered(location, int(rows)),
             rows=rows,
             key=self._key(relation, constraints),
             foreign_keys=foreign,
         )
+
+    def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
+        """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
+        try:
+            return not self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {rows} LIMIT 1", bare=True)
+        except duckdb.Error:  # a table of another kind of database that is attached
+            return False
 
     def _key(self, relation: Relation, constraints: list[tuple[Any, ...]]) -> tuple[str, ...]:
         """Return the primary key, else the first unique one that is never null (UNIQUE admits nulls)."""
