@@ -47,7 +47,10 @@ def test_messy_cells_are_typed_and_failures_counted(tmp_path: Path) -> None:
     number, money = report.columns[:2]
     assert (number.failures, number.examples, money.missing, money.unit) == (1, ("oops",), 1, "US$")
     assert table.column("number").null_count == 1
-    assert report.messages == ("t.number: 1 of 40 cells are not bigint and read as NULL: 'oops'",)
+    assert report.messages == (
+        "t.number: 1 of 40 cells are not bigint and read as NULL: 'oops'",
+        "t.money: 1 of 40 cells say that there is no value, such as n/a or -, and read as NULL",
+    )
 
 
 def test_more_failures_than_five_percent_leave_text(tmp_path: Path) -> None:
