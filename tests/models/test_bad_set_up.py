@@ -21,6 +21,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, SourceErr
 from almanaq.models.budget import Budget
 from almanaq.models.model_names import ModelSettings, open_models, wrapped
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
+from almanaq.models.prices import Price
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Prompt, TextCall
 from almanaq.models.reply_cache import ReplyCache
@@ -134,7 +135,8 @@ def test_an_embedder_tries_again() -> None:
 
 @pytest.mark.parametrize("budget", [{"calls": 0}, {"tokens": 0}, {"money": 0.0}])
 def test_a_budget_of_zero_makes_no_call(prompt: Prompt, budget: dict[str, int]) -> None:
-    chosen = ModelSettings(budget=Budget(**budget, setting="ModelSettings.budget"))  # type: ignore[arg-type]
+    limit = Budget(**budget, setting="ModelSettings.budget")  # type: ignore[arg-type]
+    chosen = ModelSettings(budget=limit, price=Price(1.0, 1.0))
     with StandInServer() as server, pytest.raises(BudgetExceeded, match=r"raise ModelSettings\.budget"):
         asyncio.run(wrapped(OpenAIModel("m", server.url, "k"), chosen, cache=False).complete(prompt))
     assert server.ledger.calls == 0
