@@ -23,6 +23,9 @@ def _asked(text, options=OPTIONS, compared=()):
         ("Two hours of tedious, formulaic nonsense.", "NEGATIVE"),
         ("It is not good, and never funny.", "NEGATIVE"),
         ("The train leaves at noon.", None),
+        ("Please send a technician, we have called three times already.", None),
+        ("I wonder when you deliver.", None),
+        ("I am pleased, everything works.", "POSITIVE"),
     ],
 )
 def test_the_side_with_more_words_for_it_is_chosen(text, chosen):

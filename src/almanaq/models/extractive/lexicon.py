@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
 from typing import Literal
 
+from almanaq.models.extractive.clauses import Clause, tokens_of
 from almanaq.sample import read_toml
 from almanaq.text.words import stem, words
 
@@ -37,12 +38,26 @@ class Concept:
         cues: by the stem that opens them, the longest first: the stems of each cue.
         kinds: what each cue means.
         graded: texts name the matter without saying that it is so: praise or blame beside its name decides.
+        literal: by their stem, words that count in these forms alone: "pleased", not "please".
     """
 
     name: str
     cues: Mapping[str, tuple[Cue, ...]]
     kinds: Mapping[Cue, CueKind]
     graded: bool
+    literal: Mapping[str, frozenset[str]]
+
+    def hits_in(self, clause: Clause) -> list[Hit]:
+        """Return the cues in a clause whose words stand there in a form that counts."""
+        found = self.hits(clause.stems)
+        if not self.literal or not found:
+            return found
+        tokens = tokens_of(clause.text)
+        return [hit for hit in found if self._counts(clause.stems, hit, tokens)]
+
+    def _counts(self, stems: str, hit: Hit, tokens: Sequence[str]) -> bool:
+        forms = self.literal.get(stems[hit.start : hit.end])
+        return forms is None or tokens[stems.count(" ", 0, hit.start)] in forms
 
     def hits(self, stems: str) -> list[Hit]:
         """Return the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""
@@ -82,8 +97,15 @@ def concept(name: str) -> Concept:
         entry |= {kind: [*entries()["positive"][kind], *entry[kind]] for kind in ("yes", "no")}
     kinds = {_stems(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
     ordered = sorted(kinds, key=lambda cue: (cue[0], -len(cue), cue))
+    literal: dict[str, frozenset[str]] = {}
+    for word in entry.get("literal", ()):
+        literal[stem(word)] = literal.get(stem(word), frozenset()) | {word}
     return Concept(
-        name, {first: tuple(cues) for first, cues in groupby(ordered, lambda cue: cue[0])}, kinds, "topic" in entry
+        name,
+        {first: tuple(cues) for first, cues in groupby(ordered, lambda cue: cue[0])},
+        kinds,
+        "topic" in entry,
+        literal,
     )
 
 

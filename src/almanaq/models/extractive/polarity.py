@@ -186,7 +186,7 @@ def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False)
     found = []
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
-            hits = matter.hits(clause.stems)
+            hits = matter.hits_in(clause)
             weight = _cue_weight(clause, matter, hits) if hits else 0.0
             if weight:
                 weight *= _DOUBT if clause.doubtful else 1.0

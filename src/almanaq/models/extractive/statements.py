@@ -143,7 +143,7 @@ def _assertion(clause: Clause, places: Sequence[_Place]) -> float:
 def _judgement(clause: Clause, places: Sequence[_Place]) -> float:
     """Return 1 for a clause of praise, -1 for one of blame, 0 for one of neither or both."""
     held = {place.at for place in places}
-    cues = [(hit.start, hit.kind == "yes") for hit in concept("sentiment").hits(clause.stems) if hit.start not in held]
+    cues = [(hit.start, hit.kind == "yes") for hit in concept("sentiment").hits_in(clause) if hit.start not in held]
     blame = [match.start() for match in _BLAME.finditer(clause.stems)]
     cues = [cue for cue in cues if cue[0] not in blame] + [(at, False) for at in blame]
     sides = {good is not clause.negated(at) for at, good in cues}

@@ -78,7 +78,7 @@ class TextCalls:
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
-        self.made = self.cached = self.unknown = self.unparsed = 0
+        self.made = self.cached = self.unknown = self.unparsed = self.silent = 0
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
         self._asked: dict[str, _Asked] = {}
@@ -108,6 +108,11 @@ class TextCalls:
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about[0] if len(about) == 1 else "",
         )
+
+    @property
+    def reads_words_alone(self) -> bool:
+        """Whether no language model reads the texts."""
+        return self._reader.name == "local"
 
     def options_of(self, site: Site) -> tuple[str, ...] | None:
         """Return the options of a site; None where those of its query are not known yet."""
@@ -238,6 +243,7 @@ class TextCalls:
             self.made -= 1
             self.cached += 1
         value, quotes = reply.value, reply.quotes if self._cited else ()
+        self.silent += value is None
         if value is not None:
             value = _read_as(call, writable(value))
             self.unparsed += value is None

@@ -9,6 +9,9 @@ from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import PassageSelection
 
+_ENOUGH, _MOSTLY = 10, 0.8
+"""Texts, and the share of them without information, from which on `local` is no judge of what was asked."""
+
 
 def cautions(
     calls: TextCalls, account: Spending, selection: PassageSelection | None, inference: Inference | None
@@ -18,6 +21,12 @@ def cautions(
         yield f"{calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:
         yield f"{calls.unknown} call(s) failed after their retries; their answers are unknown"
+    read = calls.made + calls.cached
+    if calls.reads_words_alone and read >= _ENOUGH and calls.silent >= _MOSTLY * read:
+        yield (
+            f"`local` found no information in {calls.silent:,} of {read:,} texts: it recognizes what is said in the "
+            "words of the question; a language model understands other words"
+        )
     if account.read_in_parts:
         yield (
             f"{account.read_in_parts} text(s) were longer than the model reads at once: each was read in parts, "
