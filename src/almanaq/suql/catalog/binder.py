@@ -11,6 +11,7 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError
 from almanaq.suql.catalog.answer_types import is_list
+from almanaq.suql.catalog.conditions import read_conditions
 from almanaq.suql.catalog.declared_pairs import cast_declared_pairs
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.integer_division import mark_integer_divisions
@@ -78,6 +79,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
                 node.type = exp.DataType.build("double")
     cast_declared_pairs(found, catalog)
     check_operators(found, text)
+    read_conditions(found, catalog, text)
     return BoundQuery(tree, names)
 
 

@@ -47,9 +47,9 @@ def _check_operands(node: exp.Expr, text: str) -> None:
         if other is not None and _misfit(node, left, right):
             named = len({column.table for column in nodes_of(node, exp.Column)}) > 1
             known = [
-                f"{_written(part, named=named)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind
+                f"{written(part, named=named)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind
             ]
-            start, end = _extent(node)
+            start, end = extent(node)
             sign = _NAMES.get(type(node), node.key.upper())
             message = f"{sign} does not take this: {', '.join(known)}; cast it if that is what you mean"
             raise QueryTypeError(message, query=text, start=start, end=end)
@@ -57,8 +57,8 @@ def _check_operands(node: exp.Expr, text: str) -> None:
 
 def _check_aggregate(node: exp.Expr, text: str) -> None:
     if _family(node.this) == "a date":
-        start, end = _extent(node.this)
-        message = f"{node.key} takes numbers: {_written(node.this)} is a date"
+        start, end = extent(node.this)
+        message = f"{node.key} takes numbers: {written(node.this)} is a date"
         raise QueryTypeError(message, query=text, start=start, end=end)
 
 
@@ -68,8 +68,8 @@ def _check_array(node: exp.Expr, text: str) -> None:
     for operand in [*node.args.values()] if isinstance(node, exp.Binary) else [node.this, *node.expressions]:
         kind = _family(operand) if isinstance(operand, exp.Expr) else None
         if kind is not None:
-            start, end = _extent(operand)
-            message = f"{_OF_ARRAYS[type(node)]} takes an array: {_written(operand.unnest())} is {kind}"
+            start, end = extent(operand)
+            message = f"{_OF_ARRAYS[type(node)]} takes an array: {written(operand.unnest())} is {kind}"
             raise QueryTypeError(message, query=text, start=start, end=end)
 
 
@@ -109,7 +109,7 @@ def _family(node: exp.Expr) -> str | None:
     return next((name for name, types in _FAMILIES.items() if kind is not None and kind.is_type(*types)), None)
 
 
-def _written(node: exp.Expr, *, named: bool = False) -> str:
+def written(node: exp.Expr, *, named: bool = False) -> str:
     """Return an expression as text; the relations of its columns only where there are several."""
     plain = node.copy()
     for column in nodes_of(plain, exp.Column) if not named else ():
@@ -117,6 +117,7 @@ def _written(node: exp.Expr, *, named: bool = False) -> str:
     return plain.sql("postgres").replace('"', "")
 
 
-def _extent(node: exp.Expr) -> tuple[int | None, int | None]:
+def extent(node: exp.Expr) -> tuple[int | None, int | None]:
+    """Return where the names of an expression start and end in the query's text."""
     places = [i.meta for i in nodes_of(node, exp.Identifier) if "start" in i.meta]
     return min((p["start"] for p in places), default=None), max((p["end"] for p in places), default=None)

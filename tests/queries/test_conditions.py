@@ -1,0 +1,92 @@
+"""An `answer` where a boolean stands is read as one, in every clause alike; text and numbers are refused there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import almanaq
+from almanaq.errors import QueryTypeError
+from almanaq.testing import FunctionModel
+
+_SAID = {"ASAP": "Yes", "no rush": "No", "maybe": "perhaps"}
+_TABLES = {
+    "t": {"id": [1, 2, 3, 4], "body": ["ASAP", "no rush", "hello", "maybe"], "ok": [True, False, None, True]},
+    "u": {"n": [1, 0]},
+}
+_ASKED = "answer(body, 'urgent?')"
+
+
+def _rows(query: str) -> list[tuple[object, ...]]:
+    model = FunctionModel(lambda text, question: _SAID.get(text))
+    return sorted(almanaq.connect(_TABLES, model=model, cache=False).sql(query).rows, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT id FROM t WHERE A", [(1,)]),
+        ("SELECT id FROM t WHERE NOT A", [(2,)]),
+        ("SELECT id FROM t WHERE A AND id < 3", [(1,)]),
+        ("SELECT id FROM t WHERE NOT A OR id = 3", [(2,), (3,)]),
+        ("SELECT t.id, n FROM t JOIN u ON A", [(1, 0), (1, 1)]),
+        ("SELECT id FROM t GROUP BY id, body HAVING A", [(1,)]),
+        ("SELECT id FROM t GROUP BY id HAVING bool_or(A)", [(1,)]),
+        ("SELECT count(*) FILTER (WHERE A) FROM t", [(1,)]),
+        ("SELECT id FROM t WHERE CASE WHEN A THEN FALSE ELSE TRUE END", [(2,), (3,), (4,)]),
+        ("SELECT id FROM t WHERE CASE WHEN ok THEN A ELSE FALSE END", [(1,)]),
+        ("SELECT id FROM t WHERE A IS NOT FALSE", [(1,), (3,), (4,)]),
+        ("SELECT id FROM t WHERE coalesce(A, ok)", [(1,), (4,)]),
+        ("SELECT id FROM t WHERE (SELECT A)", [(1,)]),
+        ("SELECT id, A AND ok FROM t", [(1, True), (2, False), (3, None), (4, None)]),
+        ("SELECT id FROM t WHERE answer(body, 'urgent?', ARRAY['Yes', 'No'])", [(1,)]),
+    ],
+)
+def test_an_answer_is_read_as_a_boolean_where_one_stands(query: str, rows: list[tuple[object, ...]]) -> None:
+    assert _rows(re.sub(r"\bA\b", _ASKED, query)) == rows
+
+
+def test_a_bare_answer_asks_as_few_as_a_comparison() -> None:
+    calls = []
+    for condition in (_ASKED, f"{_ASKED} = 'Yes'"):
+        model = FunctionModel(lambda text, question: _SAID.get(text))
+        source = almanaq.connect(_TABLES, model=model, cache=False)
+        one = source.sql(f"SELECT id FROM t WHERE {condition} AND id < 3")
+        calls.append((one.trace.text_calls, len(one.evidence)))
+    assert calls[0] == calls[1] == (2, calls[0][1])
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("WHERE body", "argument of WHERE must be type boolean, not type text: body; write body = '…'"),
+        ("WHERE id", "not type bigint: id; write id <> 0"),
+        ("WHERE NOT body", "argument of NOT"),
+        ("WHERE body AND ok", "argument of AND"),
+        ("WHERE ok OR id", "argument of OR"),
+        ("JOIN u ON u.n", "argument of JOIN/ON"),
+        ("GROUP BY id HAVING count(*)", "argument of HAVING must be type boolean, not type bigint"),
+        ("WHERE 1", "argument of WHERE"),
+        ("WHERE 'abc'", "argument of WHERE"),
+        ("WHERE lower(body)", "not type text"),
+        ("WHERE summary(body)", "write summary(…) IS NOT NULL"),
+        ("WHERE coalesce(ok, body)", "not type text: body"),
+        ("WHERE answer(body, 'how?', ARRAY['good', 'bad'])", "answer(…) = 'good'"),
+    ],
+)
+def test_what_is_no_boolean_is_refused_by_name(condition: str, said: str) -> None:
+    with pytest.raises(QueryTypeError) as caught:
+        _rows(f"SELECT id FROM t {condition}")
+    assert said in str(caught.value)
+
+
+def test_an_answer_that_a_derived_table_shows_is_text() -> None:
+    with pytest.raises(QueryTypeError, match="write urgent = 'Yes'"):
+        _rows(f"SELECT id FROM (SELECT id, {_ASKED} AS urgent FROM t) s WHERE urgent")
+    assert _rows(f"SELECT id FROM (SELECT id, {_ASKED}::boolean AS urgent FROM t) s WHERE urgent") == [(1,)]
+
+
+@pytest.mark.parametrize("condition", ["ok", "NULL", "'true'", "NOT ok IS NULL", "coalesce(ok, FALSE)"])
+def test_booleans_are_conditions(condition: str) -> None:
+    assert _rows(f"SELECT id FROM t WHERE {condition}") is not None
