@@ -21,6 +21,7 @@ from almanaq.suql.dialects.duckdb_arrays import (
     write_subscript,
 )
 from almanaq.suql.dialects.duckdb_casts import quotient, write_cast, write_concatenation, write_round
+from almanaq.suql.dialects.duckdb_collation import write_collation
 from almanaq.suql.dialects.duckdb_patterns import (
     write_count,
     write_match,
@@ -168,6 +169,7 @@ def _neighbour(node: exp.Expr) -> exp.Expr:
 
 _PAIRS = (*COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Add, exp.Sub, exp.Mul, exp.Div)
 _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.Collate: write_collation,
     exp.RegexpLike: write_match,
     exp.RegexpILike: write_match,
     exp.RegexpReplace: write_replace,
