@@ -166,6 +166,7 @@ def test_repairs_end_and_the_response_says_what_failed(eateries):
     assert "no relation named 'nowhere'" in response.answer
     assert response.suql == "SELECT x FROM nowhere"
     assert len(script.prompts) == REPAIRS + 1
+    assert f"The model wrote no query that can be run, in {REPAIRS + 1} attempts." in response.answer
     assert eateries.queries == []
 
 

@@ -203,9 +203,16 @@ class Agent:
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
                 if len(failures) > REPAIRS:
-                    return replace(failed(question, error, parsed.suql), kind=parsed.kind)
+                    refused = failed(question, error, parsed.suql)
+                    return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
             except AlmanaqError as error:
                 return replace(failed(question, error, parsed.suql), kind=parsed.kind)
+
+    def _refusal(self, message: str, attempts: int) -> str:
+        """Return why the last query was refused; of a model's, that it is the model's."""
+        if self._links_words:
+            return message
+        return f"The model wrote no query that can be run, in {attempts} attempts. What was wrong with the last: {message}"
 
     def _rows(self, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
