@@ -212,7 +212,7 @@ class Agent:
         """Return why the last query was refused; of a model's, that it is the model's."""
         if self._links_words:
             return message
-        return f"The model wrote no query that can be run, in {attempts} attempts. What was wrong with the last: {message}"
+        return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
 
     def _rows(self, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
