@@ -87,10 +87,8 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
     """
     of_places = _speaks_of_places(passages, question)
     asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
-    if not of_places:
-        if rest or len(asked) != 1:
-            return _of_statements(passages, question)
-        meaning = None
+    if not of_places and not (asked and (not rest or _OF_WHAT_IS_SHOWN.match(question))):
+        return _of_statements(passages, question)
     if not asked:
         evidence = _overlap_evidence(passages, rest)
         if meaning is not None and not evidence:
