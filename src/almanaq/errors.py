@@ -24,7 +24,7 @@ AlmanaqError  (Error)
 │       ├── SourceError           a file, folder, database or corpus cannot be opened or read
 │       ├── DeadlineExceeded      the query ran longer than its deadline and was interrupted
 │       ├── ModelError            a model cannot be used at all (key, URL, name): the query ends
-│       │   └── ModelCallError    one call failed after its retries; the engine counts it as unknown
+│       │   └── ModelCallError    one call failed; the engine counts it as unknown
 │       └── BudgetExceeded        refused or stopped by a budget (exit 3); `.partial` holds rows that are sure
 └── BenchmarkError                a dataset, run folder, record or retriever is at fault
 
@@ -266,7 +266,7 @@ class DeadlineExceeded(OperationalError):
 
 
 class ModelError(OperationalError):
-    """A model cannot be used at all: wrong key, wrong URL, unknown name. The query ends.
+    """A model cannot be used at all: wrong key, wrong URL, unknown name, no call answered. The query ends.
 
     >>> from almanaq.testing import ScriptedModel
     >>> locked = ScriptedModel(lambda prompt: ModelError("the key is wrong"))
@@ -278,15 +278,17 @@ class ModelError(OperationalError):
 
 
 class ModelCallError(ModelError):
-    """One call to a model failed after its retries: its answer is NULL, and the trace counts it, unless `strict`.
+    """One call to a model failed: its answer is NULL, and the trace counts it, unless `strict`.
 
     >>> from almanaq.testing import FunctionModel
-    >>> def no_reply(text, question):
-    ...     raise ModelCallError("no reply")
-    >>> con = almanaq.connect({"dogs": {"about": ["Rex"]}}, model=FunctionModel(no_reply), cache=False)
+    >>> def of_rex(text, question):
+    ...     if text == "Rex":
+    ...         raise ModelCallError("no reply")
+    ...     return "Yes"
+    >>> con = almanaq.connect({"dogs": {"about": ["Rex", "Milo"]}}, model=FunctionModel(of_rex), cache=False)
     >>> result = con.sql("SELECT answer(about, 'friendly?') FROM dogs")
     >>> result.rows, result.trace.unknown_calls
-    ([(None,)], 1)
+    ([(None,), ('Yes',)], 1)
     """
 
 

@@ -56,7 +56,7 @@ def test_cells_read_as_people_write_them():
 def test_the_summary_names_what_is_out_of_the_ordinary():
     assert summary_line(1, Trace()) == "1 row · 0 text calls · 0.00 s"
     odd = summary_line(2000, Trace(text_calls=1, cached_calls=3, unknown_calls=2, exact=False, partial=True))
-    assert odd == "2,000 rows · 1 text call · 3 from the cache · 2 unknown · 0.00 s · approximate · partial"
+    assert odd == "2,000 rows · 1 text call · 3 from the cache · 2 unknown · 0.00 s · not exact · partial"
 
 
 CELLS = st.one_of(st.none(), st.integers(0, 99), st.text("abc 12.", min_size=1, max_size=6), st.floats(0, 9))

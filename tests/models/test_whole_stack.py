@@ -58,7 +58,7 @@ RIGHT = [(n,) for n in range(0, ROWS, 3)]
         [],
         ["not_json"] * 2 + ["off_schema"] * 2,  # repairs
         ["too_many", "error", "empty", "malformed", "length"] * 2,  # retries
-        ["not_json"] * 200,  # nothing is ever right
+        ["not_json"] * 40,  # some calls fail
     ],
 )
 def test_the_trace_is_the_servers_bill(source: Path, tmp_path: Path, script: list[str]) -> None:
@@ -67,11 +67,14 @@ def test_the_trace_is_the_servers_bill(source: Path, tmp_path: Path, script: lis
             result = connection.sql(SUQL)
         ledger = server.ledger
     trace = result.trace
-    if len(script) < 200:
+    if len(script) < 40:
         assert sorted(result.rows) == RIGHT
         assert trace.unknown_calls == 0
     else:
-        assert (result.rows, trace.unknown_calls) == ([], ROWS)
+        assert set(result.rows) <= set(RIGHT)
+        assert 0 < trace.unknown_calls < ROWS
+        assert not trace.exact
+        assert any("a reply not in the form asked for" in warning for warning in trace.warnings)
     assert trace.text_calls == ROWS
     assert trace.physical_calls == ledger.calls == ROWS + (ledger.calls - ROWS)
     assert (trace.input_tokens, trace.output_tokens) == (ledger.input_tokens, ledger.output_tokens)

@@ -177,7 +177,8 @@ def summary_line(rows: int, trace: Trace) -> str:
         sent = ", ".join(f"{column} ({_count(cells, 'cell')})" for column, cells in trace.columns_sent)
         parts.append(f"sent to the model: {visible(sent)}")
     if not trace.exact:
-        parts.append("approximate" if trace.inference is None else inference_line(trace.inference))
+        chosen = "not exact" if trace.unknown_calls else "approximate"
+        parts.append(chosen if trace.inference is None else inference_line(trace.inference))
     if trace.partial:
         parts.append("partial")
     return " · ".join(parts)

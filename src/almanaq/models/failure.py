@@ -25,6 +25,8 @@ class FailedCall(ModelCallError):
         too_long: the model cannot read so much at once.
         cut: the reply ended at the limit of its length, not where the model was done.
         too_many: the server answers fewer requests than it was sent; it needs a rest, not only another try.
+        cause: what failed, in a few words that say nothing of the text or the address.
+        tries: how often the request was made.
         usage: what the failed attempts cost all the same, so that no budget loses sight of them.
         sure: False when the server may have charged more than `usage` says: no whole reply came.
     """
@@ -37,6 +39,7 @@ class FailedCall(ModelCallError):
         retryable: bool = True,
         usage: Usage | None = None,
         sure: bool = True,
+        cause: str = "the call failed",
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
@@ -44,10 +47,18 @@ class FailedCall(ModelCallError):
         self.at_once = self.too_long = self.too_many = self.cut = False
         self.usage = usage or Usage()
         self.sure = sure
+        self.cause, self.tries = cause, 1
 
 
 class UnusableReply(FailedCall):
     """The server answered as it should, and the model's words are of no use: none, cut off, declined, or malformed."""
+
+
+def cause_of(failure: ModelCallError) -> tuple[str, int]:
+    """Return what made a call fail, in a few words without the text or the address, and how often it was tried."""
+    if isinstance(failure, FailedCall):
+        return failure.cause, failure.tries
+    return ("no reply in time" if isinstance(failure.__cause__, TimeoutError) else "the call failed"), 1
 
 
 def seconds_to_wait(attempt: int, failure: FailedCall, *, base: float = BASE, longest: float = LONGEST) -> float:

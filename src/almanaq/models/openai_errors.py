@@ -66,28 +66,36 @@ def status_failure(
     if status == 402 or "insufficient_quota" in shown:
         return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {shown}")
     if status in (408, 409, 425, 429) or status >= 500:
-        busy = FailedCall(f"the server answered {status}: {shown}", retry_after=retry_after, usage=_ONE_CALL)
+        busy = FailedCall(
+            f"the server answered {status}: {shown}", retry_after=retry_after, usage=_ONE_CALL, cause=f"HTTP {status}"
+        )
         busy.too_many = status == 429
         return busy
     if any(word in lower for word in _TOO_LONG):
         failure = FailedCall(f"the text is longer than {model!r} reads: {shown}", retryable=False, usage=_ONE_CALL)
-        failure.too_long = True
+        failure.too_long, failure.cause = True, "longer than the model reads"
         return failure
     if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
         return ModelError(
             f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
             f" the OpenAI protocol, or change --model. It said: {shown}"
         )
-    return FailedCall(f"the server refused the request ({status}): {shown}", retryable=False, usage=_ONE_CALL)
+    return FailedCall(
+        f"the server refused the request ({status}): {shown}",
+        retryable=False,
+        usage=_ONE_CALL,
+        cause=f"refused, HTTP {status}",
+    )
 
 
 def connection_failure(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
     """Return the error for a call without a reply; a server that has answered before may well come back."""
     if problem.timed_out:
-        return FailedCall(str(problem), usage=_ONE_CALL, sure=False)
+        return FailedCall(str(problem), usage=_ONE_CALL, sure=False, cause="no reply in time")
     if served or problem.arrived:
         usage = Usage(calls=int(problem.arrived))
-        return FailedCall(f"the connection to {base_url} failed ({problem})", usage=usage, sure=not problem.arrived)
+        message = f"the connection to {base_url} failed ({problem})"
+        return FailedCall(message, usage=usage, sure=not problem.arrived, cause="the connection failed")
     return ModelError(f"no server at {base_url} can be reached ({problem}): set OPENAI_BASE_URL, or start the server")
 
 
@@ -175,17 +183,21 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
         message, finish = choice["message"], choice.get("finish_reason")
         text, refusal = message.get("content"), message.get("refusal")
     except (LookupError, TypeError, AttributeError) as problem:
-        raise FailedCall(f"the reply is no chat completion: {_repeated(content)[:120]}", usage=usage) from problem
+        message = f"the reply is no chat completion: {_repeated(content)[:120]}"
+        raise FailedCall(message, usage=usage, cause="a reply that is no chat completion") from problem
     if refusal or finish == "content_filter":
         reason = _repeated(refusal)[:300] if refusal else "content filter"
-        raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage)
+        raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage, cause="the model declined")
     hidden = hidden_tokens(content)
     if not isinstance(text, str) or not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
-        raise _cut(UnusableReply(f"the model's reply is empty{why}", usage=usage), finish)
+        raise _cut(UnusableReply(f"the model's reply is empty{why}", usage=usage, cause="an empty reply"), finish)
     if finish == "length":
         why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
-        raise _cut(UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage), finish)
+        raise _cut(
+            UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage, cause="a reply cut short"),
+            finish,
+        )
     # Half of a surrogate pair is no text: neither the cache nor a database can hold it.
     return Completion(text if text.isascii() else text.encode("utf-8", "replace").decode(), usage)
 

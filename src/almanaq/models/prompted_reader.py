@@ -263,7 +263,10 @@ async def _asked_whole(model: LanguageModel, prompt: Prompt, parse: Callable[[Co
         forget(prompt)
         forget(second)
         raise UnusableReply(
-            f"the model's reply cannot be used, twice: {problem}", retryable=False, usage=usage
+            f"the model's reply cannot be used, twice: {problem}",
+            retryable=False,
+            usage=usage,
+            cause="a reply not in the form asked for, twice",
         ) from problem
 
 

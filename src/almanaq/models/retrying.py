@@ -46,7 +46,7 @@ class RetryingModel:
                     continue
                 attempt += 1
                 if not known.retryable or attempt == self._attempts:
-                    known.usage = spent
+                    known.usage, known.tries = spent, attempt
                     raise known from failure
                 wait = seconds_to_wait(attempt - 1, known, base=self._base, longest=self._longest)
                 await asyncio.sleep(wait)

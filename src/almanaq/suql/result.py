@@ -86,8 +86,9 @@ class Trace:
 
     Attributes:
         candidate_rows: rows whose text was considered.
-        unknown_calls: calls that failed after their retries; they satisfy nothing and show as NULL.
-        exact: False when the user chose an approximation; `partial` True when a budget stopped the query.
+        unknown_calls: calls that failed; they satisfy nothing and show as NULL.
+        exact: False when the user chose an approximation, or calls failed.
+        partial: True when a budget stopped the query.
         links: (column, literal, values it was linked to) for ENUM literals.
         columns_sent: (column, number of cells) that left the machine.
         physical_calls: requests that the server got, repeated ones and those that read parts of a text included.
@@ -271,7 +272,7 @@ class Result:
         """What has to be said on top of the rows."""
         calls = self.trace.text_calls + self.trace.cached_calls
         notes = (f"{calls:,} text calls" if calls else "", "not all of the result" if self.trace.partial else "")
-        return (*notes, "" if self.trace.exact else "approximate")
+        return (*notes, _inexact(self.trace))
 
 
 def shown(result: Result) -> str:
@@ -282,7 +283,15 @@ def shown(result: Result) -> str:
     more = ["…"] if len(result) > _ROWS_SHOWN else []
     calls = result.trace.text_calls + result.trace.cached_calls
     count = f"{len(result):,} row{'s' * (len(result) != 1)}" + (f", {calls:,} text calls" if calls else "")
-    return "\n".join([*lines, *more, count + (", not all: a budget ended the query" if result.trace.partial else "")])
+    partial = "not all: a budget ended the query" if result.trace.partial else ""
+    return "\n".join([*lines, *more, ", ".join(filter(None, (count, partial, _inexact(result.trace))))])
+
+
+def _inexact(trace: Trace) -> str:
+    """Say that a result is not exact, and why."""
+    if trace.unknown_calls:
+        return f"not exact: {trace.unknown_calls:,} answer(s) unknown"
+    return "" if trace.exact else "approximate"
 
 
 def _cell(value: Any) -> str:

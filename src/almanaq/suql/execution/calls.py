@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -11,8 +12,9 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from almanaq.errors import BudgetExceeded, ModelCallError, QueryTypeError
+from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryTypeError
 from almanaq.models.concurrent import calls_at_once
+from almanaq.models.failure import cause_of
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.suql.execution.spellings import spelled
 from almanaq.suql.plan.sites import Site
@@ -78,7 +80,8 @@ class TextCalls:
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
-        self.made = self.cached = self.unknown = self.unparsed = self.silent = 0
+        self.made = self.cached = self.answered = self.unparsed = self.silent = 0
+        self.failures: Counter[str] = Counter()
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
         self._asked: dict[str, _Asked] = {}
@@ -108,6 +111,28 @@ class TextCalls:
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about[0] if len(about) == 1 else "",
         )
+
+    @property
+    def unknown(self) -> int:
+        """How many calls failed."""
+        return self.failures.total()
+
+    @property
+    def causes(self) -> str:
+        """Why calls failed, and how many for each cause, the most frequent first."""
+        return "; ".join(f"{cause}: {count:,}" for cause, count in self.failures.most_common())
+
+    def refuse_if_none_answered(self) -> None:
+        """End the query where no call was answered: rows made of failures alone look like an empty result.
+
+        Raises:
+            ModelError: calls were made, and each failed.
+        """
+        if self.unknown and not self.answered:
+            raise ModelError(
+                f"none of the query's {self.unknown:,} model call(s) was answered ({self.causes}): run it again when "
+                "the model answers, or change --model; --strict shows the first failure in full"
+            )
 
     @property
     def reads_words_alone(self) -> bool:
@@ -227,10 +252,11 @@ class TextCalls:
             else:
                 async with self._slots:
                     reply = await self._reader.read(call)
-        except ModelCallError:
+        except ModelCallError as failure:
             if self._strict:
                 raise
-            self.unknown += 1
+            cause, tries = cause_of(failure)
+            self.failures[cause if tries == 1 else f"{cause}, in {tries} tries"] += 1
             return Outcome(unknown=True)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
@@ -238,7 +264,7 @@ class TextCalls:
         return outcome
 
     def _outcome(self, call: TextCall, reply: TextReply) -> Outcome:
-        self.usage = self.usage + reply.usage
+        self.usage, self.answered = self.usage + reply.usage, self.answered + 1
         if reply.usage.cached_calls and not reply.usage.calls:
             self.made -= 1
             self.cached += 1

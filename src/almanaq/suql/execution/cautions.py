@@ -20,7 +20,7 @@ def cautions(
     if calls.unparsed:
         yield f"{calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:
-        yield f"{calls.unknown} call(s) failed after their retries; their answers are unknown"
+        yield f"{calls.unknown} call(s) failed ({calls.causes}); their answers are unknown: the rows are not exact"
     read = calls.made + calls.cached
     if calls.reads_words_alone and read >= _ENOUGH and calls.silent >= _MOSTLY * read:
         yield (

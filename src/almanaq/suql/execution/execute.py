@@ -71,6 +71,7 @@ async def execute(
         raise Interrupted(result)
     if run.stopped is not None:
         raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
+    run.calls.refuse_if_none_answered()
     return result, run.report
 
 

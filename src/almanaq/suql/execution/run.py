@@ -375,6 +375,7 @@ class Run:
         usage = account.usage if account.lines else self.calls.usage
         inference = None if self._approximate is None else self._approximate.inference
         self._warnings += cautions(self.calls, account, self._selection, inference)
+        approximations = (self._options.candidates, self._options.passages, inference)
         remote = self._context.models.reader.remote
         return Trace(
             text_calls=self.calls.made,
@@ -390,7 +391,7 @@ class Run:
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
             partial=self._stopped is not None or self.interrupted or self._cut,
-            exact=self._options.candidates is None and self._options.passages is None and inference is None,
+            exact=not self.calls.unknown and approximations == (None, None, None),
             inference=inference,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
