@@ -14,13 +14,27 @@ _ENOUGH, _MOSTLY = 10, 0.8
 
 
 def cautions(
-    calls: TextCalls, account: Spending, selection: PassageSelection | None, inference: Inference | None
+    calls: TextCalls,
+    account: Spending,
+    selection: PassageSelection | None,
+    inference: Inference | None,
+    *,
+    certain: bool,
 ) -> Iterator[str]:
-    """Yield a sentence for each thing that was not as it should be, or was left out by choice."""
+    """Yield a sentence for each thing that was not as it should be, or was left out by choice.
+
+    Args:
+        certain: an unknown answer can only leave rows out.
+    """
     if calls.unparsed:
         yield f"{calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:
         yield f"{calls.unknown} call(s) failed ({calls.causes}); their answers are unknown: the rows are not exact"
+    if calls.unknown and not certain:
+        yield (
+            f"rows may be shown that should not, or values be wrong: {calls.unknown} answer(s) are unknown, and the "
+            "query shows rows by what others lack (NOT IN, EXCEPT, an outer join, …) or computes with them"
+        )
     read = calls.made + calls.cached
     if calls.reads_words_alone and read >= _ENOUGH and calls.silent >= _MOSTLY * read:
         yield (

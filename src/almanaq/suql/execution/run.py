@@ -374,7 +374,7 @@ class Run:
         """Return the trace of the run; where the models kept an account, it also knows of calls that failed."""
         usage = account.usage if account.lines else self.calls.usage
         inference = None if self._approximate is None else self._approximate.inference
-        self._warnings += cautions(self.calls, account, self._selection, inference)
+        self._warnings += cautions(self.calls, account, self._selection, inference, certain=self._plan.certain)
         approximations = (self._options.candidates, self._options.passages, inference)
         remote = self._context.models.reader.remote
         return Trace(

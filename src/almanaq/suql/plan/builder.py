@@ -12,6 +12,7 @@ from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks, joins, similarities
+from almanaq.suql.plan.certain_rows import shows_only_certain_rows
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.matches_wanted import matches_wanted
 from almanaq.suql.plan.outputs import number_outputs
@@ -53,12 +54,12 @@ OUTER = "_outer"
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
     """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
-    builder = _Builder(catalog)
+    builder, certain = _Builder(catalog), shows_only_certain_rows(tree)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
     stages = tuple(builder.common.attach_to_stage(stage) for stage in builder.stages)
-    return LogicalPlan(stages, Output(builder.common.attach(output), tuple(names), evidence), links)
+    return LogicalPlan(stages, Output(builder.common.attach(output), tuple(names), evidence), links, certain=certain)
 
 
 class _Builder:

@@ -246,6 +246,7 @@ class LogicalPlan:
     Attributes:
         private_columns: those that a model would read.
         private_compared: those that an embedder would see.
+        certain: rows that an unknown answer drops can only be missing from the result (`plan/certain_rows.py`).
         notes: what the user has to know of any result.
     """
 
@@ -255,6 +256,7 @@ class LogicalPlan:
     private_columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     private_compared: tuple[str, ...] = ()
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +267,4 @@ class Plan:
     stages: tuple[Stage, ...]
     output: Output
     notes: tuple[str, ...] = ()
+    certain: bool = True
