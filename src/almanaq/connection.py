@@ -124,7 +124,7 @@ class Connection(ErrorsAsAttributes):
 
         Args:
             params: values for the `?` in the query, in order.
-            options: choices for this query in place of the connection's.
+            options: choices for this query; what they do not name is as the connection has it.
             accuracy: targets that a text filter need only reach: fewer calls, and rows that are inferred. None: those
                 of a hint in the query, `SELECT /*+ accuracy(recall=0.9) */ …`, or of the options; else it is exact.
 

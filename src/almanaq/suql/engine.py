@@ -108,6 +108,10 @@ class Engine:
         """The choices for queries that are given none of their own."""
         return self._options
 
+    def _chosen(self, options: Options | None) -> Options:
+        """Return a query's own choices, and the engine's where it makes none."""
+        return self._options if options is None else options.over(self._options)
+
     def over(self, database: Database) -> Engine:
         """Return an engine with the same models, options and rules over another database."""
         return Engine(
@@ -135,7 +139,7 @@ class Engine:
 
     async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
-        chosen = options or self._options
+        chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
         try:
             result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
@@ -160,7 +164,7 @@ class Engine:
 
         No quotes are kept. However many rows there are, no more than some are held; errors are those of `run`.
         """
-        chosen = options or self._options
+        chosen = self._chosen(options)
 
         async def sink(table: pa.Table) -> None:
             to(table)
@@ -196,7 +200,7 @@ class Engine:
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Return the plan of a query; asks neither the database nor a model."""
-        return self._prepare(query, parameters, options or self._options).plan
+        return self._prepare(query, parameters, self._chosen(options)).plan
 
     @staticmethod
     def _key(query: str, parameters: Sequence[object], options: Options) -> tuple[object, ...]:
@@ -223,7 +227,7 @@ class Engine:
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
-        return self._logical_plan(self._bind(query, parameters), options or self._options)
+        return self._logical_plan(self._bind(query, parameters), self._chosen(options))
 
     def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
         ordered, notes = order_enums(bound.tree, self.catalog)
@@ -258,7 +262,7 @@ class Engine:
         Args:
             verbose: also give the plan after each rule.
         """
-        chosen = options or self._options
+        chosen = self._chosen(options)
         with within_limits():
             logical = self.logical_plan(query, parameters, options=chosen)
             plan = self._lowered(logical, chosen)
@@ -275,7 +279,7 @@ class Engine:
 
     def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
-        chosen = options or self._options
+        chosen = self._chosen(options)
         plan = self.plan(query, parameters, options=chosen)
         result, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         actual = report.figures(result.trace.spending)
@@ -344,14 +348,14 @@ class Engine:
         Args:
             key: values of columns that name the row, as `{"id": 7}`.
         """
-        chosen = options or self._options
+        chosen = self._chosen(options)
         exact = replace(chosen, accuracy=None)
         known = [column.name for relation in self.catalog.relations for column in relation.columns]
         for name in key:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
+            plan, _ = why_not_plan(self._logical_plan(self._bind(query, parameters), exact), key)
         result, _ = run_sync(execute(self._context(), self._lowered(plan, exact), exact, suql=query))
         return why_not(result)
 

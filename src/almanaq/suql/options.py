@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from almanaq.errors import UsageError, suggest
@@ -13,11 +13,30 @@ MAX_RESULT_MB = 256
 AGENT_DEADLINE = 120.0
 """Seconds that a turn of the agent may take where no deadline was given."""
 AGENT_ROWS = 10_000
+_COPIED = "(copied)"
+"""Marks, among the choices given, that `replace` hands on values that nobody may have given."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unset:
+    """Stands for a choice that was not made, with what it then is."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _unset(value: Any) -> Any:
+    return _Unset(value)
+
+
+_NOTHING: Any = _unset(None)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Choices for running one query; defaults are exact.
+    """Choices for running one query; defaults are exact. A query inherits from its connection what is not given.
 
     Attributes:
         order: in which order candidates are tried when the query does not say (semantics 9).
@@ -46,22 +65,48 @@ class Options:
     almanaq.errors.BudgetExceeded: the query is expected to make about 3 model calls, above the budget of 2: ...
     """
 
-    order: Literal["similarity", "table"] = "similarity"
-    speculation: float = 2.0
-    max_calls: int | None = None
-    max_money: float | None = None
-    strict: bool = False
-    link: bool = True
-    deadline: float | None = None
-    passages: int | None = None
-    candidates: int | None = None
-    concurrency: int = 64
-    accuracy: Accuracy | None = None
-    counting: Counting | GroupCounting | Averaging | None = None
-    max_rows: int | None = None
-    max_result_mb: int | None = MAX_RESULT_MB
-    confidence: float | None = None
-    allow_functions: tuple[str, ...] = ()
+    order: Literal["similarity", "table"] = _unset("similarity")
+    speculation: float = _unset(2.0)
+    max_calls: int | None = _unset(None)
+    max_money: float | None = _unset(None)
+    strict: bool = _unset(False)
+    link: bool = _unset(True)
+    deadline: float | None = _unset(None)
+    passages: int | None = _unset(None)
+    candidates: int | None = _unset(None)
+    concurrency: int = _unset(64)
+    accuracy: Accuracy | None = _NOTHING
+    counting: Counting | GroupCounting | Averaging | None = _NOTHING
+    max_rows: int | None = _unset(None)
+    max_result_mb: int | None = _unset(MAX_RESULT_MB)
+    confidence: float | None = _unset(None)
+    allow_functions: tuple[str, ...] = _unset(())
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
+    """Names of the choices that were made, rather than left at their defaults."""
+
+    def __post_init__(self) -> None:
+        """Put the defaults where nothing was given; of a copy by `replace`, what is no default counts as given."""
+        copied, given = _COPIED in self.given, set(self.given) | {_COPIED}
+        for one in fields(self):
+            if not isinstance(one.default, _Unset):
+                continue
+            value = getattr(self, one.name)
+            if isinstance(value, _Unset):
+                object.__setattr__(self, one.name, value.value)
+            elif not copied or value != one.default.value:
+                given.add(one.name)
+        object.__setattr__(self, "given", frozenset(given))
+
+    def over(self, base: Options) -> Options:
+        """Return these choices, and those of `base` where none was given here.
+
+        >>> chosen = Options(order="table").over(Options(max_calls=5))
+        >>> chosen.order, chosen.max_calls, Options(max_calls=None).over(Options(max_calls=5)).max_calls
+        ('table', 5, None)
+        """
+        names = [one.name for one in fields(self) if isinstance(one.default, _Unset)]
+        values = {name: getattr(self if name in self.given else base, name) for name in names}
+        return Options(**values, given=self.given | base.given)
 
     def for_agent(self) -> Options:
         """Return the options of queries that nobody has written: what is unbounded is bounded.
