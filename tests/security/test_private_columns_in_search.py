@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.messy import write_workbook
 from typer.testing import CliRunner
 
 import almanaq
@@ -124,12 +125,8 @@ def write(drawn: Drawn, tables: dict[str, dict[str, list[str]]]) -> None:
             json.dumps([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
         )
     elif path.suffix == ".xlsx":
-        from openpyxl import Workbook  # type: ignore[import-untyped]
-
-        book = Workbook()
-        for row in [list(tables["shop"]), *zip(*tables["shop"].values(), strict=True)]:
-            book.active.append(row)
-        book.save(path)
+        columns = tables["shop"]
+        write_workbook(path, {"shop": [list(columns), *map(list, zip(*columns.values(), strict=True))]})
     else:
         with closing(sqlite3.connect(path) if path.suffix == ".sqlite" else duckdb.connect(str(path))) as made:
             for name, columns in tables.items():
