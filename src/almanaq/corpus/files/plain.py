@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,8 +16,8 @@ from almanaq.errors import SourceError, first_line
 
 _CHUNK = 1 << 20
 _MOST_UNPACKED = 64 << 30
-_ROOM = 0.1
-"""The share of a disk that unpacking leaves free."""
+_ROOM = 1 << 30
+"""The bytes of a disk that unpacking leaves free; what is smaller than a chunk is unpacked wherever it fits."""
 
 
 @contextmanager
@@ -31,6 +32,8 @@ def unpacked(path: Path, compression: str) -> Iterator[Path]:
             with _open_compressed(path, compression) as source, target.open("wb") as file:
                 _copy(source, file, path, folder)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise _no_room(path) from error
             why = first_line(error)
             raise SourceError(f"{path.name} cannot be unpacked ({why}): is it whole, and {compression}?") from error
         yield target
@@ -65,7 +68,11 @@ def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
     while chunk := source.read(_CHUNK):
         raise_if_cancelled()
         written += len(chunk)
-        disk = shutil.disk_usage(folder)
-        if written > _MOST_UNPACKED or disk.free < _ROOM * disk.total:
-            raise SourceError(f"{path.name} holds more than the disk has room for: unpack it elsewhere, and name that")
+        tight = written > _CHUNK and shutil.disk_usage(folder).free < _ROOM
+        if written > _MOST_UNPACKED or tight:
+            raise _no_room(path)
         target.write(chunk)
+
+
+def _no_room(path: Path) -> SourceError:
+    return SourceError(f"{path.name} holds more than the disk has room for: unpack it elsewhere, and name that")
