@@ -10,7 +10,7 @@ MAKEFLAGS += --no-builtin-rules
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONSTARTUP VIRTUAL_ENV PIP_TARGET PIP_PREFIX PIP_USER
 
 PYTHON ?=
-JOBS ?= 3
+JOBS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check install --constraint constraints.txt

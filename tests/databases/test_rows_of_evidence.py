@@ -114,7 +114,7 @@ def test_row_n_of_a_table_holds_what_evidence_quotes_of_it(source: tuple[str, Pa
     kind, made, tables = source
     numbered = 0
     with almanaq.connect(made, model=Quoting(), cache=False) as connection:
-        for seed in range(60):
+        for seed in range(24):
             suql = query(random.Random(seed))
             for evidence in (each for row in connection.sql(suql).evidence for each in row):
                 if not evidence.row_known:
@@ -123,7 +123,7 @@ def test_row_n_of_a_table_holds_what_evidence_quotes_of_it(source: tuple[str, Pa
                 assert quoted_row(kind, tables, evidence) == evidence.quote, f"seed {seed}: {suql}"
                 assert f", row {int(evidence.key) + 1}, " in evidence.place
                 numbered += 1
-    assert numbered > 50
+    assert numbered > 20
 
 
 def test_each_row_of_a_join_names_its_own(source: tuple[str, Path | Tables, Tables]) -> None:
@@ -174,6 +174,7 @@ def test_a_member_of_with_is_not_taken_for_the_table_of_its_name() -> None:
 PRIVATE = "[jobs.columns.kind]\nprivate = true\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schema", ["", PRIVATE])
 def test_what_an_agent_is_given_of_evidence_leads_it_back_to_the_text(
     source: tuple[str, Path | Tables, Tables], schema: str, tmp_path: Path

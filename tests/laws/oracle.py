@@ -148,9 +148,14 @@ def similarity(first: str | None, second: str | None) -> float | None:
     texts = [document_text(first), document_text(second)]
     if any(text is None for text in texts):
         return None
-    a, b = (np.rint(row.astype(float) * 2048) / 2048 for row in LexicalEmbedder().embed([t or "" for t in texts]))
+    a, b = (_vector(text or "") for text in texts)
     lengths = np.sqrt(a @ a) * np.sqrt(b @ b)
     return round(float(a @ b / lengths), 6) if lengths else 0.0
+
+
+@functools.cache
+def _vector(text: str) -> np.ndarray:
+    return np.rint(LexicalEmbedder().embed([text])[0].astype(float) * 2048) / 2048
 
 
 def document_text(document: str | None) -> str | None:

@@ -78,7 +78,7 @@ def quick() -> Callable[[], Iterator[Ready]]:
     return every
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plant",

@@ -62,6 +62,7 @@ PLACES += (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", LEXICONS)
 def test_what_is_sent_does_nothing_but_read(engine: str) -> None:
     with recorded(engine) as target:

@@ -138,6 +138,7 @@ def test_control_comes_back_at_the_deadline_whatever_the_engine_does(suql: str) 
     assert took < 30
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("query", "ending"), [("none", "leave"), ("long", "close"), ("long", "leave")])
 def test_no_exit_of_the_interpreter_waits_for_what_was_given_up(query: str, ending: str) -> None:
     program = Path(__file__).with_name("exits.py")

@@ -32,6 +32,7 @@ def _is_read(call: str) -> bool:
         return False
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_listed_function_passes_with_some_arguments_on_its_engines(name: str) -> None:
     for engine in (None, *FUNCTIONS[name]):

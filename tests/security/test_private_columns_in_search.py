@@ -169,6 +169,7 @@ def test_the_tables_of_a_source_hold_no_private_cell(kind: str, tmp_path: Path) 
             read_corpus(drawn.path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SERVED)
 def test_no_retriever_sends_a_private_cell(name: str, server: StandInServer, tmp_path: Path) -> None:
     """`dense`, `rerank:openai:…`, `llm-summary` and all others: the law holds of what a server is sent."""
