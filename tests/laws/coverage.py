@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlglot import exp
 
 from .generator import Case
-from .oracle import has_text, is_text_call, parse
+from .oracle import has_text, is_condition, is_text_call, parse
 from .world import MEANINGS
 
 PLACE = {
@@ -48,7 +48,7 @@ CLAUSES = (
     *("scalar subquery", "exists", "in subquery", "correlated subquery", "derived table", "unnest", "lateral", "star"),
     *("question per row", "nested answer", "parameter", "options", "summary", "text[] document", "typed comparison"),
     *("verdict against a column", "any", "structured only"),
-    *("distinct on", "unnest in select", "grouping sets", "linked literal", "unlinked literal"),
+    *("answer as condition", "distinct on", "unnest in select", "grouping sets", "linked literal", "unlinked literal"),
 )
 
 
@@ -159,6 +159,8 @@ def _around(call: exp.Anonymous) -> set[str]:
 
 def _parent(call: exp.Expr) -> set[str]:
     parent = call.parent
+    if is_condition(call):
+        return {"answer as condition"}
     if isinstance(parent, exp.Is):
         return {"is null"}
     if isinstance(parent, exp.Cast):

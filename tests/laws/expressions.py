@@ -51,6 +51,8 @@ class Draw:
 
     rng: random.Random
     text_left: int = 4
+    bare: random.Random | None = None
+    """Draws which conditions are an answer alone, beside `rng`, so that all else of a seed stays as it is."""
     varied: bool = False
     structured: bool = False
     aliases: int = 0
@@ -59,6 +61,10 @@ class Draw:
     def chance(self, share: float) -> bool:
         """Tell True in that share of draws."""
         return self.rng.random() < share
+
+    def is_bare(self) -> bool:
+        """Tell whether a condition is to be an answer alone."""
+        return self.bare is not None and self.bare.random() < 0.5
 
     def grant(self, share: float = 1.0) -> None:
         """Make sure, in that share of draws, that a text function can still be drawn."""
@@ -132,7 +138,10 @@ def answer_of(draw: Draw, scope: Scope, type_: str) -> str | None:
     """Draw an expression of a type with a text function in it, or None."""
     rng = draw.rng
     if type_ == "bool":
-        return text_predicate(draw, scope)
+        keep, draw.bare = draw.bare, None  # shown or grouped by, an answer alone is text
+        made = text_predicate(draw, scope)
+        draw.bare = keep
+        return made
     if type_ != "text":
         inner = call(draw, scope, KIND_OF.get(type_, "is"))
         return None if inner is None else f"{inner}::{CAST[type_]}"
@@ -205,6 +214,8 @@ def _verdict(draw: Draw, scope: Scope) -> str | None:
         return f"coalesce({inner}, 'No') {operator} {value}"
     if draw.chance(0.06) and not draw.varied:
         return f"{inner} || '!' {operator} {literal('Yes!')}"
+    if draw.is_bare():
+        return inner if operator == "=" else f"NOT {inner}"
     return f"{inner} {operator} {value}"
 
 

@@ -11,6 +11,8 @@ import random
 import re
 from dataclasses import dataclass, replace
 
+import sqlglot
+
 from .expressions import (
     Col,
     Draw,
@@ -23,6 +25,7 @@ from .expressions import (
     predicate,
     text_predicate,
 )
+from .oracle import is_text_call
 from .sources import merged, recursion, renamed, values
 from .world import FREE, TYPES, World, make_world
 
@@ -93,11 +96,19 @@ def generate(seed: int) -> Case:
     world = make_world(rng, varied=varied)
     structured = rng.random() < 0.04
     draw = Draw(
-        rng, text_left=0 if structured else rng.choice((1, 2, 2, 3, 4, 6)), varied=varied, structured=structured
+        rng,
+        text_left=0 if structured else rng.choice((1, 2, 2, 3, 4, 6)),
+        bare=random.Random(f"bare {seed}"),
+        varied=varied,
+        structured=structured,
     )
     maker = Maker(draw, world)
     draw.subquery = None if varied else maker.subquery
     return Case(seed, world, maker.statement(), link=rng.random() < 0.5)
+
+
+def _is_call(text: str) -> bool:
+    return is_text_call(sqlglot.parse_one(_MARKED.sub(r"\1", text), read="duckdb"))
 
 
 def _value(text: str) -> object:
@@ -357,7 +368,8 @@ class Maker:
             keys_of = [str(i + 1) if by_place else t for i, (_, t) in enumerate(groups)]
             sql += " GROUP BY " + (self._sets_of(keys_of) if sets else ", ".join(keys_of))
             if self.draw.chance(0.35):
-                sql += f" HAVING {self._having(scope)}"
+                having, alone = self._having(scope), [text for _, text in groups if _is_call(text)]
+                sql += f" HAVING {alone[0] if alone and self.draw.is_bare() else having}"
         ordinals = list(range(1, len(items) + 1))
         ends = ""
         if top and groups and self.draw.chance(0.45) and not self.draw.varied:

@@ -187,6 +187,9 @@ def linked(tree: exp.Query) -> exp.Query:
 def translate(tree: exp.Query) -> exp.Query:
     """Return the query for the oracle's database: functions renamed, casts of answers lenient, `/` as in PostgreSQL."""
     tree = tree.copy()
+    for call in _inner_first(tree, exp.Anonymous):
+        if is_text_call(call) and is_condition(call):
+            call.replace(_truth(call))
     for node in _inner_first(tree, exp.Unnest, exp.Cast):
         if isinstance(node, exp.Unnest):
             _name_unnested(node)
@@ -206,6 +209,27 @@ def translate(tree: exp.Query) -> exp.Query:
     for call in _inner_first(tree, exp.Anonymous):
         _compare(call)
     return tree
+
+
+def is_condition(node: exp.Expr) -> bool:
+    """Tell whether PostgreSQL wants a boolean where a node stands."""
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    above = node.parent
+    if isinstance(above, exp.If):
+        return above.this is node and isinstance(above.parent, exp.Case) and above.parent.this is None
+    if isinstance(above, exp.Join):
+        return above.args.get("on") is node
+    return isinstance(
+        above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.LogicalOr | exp.LogicalAnd
+    ) and not isinstance(node, exp.Query)
+
+
+def _truth(call: exp.Expr) -> exp.Expr:
+    """What an answer says as a boolean: true for yes, false for no, and else nothing."""
+    said = exp.func("lower", exp.func("trim", call.copy(), exp.Literal.string(" \t\n")))
+    means = [exp.If(this=exp.Literal.string(w), true=exp.Boolean(this=w == "yes")) for w in ("yes", "no")]
+    return exp.Case(this=said, ifs=means)
 
 
 def _know_nothing_of_null_arrays(comparison: exp.Expr) -> None:

@@ -47,6 +47,49 @@ def test_an_answer_is_read_as_a_boolean_where_one_stands(query: str, rows: list[
     assert _rows(re.sub(r"\bA\b", _ASKED, query)) == rows
 
 
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT A AS u, count(*) FROM t GROUP BY A HAVING A", [("Yes", 1)]),
+        ("SELECT count(*), A FROM t GROUP BY 2 HAVING NOT A OR count(*) > 1", [(1, "No")]),
+        ("SELECT A AS u FROM t GROUP BY u HAVING A IS NOT FALSE", [("Yes",), ("perhaps",), (None,)]),
+        (
+            "SELECT CASE WHEN A THEN 'now' END, count(*) FROM t GROUP BY A",
+            [("now", 1), (None, 1), (None, 1), (None, 1)],
+        ),
+        ("SELECT count(*) FROM t GROUP BY A::boolean HAVING A", [(1,)]),
+        ("SELECT A, count(*) FROM t GROUP BY A::text HAVING A", [("Yes", 1)]),
+        ("SELECT A FROM t GROUP BY ROLLUP (A) HAVING A", [("Yes",)]),
+        ("SELECT A::boolean FROM t GROUP BY A, body HAVING A", [(True,)]),
+        ("SELECT count(*) FROM t GROUP BY length(body), answer(body, 'n?')::int HAVING answer(body, 'n?') > 2", []),
+        ("SELECT length(A), count(*) FROM t GROUP BY A HAVING length(A::text) = 3", [(3, 1)]),
+    ],
+)
+def test_an_answer_that_rows_are_grouped_by_is_read_as_a_boolean_above_them(
+    query: str, rows: list[tuple[object, ...]]
+) -> None:
+    assert _rows(re.sub(r"\bA\b", _ASKED, query)) == rows
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT A, count(*) FROM t",
+        "SELECT A, count(*) FROM t GROUP BY ok",
+        "SELECT count(*) FROM t GROUP BY ok HAVING A",
+        "SELECT count(*) FROM t GROUP BY ok ORDER BY A",
+        "SELECT A, count(*) FROM t GROUP BY A::boolean",
+        "SELECT A, count(*) FROM t GROUP BY coalesce(A, 'No')",
+        "SELECT summary(body) FROM t GROUP BY ok",
+        "SELECT id FROM t WHERE EXISTS (SELECT answer(s.body, 'urgent?') FROM t AS s GROUP BY s.ok)",
+    ],
+)
+def test_an_answer_that_differs_within_a_group_is_refused_at_its_place(query: str) -> None:
+    with pytest.raises(QueryTypeError, match="must appear in the GROUP BY clause") as caught:
+        _rows(re.sub(r"\bA\b", _ASKED, query))
+    assert "^" in str(caught.value)
+
+
 def test_a_bare_answer_asks_as_few_as_a_comparison() -> None:
     calls = []
     for condition in (_ASKED, f"{_ASKED} = 'Yes'"):

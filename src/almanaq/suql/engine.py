@@ -188,7 +188,7 @@ class Engine:
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
         with within_limits():
-            self._bind(query, ())
+            self._bind(query, (), self._options)
 
     def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
@@ -196,7 +196,7 @@ class Engine:
         if known is not None:
             return known.bound
         with within_limits():
-            return self._bind(query, parameters)
+            return self._bind(query, parameters, self._options)
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Return the plan of a query; asks neither the database nor a model."""
@@ -206,7 +206,8 @@ class Engine:
     def _key(query: str, parameters: Sequence[object], options: Options) -> tuple[object, ...]:
         """Return what a query's plan depends on."""
         written = (literal(value).sql() for value in parameters)
-        return (query, *written, options.link, options.accuracy and options.accuracy.proxy)
+        accuracy = options.accuracy and options.accuracy.proxy
+        return (query, *written, options.link, accuracy, frozenset(options.allow_functions))
 
     def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
         """Return a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
@@ -214,7 +215,7 @@ class Engine:
         known = self._plans.get(key)
         if known is None:
             with within_limits():
-                bound = self._bind(query, parameters)
+                bound = self._bind(query, parameters, options)
                 kept = replace(bound, tree=bound.tree.copy())
                 plan = self._lowered(self._logical_plan(bound, options), options)
             known = _Prepared(plan, Statements(plan), kept)
@@ -227,7 +228,8 @@ class Engine:
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
-        return self._logical_plan(self._bind(query, parameters), self._chosen(options))
+        chosen = self._chosen(options)
+        return self._logical_plan(self._bind(query, parameters, chosen), chosen)
 
     def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
         ordered, notes = order_enums(bound.tree, self.catalog)
@@ -355,7 +357,7 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self._logical_plan(self._bind(query, parameters), exact), key)
+            plan, _ = why_not_plan(self._logical_plan(self._bind(query, parameters, exact), exact), key)
         result, _ = run_sync(execute(self._context(), self._lowered(plan, exact), exact, suql=query))
         return why_not(result)
 
@@ -406,9 +408,9 @@ class Engine:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
         return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
 
-    def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
+    def _bind(self, query: str, parameters: Sequence[object], options: Options) -> BoundQuery:
         text = listing(query, self.catalog) or query
-        calls = DatabaseCalls(self.catalog, self._options.allow_functions)
+        calls = DatabaseCalls(self.catalog, options.allow_functions)
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
         return bind(parsed, self.catalog, text)
 

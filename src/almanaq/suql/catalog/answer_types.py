@@ -37,6 +37,11 @@ def is_list(data_type: exp.DataType) -> bool:
     return any(isinstance(item, exp.DataType) and item.this.value.lower() in _TEXTS for item in items)
 
 
+def is_whole_text(data_type: exp.DataType) -> bool:
+    """Return whether a cast to a SQL type leaves a text as it is."""
+    return data_type.this.value.lower() in _TEXTS and not data_type.expressions
+
+
 _INTEGERS = {"smallint": 2**15, "int": 2**31}
 _WIDEST = 29
 """Digits before the point that a number may have in every engine."""
@@ -71,7 +76,7 @@ def cast_answers(tree: exp.Query) -> exp.Query:
             _search_case(case)
     for call in nodes_of(tree, exp.Anonymous):
         if is_text_call(call) and call.name.lower() == "answer":
-            wanted = _implied_type(call)
+            wanted = implied_type(call)
             kind = answer_type(wanted)
             if wanted is not None and kind != "text":
                 call.replace(exp.cast(call.copy(), "bigint" if kind == "integer" else wanted.copy()))
@@ -85,7 +90,8 @@ def _search_case(case: exp.Case) -> None:
     case.set("this", None)
 
 
-def _implied_type(call: exp.Expr) -> exp.DataType | None:
+def implied_type(call: exp.Expr) -> exp.DataType | None:
+    """Return the type that an answer takes from what it is compared or computed with, None where there is none."""
     node, parent = call, call.parent
     while isinstance(parent, exp.Paren):
         node, parent = parent, parent.parent

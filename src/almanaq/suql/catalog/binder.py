@@ -13,6 +13,7 @@ from almanaq.errors import QueryError, QueryTypeError, UnknownNameError
 from almanaq.suql.catalog.answer_types import is_list
 from almanaq.suql.catalog.conditions import read_conditions
 from almanaq.suql.catalog.declared_pairs import cast_declared_pairs
+from almanaq.suql.catalog.grouped_answers import check_grouped_answers
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.integer_division import mark_integer_divisions
 from almanaq.suql.catalog.names import find_names
@@ -80,6 +81,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     cast_declared_pairs(found, catalog)
     check_operators(found, text)
     read_conditions(found, catalog, text)
+    check_grouped_answers(tree, text)
     return BoundQuery(tree, names)
 
 

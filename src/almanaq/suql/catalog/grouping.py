@@ -70,6 +70,24 @@ def write_decided_columns(tree: exp.Query, catalog: Catalog) -> None:
                     group.append("expressions", column.copy())
 
 
+def keys_in(group: exp.Group) -> list[exp.Expr]:
+    """Return the keys of a GROUP BY, those of ROLLUP, CUBE and GROUPING SETS included."""
+    return [*group.expressions, *keys_of_grouping_sets(group)]
+
+
+def keys_of_grouping_sets(group: exp.Group) -> list[exp.Expr]:
+    """Return the keys that only some of the groups have: those of ROLLUP, CUBE and GROUPING SETS."""
+    return [key for kind in _SETS for sets in group.args.get(kind) or () for key in _parts(sets)]
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _parts(node.this)
+    if isinstance(node, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+        return [key for part in node.expressions for key in _parts(part)]
+    return [node]
+
+
 def _outside_aggregates(block: exp.Select, alias: str) -> list[exp.Column]:
     """Return the columns of an item of FROM that a block's groups are shown by, nested queries included."""
     clauses = ("having", "order", "distinct", "qualify", "windows")
@@ -78,13 +96,14 @@ def _outside_aggregates(block: exp.Select, alias: str) -> list[exp.Column]:
     for part in parts:
         for node in part if isinstance(part, list) else [part]:
             for column in nodes_of(node, exp.Column) if node is not None else ():
-                if column.table == alias and not _is_aggregated(column, block):
+                if column.table == alias and not is_aggregated(column, block):
                     found.append(column)
     return found
 
 
-def _is_aggregated(column: exp.Column, block: exp.Select) -> bool:
-    at: exp.Expr | None = column
+def is_aggregated(node: exp.Expr, block: exp.Select) -> bool:
+    """Return whether an expression of a block is, or stands in, an aggregate, which is not the function of a window."""
+    at: exp.Expr | None = node
     while at is not None and at is not block:
         parent = at.parent
         while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is at:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.suql.catalog.grouping import keys_in
 from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.plan.grouped_keys import AGGREGATES, is_read_from
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import (
     aliased,
     carried_name,
     column,
-    in_where,
     own_columns,
     quoted,
     repoint,
@@ -34,9 +35,7 @@ from almanaq.suql.syntax.text_functions import (
     own_text_calls,
 )
 
-_AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
 _GROUPED = ("group", "having", "distinct", "qualify")
-_SETS_OF_KEYS = ("rollup", "cube", "grouping_sets")
 _SET_RETURNING = ("json_array_elements", "jsonb_array_elements", "regexp_matches")
 
 
@@ -44,7 +43,7 @@ def is_plain(block: exp.Select) -> bool:
     """Return whether a block neither groups nor dedups nor looks across rows, and gives each row once."""
     if any(block.args.get(clause) for clause in _GROUPED) or sets_in(block.expressions):
         return False
-    return not any(isinstance(node, (*_AGGREGATES, exp.Window)) for node in own_nodes(block))
+    return not any(isinstance(node, (*AGGREGATES, exp.Window)) for node in own_nodes(block))
 
 
 def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
@@ -302,9 +301,11 @@ def _reads_groups(block: exp.Select) -> bool:
 
 
 def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
+    if isinstance(node, exp.Anonymous) and any(is_read_from(text_unit(node), node, key) for key in keys):
+        return True
     at: exp.Expr | None = node
     while at is not None and at is not block:
-        if (isinstance(at, _AGGREGATES) and not _is_of_window(at)) or at in keys:
+        if (isinstance(at, AGGREGATES) and not _is_of_window(at)) or at in keys:
             return True
         at = at.parent
     return False
@@ -322,41 +323,7 @@ def _group_keys(block: exp.Select) -> list[exp.Expr]:
     group = block.args.get("group")
     if group is None:
         return []
-    keys = [*group.expressions, *keys_of_grouping_sets(group)]
-    return list({key.sql(): key for key in keys}.values())
-
-
-def keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None:
-    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group.
-
-    Under ROLLUP and its like the key, and so the verdict, is NULL in the groups that it does not tell apart.
-    """
-    group = block.args.get("group") or exp.Group()
-    sometimes = keys_of_grouping_sets(group)
-    keys = [*group.expressions, *sometimes]
-    for call in calls:
-        unit = text_unit(call)
-        compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
-        above = unit.find_ancestor(exp.Group, *_AGGREGATES, exp.Query) is block and not in_where(unit, block)
-        if compared and above:
-            verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
-            if call in sometimes:
-                told_apart = exp.EQ(this=exp.Grouping(expressions=[call.copy()]), expression=exp.Literal.number(0))
-                verdict = exp.Case(ifs=[exp.If(this=told_apart, true=verdict)])
-            unit.replace(verdict)
-
-
-def keys_of_grouping_sets(group: exp.Group) -> list[exp.Expr]:
-    """Return the keys that only some of the groups have: those of ROLLUP, CUBE and GROUPING SETS."""
-    return [key for kind in _SETS_OF_KEYS for node in group.args.get(kind) or () for key in _keys_in(node)]
-
-
-def _keys_in(node: exp.Expr) -> list[exp.Expr]:
-    if isinstance(node, exp.Paren):
-        return _keys_in(node.this)
-    if isinstance(node, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
-        return [key for part in node.expressions for key in _keys_in(part)]
-    return [node]
+    return list({key.sql(): key for key in keys_in(group)}.values())
 
 
 def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
@@ -366,7 +333,7 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Query) and node is not tree:
             return
-        if isinstance(node, _AGGREGATES) and not _is_of_window(node):
+        if isinstance(node, AGGREGATES) and not _is_of_window(node):
             found.append(node)
             return
         for child in node.iter_expressions():

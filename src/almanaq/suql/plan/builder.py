@@ -14,6 +14,7 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.certain_rows import shows_only_certain_rows
 from almanaq.suql.plan.common_tables import CommonTables
+from almanaq.suql.plan.grouped_keys import keep_grouped_readings
 from almanaq.suql.plan.matches_wanted import matches_wanted
 from almanaq.suql.plan.outputs import number_outputs
 from almanaq.suql.plan.predicates import conjuncts, weakest
@@ -110,7 +111,7 @@ class _Builder:
             if is_by_chance(block):
                 blocks.draw_first(block, self._name("drawn"))
             return self._text_block(block)
-        blocks.keep_grouped_verdicts(block, calls)
+        keep_grouped_readings(block, calls)
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         units = ask_lazily([text_unit(call) for call in outside], block)
         inner = blocks.derive(block, self._name("rows"), units)
@@ -354,7 +355,7 @@ class _Builder:
         if not has_text(block):
             return
         name = self._name("rows")
-        blocks.keep_grouped_verdicts(block, own_text_calls(block))
+        keep_grouped_readings(block, own_text_calls(block))
         above = [part for part in conjuncts(where_of(block)) if any(has_text(q) for q in nested_queries(part))]
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         outside += [call for part in above for call in own_text_calls(part)]
