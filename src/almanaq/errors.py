@@ -22,7 +22,7 @@ AlmanaqError  (Error)
 │   ├── InternalError             the database says that it is broken
 │   └── OperationalError          the database or a model failed, not the query
 │       ├── SourceError           a file, folder, database or corpus cannot be opened or read
-│       ├── DeadlineExceeded      the query ran longer than its deadline and was interrupted
+│       ├── DeadlineExceeded      the query ran longer than its deadline; `.partial` as of BudgetExceeded
 │       ├── ModelError            a model cannot be used at all (key, URL, name): the query ends
 │       │   └── ModelCallError    one call failed; the engine counts it as unknown
 │       └── BudgetExceeded        refused or stopped by a budget (exit 3); `.partial` holds rows that are sure
@@ -256,6 +256,9 @@ class UnsupportedError(QueryError, NotSupportedError):
 class DeadlineExceeded(OperationalError):
     """The query ran longer than its deadline and was interrupted.
 
+    Attributes:
+        partial: a Result with the rows that are surely in the full result, where they were at hand; else None.
+
     >>> from almanaq.testing import FunctionModel
     >>> slow = FunctionModel(lambda text, question: "Yes", latency=5)
     >>> con = almanaq.connect({"dogs": {"about": ["Rex"]}}, model=slow, deadline=0.05, cache=False)
@@ -263,6 +266,10 @@ class DeadlineExceeded(OperationalError):
     Traceback (most recent call last):
     almanaq.errors.DeadlineExceeded: ...
     """
+
+    def __init__(self, message: str, partial: object | None = None) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 class ModelError(OperationalError):

@@ -85,10 +85,12 @@ class Tables:
         >>> [hit.table_id for hit in found.find("How long is the Rhine?", k=1, nearest=True)]
         ['rivers']
         """
+        from almanaq.models.failure import in_public
         from almanaq.retrieval.abstain import find
 
         _check(question)
-        (found,) = find(self._index, [question], k)
+        with in_public():
+            (found,) = find(self._index, [question], k)
         ranking = found.ranking if found.fits or nearest else ()
         wanted = {hit.id for hit in ranking}
         by_id = {table.id: table for table in self.corpus if table.id in wanted} if wanted else {}
@@ -130,8 +132,11 @@ class IndexedTables:
         ...     [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
         ['rivers']
         """
+        from almanaq.models.failure import in_public
+
         _check(question)
-        found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
+        with in_public():
+            found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
         if doubt is not None and not (doubt.fits or nearest):
             return []
         return [_hit(self._index.table(named.place), score) for named, score in found]

@@ -51,8 +51,10 @@ class Draw:
 
     rng: random.Random
     text_left: int = 4
-    bare: random.Random | None = None
-    """Draws which conditions are an answer alone, beside `rng`, so that all else of a seed stays as it is."""
+    beside: random.Random | None = None
+    """Draws what was added to the generator later, so that all else of a seed stays as it is."""
+    bare: bool = True
+    """Whether an answer alone may be a condition; elsewhere it is text."""
     varied: bool = False
     structured: bool = False
     aliases: int = 0
@@ -62,9 +64,13 @@ class Draw:
         """Tell True in that share of draws."""
         return self.rng.random() < share
 
+    def chance_beside(self, share: float) -> bool:
+        """Tell True in that share of draws, and leave all other draws as they are."""
+        return self.beside is not None and self.beside.random() < share
+
     def is_bare(self) -> bool:
         """Tell whether a condition is to be an answer alone."""
-        return self.bare is not None and self.bare.random() < 0.5
+        return self.bare and self.chance_beside(0.5)
 
     def grant(self, share: float = 1.0) -> None:
         """Make sure, in that share of draws, that a text function can still be drawn."""
@@ -138,7 +144,7 @@ def answer_of(draw: Draw, scope: Scope, type_: str) -> str | None:
     """Draw an expression of a type with a text function in it, or None."""
     rng = draw.rng
     if type_ == "bool":
-        keep, draw.bare = draw.bare, None  # shown or grouped by, an answer alone is text
+        keep, draw.bare = draw.bare, False
         made = text_predicate(draw, scope)
         draw.bare = keep
         return made
@@ -344,7 +350,10 @@ def boolean(draw: Draw, scope: Scope) -> str:
             others = [c.sql for c in scope.of("enum") if c.sql != column.sql]
             other = rng.choice(others) if others and draw.chance(0.4) else literal(low)
             return f"{column.sql} {rng.choice(('<', '<=', '>', '>='))} {other}"
-        return f"{column.sql} {rng.choice(('<>', '=', '<>'))} {literal(rng.choice(values))}"
+        operator, value = rng.choice(("<>", "=", "<>")), rng.choice(values)
+        if draw.beside is not None and column.sql.endswith(".grade") and draw.chance_beside(0.5):
+            value = draw.beside.choice(tuple(MEANINGS))
+        return f"{column.sql} {operator} {literal(value)}"
     return rng.choice(
         (f"{column.sql} <> {constant(draw, 'text')}", f"{column.sql} ILIKE '%o%'", f"{column.sql} IS NOT NULL")
     )

@@ -98,7 +98,7 @@ def generate(seed: int) -> Case:
     draw = Draw(
         rng,
         text_left=0 if structured else rng.choice((1, 2, 2, 3, 4, 6)),
-        bare=random.Random(f"bare {seed}"),
+        beside=random.Random(f"beside {seed}"),
         varied=varied,
         structured=structured,
     )

@@ -60,6 +60,7 @@ def test_an_answer_is_read_as_a_boolean_where_one_stands(query: str, rows: list[
         ("SELECT count(*) FROM t GROUP BY A::boolean HAVING A", [(1,)]),
         ("SELECT A, count(*) FROM t GROUP BY A::text HAVING A", [("Yes", 1)]),
         ("SELECT A FROM t GROUP BY ROLLUP (A) HAVING A", [("Yes",)]),
+        ("SELECT (A), count(*) FROM t GROUP BY (A) HAVING (A)", [("Yes", 1)]),
         ("SELECT A::boolean FROM t GROUP BY A, body HAVING A", [(True,)]),
         ("SELECT count(*) FROM t GROUP BY length(body), answer(body, 'n?')::int HAVING answer(body, 'n?') > 2", []),
         ("SELECT length(A), count(*) FROM t GROUP BY A HAVING length(A::text) = 3", [(3, 1)]),

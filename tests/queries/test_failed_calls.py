@@ -61,6 +61,16 @@ def test_a_query_of_which_no_call_was_answered_is_an_error(query: str) -> None:
         assert con.sql("SELECT id FROM t WHERE id < 0 AND answer(body, 'urgent?') = 'Yes'").rows == []
 
 
+def test_under_strict_a_failed_call_is_the_error_that_users_know() -> None:
+    with almanaq.connect(TABLES, model=FunctionModel(fails), cache=False, strict=True) as con:
+        with pytest.raises(ModelCallError) as caught:
+            con.sql(WANTED)
+        failed = con.ask(WANTED).error
+    assert type(caught.value) is ModelCallError
+    assert isinstance(caught.value.__cause__, FailedCall)
+    assert failed is None or type(failed) is ModelCallError
+
+
 def test_an_answer_kept_before_is_an_answer() -> None:
     asked: list[str] = []
 

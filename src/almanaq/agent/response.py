@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from almanaq import html
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
 from almanaq.errors import AlmanaqError
+from almanaq.models.failure import as_public
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -125,4 +126,4 @@ def _plain(value: Any) -> Any:
 
 def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
     """Return the reply that says what failed."""
-    return Response("failed", str(error), suql, question=question, error=error)
+    return Response("failed", str(error), suql, question=question, error=as_public(error))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Usage
@@ -13,6 +16,9 @@ BASE, LONGEST = 0.5, 8.0
 """Seconds: the n-th wait is random, between zero and BASE · 2ⁿ, and at most LONGEST."""
 _TOO_MANY_FACTOR = 8
 """Servers count requests by the minute: after too many of them, a wait is so many times as long."""
+
+
+E = TypeVar("E", bound=Exception)
 
 
 class FailedCall(ModelCallError):
@@ -52,6 +58,24 @@ class FailedCall(ModelCallError):
 
 class UnusableReply(FailedCall):
     """The server answered as it should, and the model's words are of no use: none, cut off, declined, or malformed."""
+
+
+@contextmanager
+def in_public() -> Iterator[None]:
+    """Let a failed call leave as the ModelCallError that users know; what only retries look at stays its cause."""
+    try:
+        yield
+    except FailedCall as failure:
+        raise as_public(failure) from failure
+
+
+def as_public(error: E) -> E | ModelCallError:
+    """Return a failed call as the ModelCallError that users know, and any other error as it is."""
+    if not isinstance(error, FailedCall):
+        return error
+    known = ModelCallError(str(error))
+    known.__cause__ = error
+    return known
 
 
 def cause_of(failure: ModelCallError) -> tuple[str, int]:

@@ -30,6 +30,7 @@ from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
+from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.execute import execute, stream
 from almanaq.suql.execution.guards import (
     check_accuracy,
@@ -40,7 +41,6 @@ from almanaq.suql.execution.guards import (
     check_sampled,
     options_counted,
 )
-from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_vectors import TextVectors

@@ -27,7 +27,7 @@ def check_grouped_answers(tree: exp.Query, text: str) -> None:
         group = block.args.get("group")
         if group is None and not any(_is_aggregate(node, block) for part in parts for node in own_nodes(part)):
             continue
-        keys = keys_in(group) if group is not None else []
+        keys = [key.unnest() for key in keys_in(group)] if group is not None else []
         for call in (call for part in parts for call in own_text_calls(part)):
             if not is_aggregated(call, block) and not _is_decided(call, block, keys):
                 start, end = extent(call)
@@ -58,8 +58,7 @@ def _is_within(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
 
 def _is_read_as(call: exp.Expr, key: exp.Expr) -> bool:
     """Return whether a key is the same answer, read as the same type."""
-    cast = key.unnest()
-    if not isinstance(cast, exp.Cast) or cast.this.unnest() != call:
+    if not isinstance(key, exp.Cast) or key.this.unnest() != call:
         return False
     used = call.parent.to if isinstance(call.parent, exp.Cast) else implied_type(call)
-    return is_whole_text(cast.to) or answer_type(used) == answer_type(cast.to)
+    return is_whole_text(key.to) or answer_type(used) == answer_type(key.to)

@@ -49,6 +49,18 @@ class InterruptibleSession(ABC):
         if self._needs_insistence():
             helped(threading.Thread(target=self._insist)).start()
 
+    def give_grace(self, seconds: float) -> bool:
+        """Let what was found before the deadline be read after it, in so many seconds; not where the engine is busy."""
+        for lock in self._locks():
+            if not lock.acquire(timeout=seconds):
+                return False
+            lock.release()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._expired = False
+        self._end_after(seconds, timed=self._timer is not None)
+        return True
+
     def __enter__(self) -> Self:
         return self
 

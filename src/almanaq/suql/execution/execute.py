@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError
 from almanaq.models.budget import Budget
+from almanaq.models.failure import in_public
 from almanaq.models.spending import spending
 from almanaq.suql.execution.collecting import collecting_seldom
+from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import RunReport
-from almanaq.suql.execution.run import ExecutionContext, Run, Sink
+from almanaq.suql.execution.run import Run, Sink
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
@@ -47,16 +49,20 @@ async def execute(
     max_calls = call_budget(options, context.models)
     limit = _limit(max_calls, options.max_money)
     session_of = context.database.session
-    with session_of(options.deadline) as session, spending(limit) as account, collecting_seldom():
+    with in_public(), session_of(options.deadline) as session, spending(limit) as account, collecting_seldom():
         run = Run(context, plan, options, session, statements, cited=cited)
         try:
             async with asyncio.timeout(options.deadline):
                 table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
             left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
             await run.calls.finish(left)
-        except TimeoutError as error:
+        except (TimeoutError, DeadlineExceeded) as error:
             session.interrupt()
-            raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
+            late = DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s")
+            if (found := await run.found_in_time()) is not None:
+                trace = run.trace(time.perf_counter() - started, account)
+                late.partial = Result(*found, trace, suql, run.inferred)
+            raise late from error
         except MemoryError as error:  # Arrow's is one of these
             session.interrupt()
             message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"

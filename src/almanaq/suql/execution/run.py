@@ -7,17 +7,14 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.errors import BudgetExceeded
-from almanaq.models.protocols import Models
+from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.spending import Spending, operator
-from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Database, Session
+from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.bounds import limited, refuse_if_larger
 from almanaq.suql.execution.calls import TextCalls
@@ -26,11 +23,11 @@ from almanaq.suql.execution.candidates import (
     Listed,
     MostSimilarFirst,
     PassageSelection,
-    Similarity,
     similar_candidates,
 )
 from almanaq.suql.execution.cautions import cautions
 from almanaq.suql.execution.columns import id_column
+from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.grouped_texts import Groups
@@ -48,7 +45,6 @@ from almanaq.suql.execution.stage_rows import StageRow, payload_of
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageRun
-from almanaq.suql.execution.text_vectors import TextVectors
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.execution.watch import current_watch
@@ -59,20 +55,10 @@ from almanaq.suql.result import Trace
 Sink = Callable[[pa.Table], Awaitable[None]]
 """Takes rows of a result as they are found."""
 _PIECE_ROWS = 10_000
+_GRACE_SECONDS = 0.5
+"""What was found before the deadline is fetched within so many seconds after it, or is lost."""
 _FEWEST_ROWS = 8
 """At least so many rows are fetched first under a LIMIT; else twice as many as it wants."""
-
-
-@dataclass(frozen=True)
-class ExecutionContext:
-    """What a run works with."""
-
-    database: Database
-    catalog: Catalog
-    models: Models
-    similarity: Similarity
-    vectors: TextVectors
-    proxy_models: Callable[[str], Models] | None = None
 
 
 class Run:
@@ -113,6 +99,7 @@ class Run:
         )
         self._shown: pa.Table | None = None
         self._stopped: BudgetExceeded | None = None
+        self._found: tuple[TextStage, list[StageRow]] | None = None
         self._started = time.perf_counter()
         self.interrupted = False
         self._asked = self._cut = False
@@ -131,6 +118,9 @@ class Run:
         """Run every stage; give the result's rows and the evidence for each."""
         await self.link()
         await self.run_stages(self._plan.stages)
+        return await self._result()
+
+    async def _result(self) -> tuple[pa.Table, tuple[Any, ...]]:
         return await self.output(self._plan.output.select) if self._shown is None else await self._finish(self._shown)
 
     async def pieces(self, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
@@ -223,17 +213,42 @@ class Run:
             if not rows_are_sure(self._plan, self._groups.planned(stage)):
                 raise
             self._stopped, rows = error, run.sure()
+        except DeadlineExceeded:
+            self._note_found(stage, run)
+            raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
+            self._note_found(stage, run)
             if task is None or not self._rows_are_wanted(stage):
                 raise
             task.uncancel()
             self.interrupted, rows = True, run.sure()
+        await self._keep(stage, rows)
+
+    async def _keep(self, stage: TextStage, rows: list[StageRow]) -> None:
+        """Make the table of the rows that passed a filter, or the result where they hold all that it shows."""
         if stage is self._plan.stages[-1] and rows and all(row.payload for row in rows):
             self._keep_evidence(stage, rows)
             self._shown = payload_of(rows)
         else:
             await self._store(stage, rows, stage.name)
+
+    def _note_found(self, stage: TextStage, run: AnyRun) -> None:
+        """Keep what a filter that the deadline ended has found, if it is surely in the result."""
+        if self._is_late and rows_are_sure(self._plan, self._groups.planned(stage)):
+            self._found = (stage, rows) if (rows := run.sure()) else None
+
+    async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
+        """Return the rows that are sure of a run that the deadline ended; None where there are none."""
+        give_grace = getattr(self._session, "give_grace", None)
+        if self._found is None or give_grace is None or not await in_thread(give_grace, _GRACE_SECONDS):
+            return None
+        self.interrupted = True
+        try:
+            await self._keep(*self._found)
+            return await self._result()
+        except DatabaseError:  # no time, or no room; the deadline is what is told
+            return None
 
     async def _project(self, stage: TextStage) -> None:
         """Ask for the texts of an output; every row passes, and none is held longer than until it is answered."""
@@ -325,10 +340,14 @@ class Run:
 
     def _rows_are_wanted(self, stage: TextStage) -> bool:
         """Return whether a stage that was interrupted, not by the deadline, is to give what it has."""
-        deadline = self._options.deadline
-        late = deadline is not None and time.perf_counter() - self._started >= deadline
         watch = current_watch()
-        return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, self._groups.planned(stage))
+        kept = watch is not None and watch.keeps and not self._is_late
+        return kept and rows_are_sure(self._plan, self._groups.planned(stage))
+
+    @property
+    def _is_late(self) -> bool:
+        deadline = self._options.deadline
+        return deadline is not None and time.perf_counter() - self._started >= deadline
 
     async def _ordered(self, stage: TextStage) -> Candidates:
         """Return a stage's candidates in the order in which they are to be tried (semantics 9)."""

@@ -23,7 +23,7 @@ def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None
     for call in calls:
         unit = text_unit(call)
         key = next((key for key in keys if is_read_from(unit, call, key)), None)
-        if key is None or unit in keys or in_where(unit, block):
+        if key is None or any(unit == key.unnest() for key in keys) or in_where(unit, block):
             continue
         if unit.find_ancestor(exp.Group, *AGGREGATES, exp.Query) is block:
             of_truth = unit.to.this is exp.DType.BOOLEAN if isinstance(unit, exp.Cast) else unit is not call
@@ -36,8 +36,11 @@ def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None
 
 def is_read_from(unit: exp.Expr, call: exp.Expr, key: exp.Expr) -> bool:
     """Return whether a group's key decides what is read of a call: it is the answer itself, or is read as that type."""
+    key = key.unnest()
     if key == call:
         return True
     if not isinstance(key, exp.Cast) or key.this.unnest() != call:
         return False
-    return is_whole_text(key.to) or answer_type(key.to) == (answer_type(unit.to) if isinstance(unit, exp.Cast) else "text")
+    return is_whole_text(key.to) or answer_type(key.to) == (
+        answer_type(unit.to) if isinstance(unit, exp.Cast) else "text"
+    )
