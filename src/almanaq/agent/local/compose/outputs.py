@@ -249,6 +249,8 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     if "E" in state.kinds and not frame.order:
         frame.order.append((Term("", columns[0]), state.descending()))
     frame.distinct = frame.distinct or (alone and not frame.order)
+    if frame.distinct and alone and not frame.tests:
+        state.test(columns[0], "{} IS NOT NULL")  # the kinds that there are: none is no kind
 
 
 def _names_of_general(state: State, columns: Sequence[Place]) -> list[Place]:
@@ -264,7 +266,7 @@ def _names_first(state: State) -> tuple[Place, ...]:
     first = state.spans[content[0]]
     if first.kind != "R" or state.spans[content[0] + 1].kind == "C" or first.data[0] not in state.frame.nouns:
         return ()
-    return state.vocabulary.whole_name(first.data[0])
+    return state.vocabulary.called(first.data[0])
 
 
 def _named_rows(state: State) -> None:

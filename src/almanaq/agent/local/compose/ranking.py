@@ -81,6 +81,7 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     if not frame.nouns and not columns:
         frame.wanted = [Term("MAX" if superlative.down else "MIN", place)]
         return
+    columns = [each for each in columns if each is not place]
     shown = [Term("", each) for each in columns]
     asked = next((noun for noun in [*state.nouns_in_order(), *frame.nouns] if noun in frame.nouns), None)
     _check_ranked_once(state, place, columns[0].relation if columns else asked)

@@ -10,6 +10,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+from almanaq.agent.local import sql
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.recognize.facts import facts, shared_codes
@@ -32,6 +33,8 @@ _WHOLES = ("total", "overall", "body")
 _SHORTEST_MISSPELT = 7
 """Shortest word that may be a name misspelt: a shorter one is too often another word, county for country."""
 _SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest", "lowest", "largest", "smallest")
+_FEWEST = 3
+"""Columns of names that are looked at, to tell whether a list repeats them."""
 _FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _CODE = 4
@@ -276,8 +279,10 @@ class Vocabulary:
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Return the values that words spell, whole, or in part where a column has few values."""
-        items = [(m, 1.0) for m in (*self._items.get(said, ()), *self._turned.get(said, ()))]
+        listed = [m for m in self._items.get(said, ()) if m[0] not in self._keywords]
+        items = [(m, 1.0) for m in (*listed, *self._turned.get(said, ()))]
         held = [m for m in self.index.meanings(said) if (m[0].relation.name, m[0].column.name) not in self._keys]
+        held = [m for m in held if m[0] not in self._keywords]
         whole = [m for m in held if not self.is_list(m[0])]
         exact = items + [(m, 1.0) for m in whole if not (self._is_foreign_code(m, text) or self._is_chance(m, text))]
         as_written = [(m, quality) for m, quality in exact if m[1] == text]
@@ -333,6 +338,11 @@ class Vocabulary:
         named = self.row_name(relation)
         return () if named is None else (named,)
 
+    def called(self, relation: Relation) -> tuple[Place, ...]:
+        """Return what shows which rows are meant: their names, or a bare name that several of them may share."""
+        bare = tuple(p for p in self.index.places[relation.name] if p.kind == "text" and p.stems == ("name",))
+        return self.whole_name(relation) or bare
+
     def _few(self, place: Place) -> bool:
         return len(self._values[place.relation.name, place.column.name]) <= _FEW
 
@@ -357,11 +367,22 @@ class Vocabulary:
             items = {item for items in lists for item in items}
             alone = frozenset(value for value in values if ", " not in value)
             repeated = len(lists) >= 0.2 * len(values) and len(items) <= 0.7 * sum(map(len, lists))
-            if len(lists) > 2 and (
-                repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))
-            ):
+            often = repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))
+            if len(lists) > 2 and often:
                 found[place.relation.name, place.column.name] = (place, alone | items)
         return found
+
+    @cached_property
+    def _keywords(self) -> tuple[Place, ...]:
+        """The lists that repeat the names of their own rows: words to search by, which say nothing new of a row."""
+        return tuple(place for place, _ in self._lists.values() if self._repeats_names(place))
+
+    def _repeats_names(self, place: Place) -> bool:
+        named = [p for p in self.index.places[place.relation.name] if "name" in p.roles and p is not place]
+        alike = (f"{sql.column(place, False)} LIKE '%' || {sql.column(p, False)} || '%'" for p in named[:_FEWEST])
+        most = " OR ".join(f"AVG(CASE WHEN {each} THEN 1 ELSE 0 END) > 0.5" for each in alike)
+        counted = f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {most}"
+        return bool(named) and self.index.finds is not None and self.index.finds(counted)
 
     @cached_property
     def _items(self) -> dict[tuple[str, ...], list[Meaning]]:
