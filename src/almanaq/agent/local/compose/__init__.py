@@ -28,7 +28,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<a>C)w*(?P<z>Z)w*(?P<b>C)", conditions.beside_column),
         (r"[vr][wB]{0,2}(?P<v>V)", values.told_by_verb),
         (r"(?P<v>V)[vr]", values.told_by_verb),
-        (r"(?P<n>N)(?=R[wC]*S)", asked.amount_before),
+        (r"(?P<n>N)(?=[RC][wC]*S)", asked.amount_before),
         (r"B(?=w*[SO])", asked.passive),
         (r"v(?=w{0,2}[SODB])", values.silent),
         (r"v(?=w{1,2}V)", values.silent),

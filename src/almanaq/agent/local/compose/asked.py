@@ -12,6 +12,9 @@ from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.schema_index import Place
 
 
+_TOGETHER = ("in total", "in all", "altogether", "total number of")
+
+
 def grouped(state: State, match: re.Match[str]) -> bool:
     """ "By region and category", "per year", "for each species"."""
     group, after = state.spans[match.end() - 1], state.spans[match.end() : match.end() + 1]
@@ -239,7 +242,7 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
         place = state.place(a)
         told_apart = any(span.kind == "U" for span in state.spans) and len(a.data) == 1
         if place.kind == "number" and not place.identifier:
-            together = any(span.data in ("in total", "in all", "altogether") for span in state.spans)
+            together = any(span.data in _TOGETHER for span in state.spans)
             if not state.adds_up(place) and not together:
                 raise NotUnderstood(f"whether {place.column.name} is counted or added up")
             state.aggregates.append(("SUM", place))

@@ -11,6 +11,7 @@ from almanaq.agent.local.recognize.spans import COMPUTED, HOW
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 
+_OF_WHAT = ("of", "for", "with", "about", "by", "from")
 _BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
 
 
@@ -20,6 +21,15 @@ def check_parts(state: State, columns: Sequence[Place]) -> None:
     _check_bounds(state)
     _check_how(state)
     _check_clauses(state)
+    _check_of_what(state, columns)
+
+
+def _check_of_what(state: State, columns: Sequence[Place]) -> None:
+    """Raise where a question ends with what its "what" belongs to, and only numbers were found: "convicted of"."""
+    ends = [str(span.data) for span in state.spans if span.data not in ("?", ".")][-1:]
+    asks = str(state.spans[0].data) in ("what", "which", "who", "whom")
+    if asks and ends[0] in _OF_WHAT and columns and all(place.kind in ("number", "date") for place in columns):
+        raise NotUnderstood(f"what “{ends[0]}” belongs to")
 
 
 def _check_asked(state: State, columns: Sequence[Place]) -> None:

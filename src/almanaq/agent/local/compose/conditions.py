@@ -168,6 +168,9 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
     else:
         state.use(match)
     operator, (start, after), yearless = d.data
+    if yearless is not None and operator == "=" and yearless.is_month and state.vocabulary.index.is_history(place):
+        state.test(place, f"EXTRACT(month FROM {{}}) = {start.month}")  # of every year
+        return True
     if yearless is not None:
         start, after = state.vocabulary.index.nearest_days(place, yearless)
     test = Test(Term("", place), days_test(place, operator, start, after))

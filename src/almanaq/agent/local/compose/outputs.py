@@ -176,7 +176,8 @@ def _plain_outputs(state: State, columns: list[Place]) -> None:
         frame.groups += [Term("", place) for place in columns]
     elif frame.having:
         frame.groups += [Term("", place) for place in columns or state.ranked_names()]
-        if not columns or state.spans[0].kind == "C":  # "cities with more than 5 shops", but not "the names of those"
+        opening = [span for span in state.spans if span.data not in ("which", "what", "list", "the")][:1]
+        if not columns or (opening and opening[0].kind == "C"):  # "cities with more than 5 shops", not "the names of"
             frame.wanted += dict.fromkeys(test.term for test in frame.having)
     elif frame.groups:
         _of_groups(state, columns)

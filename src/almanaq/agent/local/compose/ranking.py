@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
@@ -19,6 +20,8 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
     if function and not texts and not state.frame.groups:
         # "Which year had the highest average score"
         texts = [place for place in columns[:1] if state.begins_with("C", place)]
+    if not texts and superlative.place is not None and superlative.amount is None:
+        texts = [p for p in columns[:1] if is_year(p) and state.begins_with("C", p) and not state.tells_rows(p)]
     if superlative.place is not None and not function and _sums_groups(state, superlative, texts, superlative.place):
         function = "SUM"  # "top 5 cities by profit": no single row is a city
     if superlative.common or superlative.counts or function:
@@ -29,7 +32,8 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
 
 def _sums_groups(state: State, superlative: Superlative, texts: Sequence[Place], place: Place) -> bool:
     """Return whether groups are ranked by a sum: "the month with the most sales", "top 5 cities by profit"."""
-    own = [text for text in texts if text.relation == place.relation and superlative.amount is not None]
+    several = superlative.amount is not None or (_says_most(state) and any(map(is_year, texts)))
+    own = [text for text in texts if text.relation == place.relation and several]
     grouped = bool(own) and not state.frame.nouns and not state.tells_rows(own[0])
     periods = any(term.function for term in state.frame.groups)
     return (grouped or periods) and state.adds_up(place)
@@ -76,6 +80,10 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     if place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
     _check_single(state, superlative, texts)
+    first = next((span.kind for span in state.spans if span.kind not in "wU"), "")
+    which = first == "V" and state.spans[0].data in ("which", "what")  # "which sedan has the highest weight"
+    if not frame.nouns and not columns and which:
+        frame.nouns.append(place.relation)
     if not frame.nouns and (superlative.adjective or (superlative.amount is not None and not columns)):
         frame.nouns.append(place.relation)
     if not frame.nouns and not columns:
@@ -103,11 +111,15 @@ def _check_ranked_once(state: State, place: Place, asked: Relation | None) -> No
     """Raise where each of those asked for may have several numbers that add up: "which ferry carried the most
     passengers" may be the one of the fullest trip, or of all its trips.
     """
-    most = any(span.kind == "S" and span.said.endswith(("most", "least", "fewest")) for span in state.spans)
-    if asked is not None and most and state.adds_up(place) and not state.is_single(asked, place.relation):
+    if asked is not None and _says_most(state) and state.adds_up(place) and not state.is_single(asked, place.relation):
         raise NotUnderstood(
             f"whether {asked.name} are ranked by one {place.column.name} of theirs or by the sum of all"
         )
+
+
+def _says_most(state: State) -> bool:
+    """Return whether a superlative is of an amount: "the most passengers"."""
+    return any(span.kind == "S" and span.said.endswith(("most", "least", "fewest")) for span in state.spans)
 
 
 def _check_single(state: State, superlative: Superlative, texts: Sequence[Place]) -> None:

@@ -14,6 +14,10 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
 
 
+_OF_SOME = {"for", "with", "that", "where", "are", "is", "were", "among", "which"}
+"""Words after groups that go on with a condition."""
+
+
 def missing(state: State, match: re.Match[str], a: Span) -> bool:
     place = state.place(a)
     if not _without_fact(state, place):
@@ -29,7 +33,10 @@ def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
         return False
     if place.kind == "boolean":
         return affirmed(state, match, x, a)
-    if not _without_fact(state, place):
+    denying = state.vocabulary.written_no(place)
+    if denying is not None:
+        state.test(place, "{} = " + sql.text(denying))
+    elif not _without_fact(state, place):
         noughts = any(re.fullmatch(r"0(\.0+)?", sample) for sample in place.column.samples)
         of_number = "{} = 0" if noughts else "({} IS NULL OR {} = 0)"
         state.test(place, of_number if place.kind == "number" else "{} IS NULL")
@@ -69,8 +76,9 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
 def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> bool:
     """A column that holds yes or no: "did not complete the clutch"."""
     place = state.place(a)
-    listed = re.search(r"B[wCRY&]*$", "".join(state.kinds[: match.start("a")]))  # "by species and chipped"
-    if place.kind != "boolean" or listed:
+    listed = re.search(r"B[wCRY&]*?(?P<last>w*)$", "".join(state.kinds[: match.start("a")]))  # "by species and chipped"
+    said = {str(span.data) for span in state.spans[slice(*listed.span("last"))]} if listed else set()
+    if place.kind != "boolean" or (listed and not said & _OF_SOME):
         return False
     forms = ("{} IS TRUE", "{} IS FALSE")
     if place.affirms == "1":

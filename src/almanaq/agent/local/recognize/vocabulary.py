@@ -124,7 +124,8 @@ class Vocabulary:
                 continue
             share = len(said) / len(named.parts)
             head = len(named.parts) - 1 in places
-            quality = 1.0 if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
+            exactly = all(word in named.parts[i] for word, i in zip(said, places, strict=True) if i is not None)
+            quality = (1.0 if exactly else 0.93) if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
             own = set(relation_stems(named.place.relation))
             left = [i for i, part in enumerate(named.parts) if not part & own]
             quality = OWN if share < 1 and set(places) == set(left) else quality  # "name", of Document_Name
@@ -149,7 +150,7 @@ class Vocabulary:
                 return None
         timed = [up for word, up in meant if word in _TIMES]
         aged = bool(meant) and meant[0][0] != "date"  # "the oldest" may be by a year, "the latest" is by a day
-        days = [n.place for n in self.columns if n.place.kind == "date" or (aged and _is_year(n.place))]
+        days = [n.place for n in self.columns if n.place.kind == "date" or (aged and is_year(n.place))]
         days = [place for place in days if place.relation.name in relations]
         return (days[0], timed[0]) if timed and len(days) == 1 else None
 
@@ -308,6 +309,11 @@ class Vocabulary:
         values = self._values.get((place.relation.name, place.column.name), set())
         return next((value for value in sorted(values) if value.casefold() in MISSING), None)
 
+    def written_no(self, place: Place) -> str | None:
+        """Return the "no" that a column of texts holds among others: "yes", "no", "in part"."""
+        values = self._values.get((place.relation.name, place.column.name), set())
+        return next((value for value in sorted(values) if value.casefold() == "no"), None)
+
     def names_rows(self, place: Place) -> bool:
         """Return whether a column tells rows apart: hardly two of them share a value."""
         rows = place.relation.rows
@@ -425,7 +431,7 @@ class Vocabulary:
         return found
 
 
-def _is_year(place: Place) -> bool:
+def is_year(place: Place) -> bool:
     """Return whether a column holds numbers that are evidently years."""
     samples = place.column.samples
     return place.kind == "number" and bool(samples) and all(_YEAR.fullmatch(each) for each in samples)
