@@ -132,7 +132,7 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
         parts.append(f"{'LEFT ' if each.outer else ''}JOIN {sql.name(each.hop.right)} ON {each.hop.condition}")
     if where := _where(frame, paths, qualified):
         parts.append("WHERE " + " AND ".join(where))
-    if frame.groups and (frame.wanted or frame.having or frame.order):
+    if frame.groups and (frame.wanted or frame.having or frame.order or frame.share):
         parts.append("GROUP BY " + ", ".join(term.write(qualified) for term in frame.groups))
     if frame.having:
         parts.append(f"HAVING {_all(frame.having, qualified)}")

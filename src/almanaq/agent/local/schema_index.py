@@ -48,7 +48,8 @@ class Place:
     Attributes:
         stems: the words of its name; `about` those of its description.
         roles: keys of ROLE_WORDS that its name fits.
-        kind: what its values are; a text column that only says yes or no is a boolean, `affirms` its yes.
+        kind: what its values are; a text column that only says yes or no is a boolean, `affirms` its yes; where it
+            never says no, but nothing, it does not `denies`.
         cast: it is of text, and all its values are numbers: it is compared as numbers are; `missing` the one text
             that says there is none.
     """
@@ -60,6 +61,7 @@ class Place:
     roles: frozenset[str]
     kind: Literal["number", "date", "boolean", "text", "prose"]
     affirms: str | None = None
+    denies: bool = True
     cast: bool = False
     missing: str | None = None
 
@@ -198,7 +200,8 @@ class SchemaIndex:
         listed = one.column.values or tuple(values(one.relation.name, one.column.name, most))
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
-            return replace(one, kind="boolean", affirms=affirms)
+            denies = any(value.casefold() in _DENYING for value in listed)
+            return replace(one, kind="boolean", affirms=affirms, denies=denies)
         told = [value for value in listed if value.casefold() not in MISSING]
         if not one.column.array and _counts(told) and len(listed) - len(told) < 2:
             missing = next((value for value in listed if value not in told), None)

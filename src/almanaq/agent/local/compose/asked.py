@@ -18,7 +18,8 @@ _TOGETHER = ("in total", "in all", "altogether", "total number of")
 def grouped(state: State, match: re.Match[str]) -> bool:
     """ "By region and category", "per year", "for each species"."""
     group, after = state.spans[match.end() - 1], state.spans[match.end() : match.end() + 1]
-    if after and after[0].kind in "CVNOD" and after[0].first == group.last:
+    agent = state.is_agent(match.start())
+    if after and not agent and after[0].kind in "CVNOD" and after[0].first == group.last:
         place = _of_group(group, after[0])
         if place is None:
             raise NotUnderstood("what “by” means here")  # "posted by user ID 13"
@@ -26,7 +27,7 @@ def grouped(state: State, match: re.Match[str]) -> bool:
         state.mention(group.data)
         state.use(match)
         return state.silence(match.end(), match.end() + 1)
-    if state.is_agent(match.start()):
+    if agent:
         return state.silence(match.start(), match.start() + 1)
     for i in range(match.start() + 1, match.end()):
         span = state.spans[i]

@@ -91,7 +91,7 @@ def _check_clauses(state: State) -> None:
 def check_share(state: State, columns: list[Place]) -> None:
     frame = state.frame
     alone = not frame.nouns and bool(frame.tests)  # "share of chipped dogs": of dogs, or of what is chipped
-    if columns or frame.groups or state.superlative or state.counts or state.aggregates or alone:
+    if columns or state.each or state.superlative or state.counts or state.aggregates or alone:
         raise NotUnderstood("a share of more than rows")
     if len({place.relation.name for place in frame.places} | {r.name for r in frame.nouns}) > 1:
         raise NotUnderstood("of the rows of which table a share is asked for")

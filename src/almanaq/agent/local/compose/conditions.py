@@ -41,7 +41,9 @@ def average_reference(state: State, match: re.Match[str], g: Span, a: Span | Non
 
 def compared(state: State, match: re.Match[str], o: Span, a: Span | None = None, f: Span | None = None) -> bool:
     """A column beside a comparison: "alcohol above 12", "more than 12% alcohol", "heavier than 6000 g"."""
-    operator, numbers, unit, _ = o.data
+    operator, numbers, unit, measured = o.data
+    beside = a is not None and f is None and bool(unit or measured) and state.place(a).kind == "text"
+    a = None if beside else a  # "in Oslo county bigger than 100 acres"
     meant = (state.place(a, numeric=True), operator) if a is not None else _unnamed(state, match, o, f is None)
     if meant is None:
         return False
@@ -56,13 +58,13 @@ def compared(state: State, match: re.Match[str], o: Span, a: Span | None = None,
         raise NotUnderstood(f"{place.column.name} is compared with a number")
     tests = state.frame.tests if f is None else state.frame.having
     tests.append(Test(Term("" if f is None else f.data, place), template))
-    return state.use(match)
+    return state.use(match, "o") if beside else state.use(match)
 
 
 def _unnamed(state: State, match: re.Match[str], comparison: Span, may_be_years: bool) -> tuple[Place, str] | None:
     """Return the column that a comparison is of which names none, and its operator."""
     operator, numbers, unit, measured = comparison.data
-    if measured:
+    if measured and not (unit and state.vocabulary.measured_by(measured, state.names) is None):
         place, up = state.measured(measured)
         # Older is an earlier year of birth.
         return place, _TURNED.get(operator, operator) if measured[0][1] and not up else operator
@@ -81,12 +83,15 @@ def _unnamed(state: State, match: re.Match[str], comparison: Span, may_be_years:
 def _place_in_unit(state: State, unit: str) -> Place:
     """Return the one column whose numbers are in a unit; sums of money are in one of prices."""
     known = words()
+    called = state.vocabulary.columns_named((stem(unit),))  # "more than 2000 people" of a population
     for each in (unit, known.converted.get(unit, (unit, 1.0))[0], unit[:1]):
         if fit := state.vocabulary.in_unit(each, state.names):
             break
     else:
-        called = state.vocabulary.columns_named((stem(unit),))  # "more than 2000 people" of a population
         fit = tuple(p for p, quality in called if quality >= OWN and p.relation.name in state.names)
+    if not fit:
+        near = (p for p, quality in called if p.kind == "number" and not p.identifier)
+        fit = tuple(p for p in near if p.relation.name in state.names)  # acres of "acres burned"
     if not fit and unit in known.money:
         priced = state.vocabulary.measured_by(known.measures["expensive"], state.names)
         fit = (priced[0],) if priced is not None else ()
@@ -146,8 +151,12 @@ def equal(state: State, match: re.Match[str], a: Span, n: Span) -> bool:
     place = state.place(a, numeric=True)
     if place.kind != "number" or not between <= _EQUATING:
         return False
-    state.test(place, f"{{}} = {sql.number(_in_unit_of(state, place, *n.data))}")
-    return state.use(match)
+    more = re.match(r"(?:[w|]*N)*", "".join(state.kinds[match.end() :]))
+    last = match.end() + (more.end() if more and "|" in more.group() else 0)
+    listed = [n, *(span for span in state.spans[match.end() : last] if span.kind == "N")]
+    numbers = [sql.number(_in_unit_of(state, place, *each.data)) for each in listed]
+    state.test(place, f"{{}} = {numbers[0]}" if len(numbers) == 1 else f"{{}} IN ({', '.join(numbers)})")
+    return state.silence(match.start(), last)
 
 
 def equal_before(state: State, match: re.Match[str], n: Span, a: Span) -> bool:
@@ -163,8 +172,9 @@ def equal_before(state: State, match: re.Match[str], n: Span, a: Span) -> bool:
 def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
     place = state.place(a) if a is not None else None
     if place is None or not _says_when(place):
+        told = place is not None and bool(_WHEN & set(place.stems))  # the year, of what was "released in 1997"
         place = state.time_column(state.rows_before(match.start("d")))
-        state.use(match, "d")
+        state.use(match) if told else state.use(match, "d")
     else:
         state.use(match)
     operator, (start, after), yearless = d.data

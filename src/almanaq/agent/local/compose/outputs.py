@@ -15,6 +15,7 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 
 _ASKING = ("what", "when", "where", "how", "why", "whose", "is", "are", "does", "do", "did", "was", "were")
+_WHETHER = ("is", "are", "does", "do", "did", "was", "were", "has", "have")
 _UNUSED = {
     "A": "of which column the total, average or other figure is asked for",
     "B": "by what the rows are grouped",
@@ -273,6 +274,8 @@ def _names_first(state: State) -> tuple[Place, ...]:
 def _named_rows(state: State) -> None:
     """Show the rows that a question is of, where it names no column of them."""
     frame = state.frame
+    if _asked_of_one(state):
+        return
     silent = [str(span.data) for span in state.spans if span.kind == "w"]
     tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
     if not frame.nouns and len(tested) == 1 and not _asks_else(state):
@@ -281,6 +284,19 @@ def _named_rows(state: State) -> None:
     if not frame.nouns or not (frame.tests or frame.absent or frame.members or everything):
         raise NotUnderstood("what is asked of the rows")
     frame.wanted += state.shown(frame.nouns[0])
+
+
+def _asked_of_one(state: State) -> bool:
+    """Show the fact that is asked of one row, which is named: "does Hotel Roma have a pool"."""
+    names = state.named_by()
+    others = [test for test in state.frame.tests if test.term.place not in names]
+    asks = state.spans[0].kind == "w" and state.spans[0].data in _WHETHER
+    told = [test.term.place for test in others if test.term.place is not None and "NOT" not in test.template]
+    if not (asks and names and told) or len(told) < len(others) or state.frame.groups or state.frame.members:
+        return False
+    state.frame.tests = [test for test in state.frame.tests if test not in others]
+    state.frame.wanted += [Term("", place) for place in dict.fromkeys(told)]
+    return True
 
 
 def _asks_else(state: State) -> bool:

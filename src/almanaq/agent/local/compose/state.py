@@ -15,6 +15,7 @@ from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import PAST
 from almanaq.suql.catalog.relations import Relation
 
 
@@ -245,6 +246,7 @@ class State:
         """Return whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
         before = self.spans[at - 1] if at else None
         passive = before is not None and (before.kind in "vr" or str(before.data).endswith(("ed", "en", "wn")))
+        passive = passive or (before is not None and before.data in PAST)  # "won by", of a verb that asks for nothing
         passive = passive or (before is not None and before.kind == "C" and before.data[0][0].kind == "boolean")  # paid
         return self.spans[at].data == "by" and passive and before is not None and before.data not in words().grouping
 
@@ -255,7 +257,8 @@ class State:
     def named_by(self) -> list[Place]:
         """Return the columns by which one row is asked for: by its name."""
         tested = [t.term.place for t in self.frame.tests if t.term.place is not None and t.template.startswith("{} = ")]
-        return [place for place in tested if self.vocabulary.names_rows(place)]
+        whole = {place for each in tested[:1] for place in self.vocabulary.whole_name(each.relation)}
+        return tested if len(whole) > 1 and whole <= {*tested} else [p for p in tested if self.vocabulary.names_rows(p)]
 
     def shown(self, relation: Relation, first: Place | None = None) -> list[Term]:
         """Return what is shown of rows: their name and what was spoken of; every column where none is a name."""

@@ -9,6 +9,7 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
@@ -80,11 +81,15 @@ def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> boo
     said = {str(span.data) for span in state.spans[slice(*listed.span("last"))]} if listed else set()
     if place.kind != "boolean" or (listed and not said & _OF_SOME):
         return False
+    beside = [span for span in state.spans if span.kind == "C" and span.first == a.last]
+    if beside and a.data[0][1] < OWN:
+        raise NotUnderstood(f"whether {place.column.name} is meant")  # "car parking", of car rental
     forms = ("{} IS TRUE", "{} IS FALSE")
     if place.affirms == "1":
         forms = ("{} = 1", "{} = 0")
     elif place.affirms is not None:
-        forms = (f"{{}} = {sql.text(place.affirms)}", f"{{}} <> {sql.text(place.affirms)}")
+        denied = f"{{}} <> {sql.text(place.affirms)}" if place.denies else "{} IS NULL"
+        forms = (f"{{}} = {sql.text(place.affirms)}", denied)
     state.test(place, forms[x is not None])
     return state.use(match)
 

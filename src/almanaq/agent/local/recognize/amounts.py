@@ -39,7 +39,7 @@ def phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         elif kind in _DOUBTFUL and not _DOUBTFUL[kind](tokens, first, vocabulary):
             continue
         elif len(kind) == 1:
-            each = 1.1 if kind == "E" else 0.95
+            each = 1.1 if kind == "E" and tokens[last - 1].folded == "first" else 0.95
             yield Span(first, last, kind, detail, each * (last - first) + 0.06 * (last - first > 1))
 
 

@@ -28,6 +28,8 @@ _UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|mg|mm|cm|km|ft|lb|usd|eur|ha|mph)(
 _TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
+_SO = (("has",), ("have",), ("is",))
+"""What begins the names of columns that say whether something is so: `hasParking` is called parking."""
 _WHOLES = ("total", "overall", "body")
 """Of several columns that one word means, the one of the whole."""
 _SHORTEST_MISSPELT = 7
@@ -244,8 +246,9 @@ class Vocabulary:
     def _dated_by(self, word: str) -> list[Place]:
         """Return the columns that say when what a verb says was: "hired after 2020"."""
         said = roots(word) | ({"birth"} if word == "born" else set())
-        dated = (n.place for n in self.columns if n.place.kind == "date" or "year" in n.place.stems)
-        return [place for place in dated if any(said & roots(part) for part in place.stems)]
+        dated = (n for n in self.columns if n.place.kind == "date" or "year" in n.place.stems)
+        parts = ((n.place, {*n.place.stems}.union(*n.parts)) for n in dated)
+        return [place for place, own in parts if any(said & roots(part) for part in own)]
 
     @cached_property
     def people(self) -> tuple[Relation, ...]:
@@ -453,6 +456,7 @@ def _named(place: Place) -> Named:
     names = identifier_stems(bare) if not place.coded else place.stems
     if (ending := _UNIT.fullmatch(" ".join(names))) is not None:
         names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
+    names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
     names = tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
     return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
 
@@ -470,7 +474,8 @@ def _means(word: str, part: frozenset[str], shortest: int) -> bool:
 
 def _whole_names(named: Named) -> set[str]:
     """Return a column's name in one piece, and what its abbreviation stands for."""
-    bare = "".join(identifier_stems(named.place.column.name))
+    called = identifier_stems(named.place.column.name)
+    bare = "".join(called[called[:1] in _SO :])
     meant = {"".join(part) for part in named.parts} if len(named.parts) == 1 else set()
     return {bare, *meant, *(word for part in named.parts for word in part if len(named.parts) == 1)}
 
