@@ -29,7 +29,7 @@ MOST_NAMES = 20_000
 """Most values that are known of a column of names: what people ask for by name is any of them."""
 MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
 """Texts that say there is no value."""
-_YEAR = 366
+_YEAR, _FEW_YEARS = 366, 2
 _LONGEST_VALUE = 10
 _TIES = "SELECT 1 AS one ORDER BY length('a') FETCH FIRST 1 ROWS WITH TIES"
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
@@ -171,9 +171,9 @@ class SchemaIndex:
         return yearless.nearest(min(filter(None, (self.latest(one), self.today()))))
 
     def is_history(self, one: Place) -> bool:
-        """Return whether a column's days are of several years, all over: no month of them is the one just past."""
+        """Return whether a column holds days of many years that are all over: no month of them is the one just past."""
         latest, years = self.latest(one), self.years(one)
-        return latest is not None and len(years) > 1 and (self.today() - latest).days > _YEAR
+        return latest is not None and len(years) > _FEW_YEARS and (self.today() - latest).days > _YEAR
 
     def years(self, one: Place) -> list[int]:
         """Return the years of the days that a column holds, as far as its values were read, in order."""
