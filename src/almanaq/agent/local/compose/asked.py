@@ -11,7 +11,6 @@ from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.schema_index import Place
 
-
 _TOGETHER = ("in total", "in all", "altogether", "total number of")
 
 

@@ -14,7 +14,6 @@ from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
 
-
 _OF_SOME = {"for", "with", "that", "where", "are", "is", "were", "among", "which"}
 """Words after groups that go on with a condition."""
 
