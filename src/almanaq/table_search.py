@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ class TableHit:
     """A table that was found; a higher score is a better match.
 
     Attributes:
-        table: its header, rows and descriptions as text.
+        table: its header, rows and descriptions as text; of a large one, those rows that were read. `connect` takes it.
 
     >>> hit = found.find("How high is the Eiger?", k=1, nearest=True)[0]
     >>> hit.table_id, hit.table.header, hit.table.rows
@@ -75,7 +76,8 @@ class Tables:
         """Return at most k tables that answer a question, the best first; none where none seems to.
 
         Args:
-            nearest: return the nearest tables also when none of them seems to answer.
+            nearest: return the nearest tables also when none of them seems to answer; where none has anything in common
+                with the question, the first.
 
         Raises:
             UsageError: the question is empty, or k is less than 1.
@@ -92,6 +94,8 @@ class Tables:
         with in_public():
             (found,) = find(self._index, [question], k)
         ranking = found.ranking if found.fits or nearest else ()
+        if nearest and not ranking:
+            return [_hit(table, 0.0) for table in islice(self.corpus, k)]
         wanted = {hit.id for hit in ranking}
         by_id = {table.id: table for table in self.corpus if table.id in wanted} if wanted else {}
         return [_hit(by_id[hit.id], hit.score) for hit in ranking]
@@ -125,7 +129,8 @@ class IndexedTables:
         """Return at most k tables that answer a question, the best first; none where none seems to.
 
         Args:
-            nearest: return the nearest tables also when none of them seems to answer.
+            nearest: return the nearest tables also when none of them seems to answer; where none has anything in common
+                with the question, the first.
 
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     atlas = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
@@ -139,6 +144,8 @@ class IndexedTables:
             found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
         if doubt is not None and not (doubt.fits or nearest):
             return []
+        if nearest and not found:
+            return [_hit(self._index.table(place), 0.0) for place in range(min(k, len(self)))]
         return [_hit(self._index.table(named.place), score) for named, score in found]
 
     def _open_embedder(self, named: str) -> Embedder:
@@ -184,6 +191,7 @@ def tables(
     """
     if (source is None) == (index is None):
         raise UsageError("name the tables: either a source or index=FOLDER")
+    _check_embedder(embedder)
     if index is not None:
         from almanaq.retrieval.stored import open_index
 
@@ -193,6 +201,9 @@ def tables(
             raise UsageError("fields do not go with an index: they were chosen when it was made")
         return IndexedTables(open_index(Path(index)), _of_index(retriever), embedder)
     assert source is not None
+    from almanaq.retrieval.retriever_names import check_retriever
+
+    check_retriever(retriever)
     return Tables(read_tables(source, schema=schema), _parsed(fields), retriever, embedder)
 
 
@@ -225,6 +236,7 @@ def index(
     from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.retrieval.stored import build_index
 
+    _check_embedder(embedder)
     store = None if embedder is None else VectorStore(default_cache_folder(), _open_embedder(embedder))
     tables = read_tables(source, schema=schema)
     made = build_index(tables, Path(out), _parsed(fields), progress, language=language, store=store)
@@ -329,6 +341,13 @@ def _open_embedder(embedder: str | Embedder | None) -> Embedder:
     if embedder is not None and not isinstance(embedder, str):
         return as_embedder(embedder)
     return open_embedder(embedder or default_embedder())
+
+
+def _check_embedder(embedder: str | Embedder | None) -> None:
+    if isinstance(embedder, str):
+        from almanaq.models.model_names import check_embedder
+
+        check_embedder(embedder)
 
 
 def _check(question: str) -> None:

@@ -102,3 +102,48 @@ def test_an_index_keeps_its_fields_and_its_retrievers(folder, tmp_path):
             almanaq.tables(index=tmp_path / "index", **wrong)
     with pytest.raises(almanaq.UsageError, match="empty"):
         almanaq.tables(index=tmp_path / "index").find(" ")
+
+
+def test_a_name_that_nothing_has_is_an_error_at_once(folder, tmp_path):
+    for given, near in (
+        ({"retriever": "bm26"}, "bm25"),
+        ({"embedder": "lexcial"}, "lexical"),
+        ({"fields": ["titel"]}, "title"),
+    ):
+        with pytest.raises(almanaq.UsageError, match=f"did you mean.*{near}"):
+            almanaq.tables(folder, **given)
+    with pytest.raises(almanaq.UsageError, match="lexical"):
+        almanaq.index(folder, out=tmp_path / "index", embedder="lexcial")
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("question", ["Who won the chess final?", QUESTION])
+def test_the_nearest_tables_are_given_of_any_source(folder, tmp_path, question):
+    made = almanaq.index(folder, out=tmp_path / "index")
+    for found in (almanaq.tables(folder, embedder="lexical"), almanaq.tables(folder, retriever="bm25"), made):
+        assert found.find(question, k=2, nearest=True)
+        assert 0 < len(found.find("zzz qqq", k=2, nearest=True)) <= 2
+        assert found.find("zzz qqq", k=2) == []
+
+
+def test_a_hit_can_be_queried(folder, tmp_path):
+    made = almanaq.index(folder, out=tmp_path / "index")
+    for found in (almanaq.tables(folder, retriever="bm25"), made):
+        hit = found.find(QUESTION, k=1, nearest=True)[0]
+        for source in ({"x": hit}, {"x": hit.table}):
+            with almanaq.connect(source) as con:
+                assert con.sql("SELECT river FROM x WHERE length_km < 1000").rows == [("Rhône",)]
+        with almanaq.connect(hit) as con:
+            assert len(con.sql("SELECT * FROM data")) == 3
+
+
+def test_a_hit_with_odd_names_and_cells_is_queried_as_it_stands():
+    from almanaq.corpus.table import Table, TableId
+
+    rows = (("1", "", "x", "3"), ("2", "7", "y", "n/a"))
+    with almanaq.connect({"t": Table(TableId("d", "t"), ("id", "id", "", "n"), rows)}) as con:
+        result = con.sql("SELECT * FROM t")
+    assert (result.columns, result.rows) == (
+        ("id", "id_2", "column_3", "n"),
+        [(1, None, "x", "3"), (2, 7, "y", "n/a")],
+    )

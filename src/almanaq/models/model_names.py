@@ -165,6 +165,12 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
     raise UsageError(f"no embedder is called {name!r}{suggest(name, EMBEDDER_NAMES)}; a path or hub name has a slash")
 
 
+def check_embedder(name: str) -> None:
+    """Raise UsageError for a name that no embedder has, before anything is read for it."""
+    if name not in EMBEDDER_NAMES and "/" not in name and os.sep not in name:
+        open_embedder(name)
+
+
 def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
     """Return a model inside the standard wrappers that the settings ask for, in the order of wrappers.WRAPPERS."""
     from almanaq.models.wrappers import WRAPPERS

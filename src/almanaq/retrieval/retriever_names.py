@@ -107,8 +107,18 @@ def open_retriever(name: str, parts: Parts) -> Opened:
         return Opened(_imported(name), name)
     if (added := _added(name)) is not None:
         return Opened(added, name)
+    raise _unknown(name)
+
+
+def check_retriever(name: str) -> None:
+    """Raise UsageError for a name that no retriever has, before tables are read for it."""
+    if name not in RETRIEVERS and ":" not in name and name not in plugin_names("almanaq.retrievers"):
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> UsageError:
     known = (*RETRIEVERS, *plugin_names("almanaq.retrievers"))
-    raise UsageError(f"unknown retriever {name!r}{suggest(name, known)}")
+    return UsageError(f"unknown retriever {name!r}{suggest(name, known)}")
 
 
 def sees_its_own(name: str) -> bool:

@@ -9,15 +9,21 @@ import pyarrow as pa
 
 from almanaq.errors import UsageError, first_line
 from almanaq.suql.catalog.relations import alike_but_for_case
+from almanaq.suql.databases.found_tables import found_table, typed_table
 
 
 def is_frame(value: object) -> bool:
-    """Return whether a value is a table of some library."""
-    return any(hasattr(value, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "iloc")) or _is_lazy(value)
+    """Return whether a value is a table of some library, or one that was found."""
+    return (
+        found_table(value) is not None
+        or any(hasattr(value, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "iloc"))
+        or _is_lazy(value)
+    )
 
 
 def as_arrow(name: str, table: Any) -> pa.Table:
-    """Return a table as Arrow: one of Arrow, pandas or polars, a mapping of columns, or what streams Arrow.
+    """Return a table as Arrow: one of Arrow, pandas or polars, a mapping of columns, a hit of `find`, or what streams
+    Arrow.
 
     A pandas index that has a name becomes a column; one without is left out.
 
@@ -44,6 +50,8 @@ def as_arrow(name: str, table: Any) -> pa.Table:
 def _converted(table: Any) -> pa.Table | None:
     if isinstance(table, pa.Table):
         return _plain(table)
+    if (found := found_table(table)) is not None:
+        return typed_table(found)
     if _is_lazy(table):
         table = table.collect()
     if hasattr(table, "iloc") and hasattr(table, "index"):
