@@ -123,6 +123,13 @@ class BatchingReader:
         await groups.turns.keep(key, _to_json(reply))
         return reply
 
+    async def kept(self, call: TextCall) -> bool:
+        """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
+        if self._kind(call) is None:
+            return await self._reader.kept(call)
+        turns = (await self._groups.get()).turns
+        return turns is not None and await turns.find(_item_key(self._model, call)) is not None
+
     def _kind(self, call: TextCall) -> tuple[object, ...] | None:
         """Return what a call must have in common with others to share theirs; None: it goes alone."""
         if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):

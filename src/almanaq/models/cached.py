@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
+from almanaq.errors import ModelCallError
 from almanaq.models.cache_turns import CacheTurns
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
@@ -78,6 +79,10 @@ class CachedModel:
         """Drop the reply to a prompt that turned out to be of no use, so that it is asked for anew another time."""
         self.cache.drop(request_key(self.identity, prompt))
 
+    def kept_only(self) -> KeptReplies:
+        """Return a model that has the replies which are kept now, and asks for none."""
+        return KeptReplies(self.name, self.identity, self._turns_of_loop())
+
     async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
         while True:
             with self._lock:
@@ -132,6 +137,24 @@ class CachedModel:
             with self._lock:
                 turns = self._turns.setdefault(loop, CacheTurns(self.cache, self.identity))
         return turns
+
+
+class NotKept(ModelCallError):
+    """The cache has no reply to a request."""
+
+
+class KeptReplies:
+    """A language model that knows the replies of a cache and nothing else; nothing is asked, counted or recorded."""
+
+    def __init__(self, name: str, identity: str, turns: CacheTurns) -> None:
+        self.name, self._identity, self._turns = name, identity, turns
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply that is kept; raises NotKept where there is none."""
+        found = await self._turns.find(request_key(self._identity, prompt))
+        if found is None:
+            raise NotKept("no reply is kept")
+        return _kept(found, prompt)
 
 
 def _keeping(completion: Completion, prompt: Prompt) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextvars import Context
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, TypeVar
 
+from almanaq.errors import ModelCallError
 from almanaq.models.failure import UnusableReply
 from almanaq.models.parts import Piece, cut_into_parts
 from almanaq.models.prompts import Frame, prompt_file
@@ -90,6 +93,19 @@ class PromptedReader:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         reply = await self._read(call)
         return await self.typed(call, reply)
+
+    async def kept(self, call: TextCall) -> bool:
+        """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
+        kept_only: Callable[[], LanguageModel] | None = getattr(self._model, "kept_only", None)
+        if kept_only is None:
+            return False
+        reader = copy(self)
+        reader._model = kept_only()
+        try:
+            await asyncio.get_running_loop().create_task(reader.read(call), context=Context())
+        except ModelCallError:
+            return False
+        return True
 
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
         parts = cut_into_parts(call.passages, self.part_tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -82,6 +82,7 @@ class TextCalls:
         self.usage = Usage()
         self.made = self.cached = self.answered = self.unparsed = self.silent = 0
         self.failures: Counter[str] = Counter()
+        self._under_way, self._ended = 0, asyncio.Event()
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
         self._asked: dict[str, _Asked] = {}
@@ -162,6 +163,11 @@ class TextCalls:
         found = self._replies.get(identity)
         return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Task) and found.done())
 
+    async def kept(self, call: TextCall) -> bool:
+        """Return whether the reader's cache has what a call would be told, so that it costs nothing."""
+        kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "kept", None)
+        return kept is not None and await kept(call)
+
     async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
         """Return the outcome of a call; equal calls, also those under way, share one.
 
@@ -172,6 +178,8 @@ class TextCalls:
             BudgetExceeded: the budget has no call left.
             ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
         """
+        if identity not in self._replies and self._is_at_budget:
+            await self._find_room(call)
         found = self._replies.get(identity)
         if isinstance(found, Outcome | str):
             return found if isinstance(found, Outcome) else Outcome(found)
@@ -180,19 +188,27 @@ class TextCalls:
             found.append(waiter)
             return await waiter
         if found is None:
-            self._count()
+            self.made += 1
+            self._under_way += 1
             if here:
                 return await self._read_here(identity, call)
             found = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
         return await asyncio.shield(found) if not found.done() else found.result()
 
-    def _count(self) -> None:
-        if self._max_calls is not None and self.made >= self._max_calls:
-            raise BudgetExceeded(
-                f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
-                "what was answered is kept and not paid for again"
-            )
-        self.made += 1
+    @property
+    def _is_at_budget(self) -> bool:
+        """Whether the budget is used up if each call under way turns out to cost something."""
+        return self._max_calls is not None and self.made >= self._max_calls
+
+    async def _find_room(self, call: TextCall) -> None:
+        """Return when a call may be made: a cache has its reply, or of those under way enough were served by one."""
+        while self._is_at_budget and not await self.kept(call):
+            if not self._under_way:
+                raise BudgetExceeded(
+                    f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
+                    "what was answered is kept and not paid for again"
+                )
+            await self._ended.wait()
 
     async def _read_here(self, identity: bytes, call: TextCall) -> Outcome:
         """Make a call in the task that asks, and hand its outcome to those that asked meanwhile."""
@@ -245,6 +261,14 @@ class TextCalls:
                 task.exception()  # looked at, so that asyncio does not report it
 
     async def _read(self, identity: bytes, call: TextCall) -> Outcome:
+        try:
+            return await self._made(identity, call)
+        finally:
+            self._under_way -= 1
+            self._ended.set()
+            self._ended = asyncio.Event()
+
+    async def _made(self, identity: bytes, call: TextCall) -> Outcome:
         try:
             if self._bounded:
                 calls_at_once.set(self._slots)  # the task's own: a row's, or this call's

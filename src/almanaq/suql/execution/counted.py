@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.suql.databases.protocols import Session
-from almanaq.suql.execution.candidates import CandidateStream
+from almanaq.suql.execution.candidates import CandidateStream, passages_of
 from almanaq.suql.execution.pair_order import Candidates
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.plan.references import aliased, column, quoted
@@ -22,7 +22,10 @@ from almanaq.suql.plan.stages import TextStage
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Rows, and the distinct texts among them that will be asked about: so many at most where that is few enough."""
+    """Rows, and the distinct texts among them that will be asked about: so many at most where that is few enough.
+
+    Where one row will do for each value of a key (EXISTS, IN), they are as many as there are values.
+    """
 
     rows: int
     texts: int
@@ -41,15 +44,16 @@ def counted(
     if batches is None:
         return _counted_there(stage, session, renderer, most)
     texts = [len({found for batch in batches for found in _hashes(batch[item.document])}) for item in stage.inputs]
-    return Counted(sum(batch.num_rows for batch in batches), _together(stage, texts))
+    key = stage.semi_join_key
+    keys = 0 if key is None else sum(len(batch[key].unique()) for batch in batches)
+    return Counted(sum(batch.num_rows for batch in batches), _at_least(stage, _together(stage, texts), keys))
 
 
 def _hashes(texts: pa.Array) -> Iterator[int]:
     """Yield what tells texts apart, and holds none of them; where there is no text nothing is asked."""
     for text in texts:
-        value = text.as_py()
-        if value is not None:
-            yield hash(tuple(value) if isinstance(value, list) else value)
+        if passages := passages_of(text.as_py()):
+            yield hash(passages)
 
 
 def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most: int | None) -> Counted:
@@ -58,11 +62,21 @@ def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most:
     if most is None or texts <= most:
         # To tell a million texts apart, the database would hold them all.
         return Counted(rows, texts)
+    documents = [item.document for item in stage.inputs]
+    names = documents if stage.semi_join_key is None else [*documents, stage.semi_join_key]
     wanted = [
-        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", item.document)])), f"n{i}")
-        for i, item in enumerate(stage.inputs)
+        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", name)])), f"n{i}")
+        for i, name in enumerate(names)
     ]
-    return Counted(rows, _together(stage, _fetched(stage, wanted, session, renderer)))
+    found = _fetched(stage, wanted, session, renderer)
+    return Counted(rows, _at_least(stage, _together(stage, found[: len(documents)]), found[-1]))
+
+
+def _at_least(stage: TextStage, texts: int, keys: int) -> int:
+    """Return the texts that are asked about even where the first one for each value of a semi-join's key passes."""
+    if stage.semi_join_key is None:
+        return texts
+    return min(texts, keys if stage.values_wanted is None else min(keys, stage.values_wanted))
 
 
 def _fetched(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:

@@ -126,19 +126,21 @@ def check_average(tree: exp.Query) -> None:
         raise RefusedQueryError("estimate: write SELECT avg(answer(x, q)::numeric) FROM … WHERE …, and no more")
 
 
-def expected_calls(
-    plan: Plan, stage: TextStage, catalog: Catalog, rows: Mapping[str, int], distinct: int | None
-) -> int:
-    """Return the calls that a plan is expected to make from its first text stage on.
+def expected_calls(plan: Plan, catalog: Catalog, rows: Mapping[str, int], candidates: int | None) -> dict[str, int]:
+    """Return the calls that each text stage of a plan is expected to make, by its name.
 
     Args:
         rows: rows of the tables that were made already.
-        distinct: distinct texts that the stage will ask about, where they were counted.
+        candidates: the most rows that a filter asks about, by the user's choice.
     """
-    calls = {name: figures.calls for name, figures in estimate(plan, catalog, rows).items()}
-    if distinct is not None:
-        calls[stage.name] = distinct
-    return sum(calls.values())
+    figures = estimate(plan, catalog, rows)
+    texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
+    return {stage.name: at_most(stage, figures[stage.name].calls, candidates) for stage in texts}
+
+
+def at_most(stage: TextStage, calls: int, candidates: int | None) -> int:
+    """Return the calls of a stage where a filter asks about so many rows at most."""
+    return calls if candidates is None or stage.predicate is None else min(calls, candidates * len(stage.inputs))
 
 
 def refuse_over_budget(total: int, budget: int) -> None:

@@ -15,7 +15,7 @@ from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.three_valued_logic import Atom
 from almanaq.suql.plan.predicates import Computed, Verdict
-from almanaq.suql.plan.sites import site_of
+from almanaq.suql.plan.sites import Site, site_of
 from almanaq.suql.plan.stages import SiteInput
 
 
@@ -144,21 +144,29 @@ class RowEvaluation:
         return replace(quote, passage=number)
 
     def _question(self, site: str) -> str:
-        item = self._context.inputs[site]
-        if item.question_column is None:
-            return str(item.site.question.name)
-        return str(self._candidate.values[item.question_column] or "")
+        return question_of(self._context.inputs[site], self._candidate)
 
     def _call(self, site: str) -> tuple[bytes, TextCall] | None:
         """Return the call that a site takes, with its identity; None where there is nothing to read or to ask."""
         if site not in self._call_of:
-            passages, question = self._passages[site], self._question(site)
             asked = self._context.inputs[site].site
-            nothing = not passages or not question.strip()
-            if asked.options_from is not None and not self._context.calls.options_of(asked):
-                nothing = True  # it can be none of them
-            self._call_of[site] = None if nothing else self._context.calls.call_for(asked, passages, question)
+            self._call_of[site] = call_of(asked, self._passages[site], self._question(site), self._context.calls)
         return self._call_of[site]
+
+
+def question_of(item: SiteInput, candidate: Candidate) -> str:
+    """Return what is asked of a row: the question that the query writes out, or the one that the row makes."""
+    if item.question_column is None:
+        return str(item.site.question.name)
+    return str(candidate.values[item.question_column] or "")
+
+
+def call_of(site: Site, passages: tuple[str, ...], question: str, calls: TextCalls) -> tuple[bytes, TextCall] | None:
+    """Return the call that a site takes, with its identity; None where there is nothing to read or to ask."""
+    nothing = not passages or not question.strip()
+    if site.options_from is not None and not calls.options_of(site):
+        nothing = True  # it can be none of them
+    return None if nothing else calls.call_for(site, passages, question)
 
 
 def sites_needed(atom: Atom) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -31,8 +32,9 @@ from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.grouped_texts import Groups
-from almanaq.suql.execution.guards import call_budget, expected_calls, refuse_over_budget
+from almanaq.suql.execution.guards import at_most, call_budget, expected_calls, refuse_over_budget
 from almanaq.suql.execution.link_stage import link_literals
+from almanaq.suql.execution.new_calls import new_calls
 from almanaq.suql.execution.option_queries import find_options
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
 from almanaq.suql.execution.partial import rows_are_sure
@@ -302,16 +304,22 @@ class Run:
         watch, budget = current_watch(), self._budget
         guarded = not self._asked and budget is not None and isinstance(run, StageRun)
         self._asked = True
-        known, others = None, 0
+        known, own, later = None, 0, 0
         counts = stage.stop_after is None and (guarded or watch is not None)
         if guarded:
-            catalog, rows = self._context.catalog, self.report.rows
-            others = expected_calls(self._plan, self._groups.planned(stage), catalog, rows, 0 if counts else None)
+            catalog, rows, most_rows = self._context.catalog, self.report.rows, self._options.candidates
+            expected = expected_calls(self._plan, catalog, rows, most_rows)
+            own = expected.pop(self._groups.planned(stage).name)
+            later = sum(expected.values())
         if counts:
-            most = budget - others if guarded and budget is not None else None
+            most = budget - later if guarded and budget is not None else None
             known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
-        if guarded and budget is not None:
-            refuse_over_budget(others + (0 if known is None else known.texts), budget)
+            own = at_most(stage, known.texts, self._options.candidates)
+        if guarded and budget is not None and own + later > budget:
+            if self._selection is None:  # which passages are read is not known before
+                new = await new_calls(stage, self.calls, self._session, self._renderer, budget)
+                own, later = new.of(own), math.ceil(later * new.share)
+            refuse_over_budget(own + later, budget)
         if watch is not None:
             watch.total = None if known is None else known.rows
 
