@@ -173,7 +173,9 @@ class _Builder:
         """Turn a plain block into a stage; give the SELECT that reads its table."""
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
-        stage = text_block(name, block, self._catalog, self.common, self._row_id(block))
+        made = [each for each in self.stages if isinstance(each, Materialize)]
+        copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
+        stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
         for one, wanted in self._one_will_do:
             if one is block:  # of EXISTS: one row for each that it is asked about; of IN: one of each value
                 key = stage.outputs[labels.index(OUTER) if OUTER in labels else 0]

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import from_items
-from almanaq.suql.plan.references import carried_name, column, own_columns, qualified, repoint
+from almanaq.suql.plan.references import aliased, carried_name, column, own_columns, qualified, repoint
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
 from almanaq.suql.plan.stages import EvidenceSource, RowName, TextBlock
+from almanaq.suql.syntax.text_functions import own_nodes
 
 _TITLE = 120
 """Characters of a relation's description that readers of its texts are shown."""
 
 
 def text_block(
-    name: str, block: exp.Select, catalog: Catalog, common: Container[str], row_id: exp.Expr | None
+    name: str,
+    block: exp.Select,
+    catalog: Catalog,
+    common: Container[str],
+    row_id: exp.Expr | None,
+    copies: Mapping[str, exp.Select] | None = None,
 ) -> TextBlock:
     """Return the stage that a plain block becomes.
 
     Args:
+        copies: what tables that earlier stages make are copies of; they are made to carry what names a row.
         common: the names that stand for members of WITH in it.
         row_id: identifies a row of FROM, when that is just one base table with row ids.
     """
-    relations = _relations(block, catalog, common)
+    origins = _Origins(catalog, common, copies or {})
+    relations = origins.relations(block)
     columns = _refer_to_from(block)
     collector = SiteCollector()
     outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
@@ -34,7 +43,8 @@ def text_block(
     order = tuple(collector.replace(node) for node in keys)
     source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
     light = frozenset(name for name, c in columns.items() if _is_light(c, relations))
-    evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, relations))
+    items = {item.alias_or_name: item for item in from_items(block)}
+    evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, items, origins))
     return TextBlock(
         name,
         source,
@@ -65,40 +75,105 @@ def _nodes(value: object) -> list[exp.Expr]:
     return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
 
 
-def _relations(block: exp.Select, catalog: Catalog, common: Container[str]) -> dict[str, Relation]:
-    """Return the relation of each alias in FROM that names a base table."""
-    tables = [item for item in from_items(block) if isinstance(item, exp.Table) and item.name not in common]
-    found = {item.alias_or_name: catalog.find(item.name) for item in tables}
-    return {alias: relation for alias, relation in found.items() if relation is not None}
-
-
 def _is_light(reference: exp.Expr, relations: dict[str, Relation]) -> bool:
     relation = relations.get(reference.table) if isinstance(reference, exp.Column) else None
     known = relation.column(reference.name) if relation is not None else None
     return known is not None and known.is_light
 
 
-def _evidence(site: Site, columns: dict[str, exp.Expr], relations: dict[str, Relation]) -> list[EvidenceSource]:
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The column of a relation that a column is, and the columns beside it that name its row."""
+
+    relation: Relation
+    column: str
+    key: tuple[exp.Expr, ...]
+    labels: tuple[str, ...]
+    named: RowName
+
+
+@dataclass(frozen=True, slots=True)
+class _Origins:
+    """Finds where columns come from, also through derived tables and those that earlier stages copy rows into."""
+
+    catalog: Catalog
+    common: Container[str]
+    copies: Mapping[str, exp.Select]
+
+    def relations(self, block: exp.Select) -> dict[str, Relation]:
+        """Return the relation of each alias in FROM that names a base table."""
+        found = {item.alias_or_name: self._relation(item) for item in from_items(block)}
+        return {alias: relation for alias, relation in found.items() if relation is not None}
+
+    def _relation(self, item: exp.Expr | None) -> Relation | None:
+        named = isinstance(item, exp.Table) and item.name not in self.common and item.name not in self.copies
+        return self.catalog.find(item.name) if named and item is not None else None
+
+    def of(self, reference: exp.Expr | None, items: Mapping[str, exp.Expr]) -> _Origin | None:
+        """Return the origin of a column of FROM items; blocks on the way are made to show what names its row."""
+        if not isinstance(reference, exp.Column) or reference.table not in items:
+            return None
+        item = items[reference.table]
+        if (relation := self._relation(item)) is not None:
+            return _in_relation(relation, reference)
+        copy = item.this if isinstance(item, exp.Subquery) else self.copies.get(item.name)
+        if not isinstance(copy, exp.Select):
+            return None
+        made = next((made.unalias() for made in copy.selects if made.alias_or_name == reference.name), None)
+        found = self.of(_gathered(made), {inner.alias_or_name: inner for inner in from_items(copy)})
+        if found is None:
+            return None
+        if not (isinstance(made, exp.Column) and _gives_each_row(copy)):
+            return replace(found, key=(), labels=(), named=RowName.NOTHING)
+        for label, node in zip(found.labels, found.key, strict=True):
+            if label not in copy.named_selects:
+                copy.append("expressions", aliased(node.copy(), label))
+        key = tuple(column(reference.table, label) for label in found.labels)
+        return replace(found, key=key, labels=tuple(map(carried_name, key)))
+
+
+def _gathered(made: exp.Expr | None) -> exp.Expr | None:
+    """Return what an aggregate that puts texts together is made of; another expression as it is."""
+    while isinstance(made, exp.Filter | exp.ArrayAgg | exp.GroupConcat | exp.Order | exp.WithinGroup):
+        made = made.this
+    return made
+
+
+def _gives_each_row(block: exp.Select) -> bool:
+    """Return whether a block's rows are rows of its FROM, so that it can show more of each."""
+    if any(block.args.get(clause) for clause in ("group", "having", "distinct", "qualify")):
+        return False
+    return not any(isinstance(node, exp.AggFunc) for output in block.expressions for node in own_nodes(output))
+
+
+def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
+    """Return what names a row of a relation: its key, or else its number or address."""
+    spelled = relation.column(reference.name)
+    name = spelled.name if spelled else reference.name
+    if relation.key:
+        key = tuple(column(reference.table, part.lower()) for part in relation.key)
+        return _Origin(relation, name, key, tuple(map(carried_name, key)), RowName.KEY)
+    if relation.row_id is None:
+        return _Origin(relation, name, (), (), RowName.NOTHING)
+    named = RowName.NUMBER if relation.numbered else RowName.ADDRESS
+    address = qualified(relation.row_id, reference.table)
+    return _Origin(relation, name, (address,), (f"{reference.table}.{ROW_COLUMN}",), named)
+
+
+def _evidence(
+    site: Site, columns: dict[str, exp.Expr], items: Mapping[str, exp.Expr], origins: _Origins
+) -> list[EvidenceSource]:
     """Return where a site's document stands, if it is a plain column of a relation.
 
-    What names its row joins the block's columns: its key, or else its number or address in the relation.
+    What names its row joins the block's columns.
     """
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
-    if not isinstance(reference, exp.Column) or reference.table not in relations:
+    found = origins.of(reference, items)
+    if found is None:
         return []
-    relation = relations[reference.table]
-    spelled = relation.column(reference.name)
-    key = [column(reference.table, name.lower()) for name in relation.key]
-    columns.update({carried_name(node): node for node in key})
-    names, named = tuple(map(carried_name, key)), RowName.KEY
-    if not key and relation.row_id is not None:
-        names = (f"{reference.table}.{ROW_COLUMN}",)
-        columns[names[0]] = qualified(relation.row_id, reference.table)
-        named = RowName.NUMBER if relation.numbered else RowName.ADDRESS
-    elif not key:
-        named = RowName.NOTHING
-    name = spelled.name if spelled else reference.name
-    return [EvidenceSource(site.id, relation.name, name, names, _about(relation, name), named)]
+    columns.update(zip(found.labels, found.key, strict=True))
+    relation, name = found.relation, found.column
+    return [EvidenceSource(site.id, relation.name, name, found.labels, _about(relation, name), found.named)]
 
 
 def _about(relation: Relation, column_name: str) -> str:
