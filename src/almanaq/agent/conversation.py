@@ -298,7 +298,8 @@ class Agent:
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
-        return Response("no_query" if parsed.status == "query" else parsed.status, answer, kind=parsed.kind)
+        status = "no_query" if parsed.status == "query" else parsed.status
+        return Response(status, answer, kind=parsed.kind, asked=parsed.asked)
 
     def _reply(self, question: str, kind: TurnKind, ran: _Ran, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
@@ -319,6 +320,8 @@ class Agent:
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
             private=shows_private(ran.suql, self._engine.catalog, result.trace.links),
+            asked=ran.parsed.asked,
+            of=ran.parsed.of,
             table=result.table,
         )
         notes = _notes(ran.parsed, result.trace)

@@ -50,6 +50,8 @@ class Turn:
         shown: the same rows with their keys; None when the rows are no rows of one relation.
         meant: the query before one of its conditions was left out to find rows; None when none was.
         private: its rows show private columns, and no language model may see what it found.
+        asked: the whole question that it stands for, where it goes on from earlier ones.
+        of: the query of the rows that its figures are of, where it speaks of those found before.
     """
 
     question: str
@@ -61,6 +63,8 @@ class Turn:
     shown: Shown | None = None
     meant: str | None = None
     private: bool = False
+    asked: str = ""
+    of: str = ""
 
 
 History = tuple[Turn, ...]

@@ -28,6 +28,7 @@ class Parsed:
         readings: sentences that say for what unusual words were taken; they come before what was found.
         notes: sentences that say how references to earlier turns were understood.
         keep: conditions of the query that must not be relaxed, beside those on keys and names.
+        asked, of: as in Turn.
     """
 
     status: ParseStatus
@@ -40,6 +41,8 @@ class Parsed:
     readings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    asked: str = ""
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

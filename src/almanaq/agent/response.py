@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown", "meant", "private", "table")
+_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table")
 """Fields for callers in Python, which are no keys of `ask --json`."""
 
 
@@ -38,6 +38,7 @@ class Response:
         shown: the keys of the rows, for later turns that refer to them.
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
+        asked, of: the whole question that this one stands for, and the rows that its figures are of, as in Turn.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
 
     >>> import almanaq
@@ -67,6 +68,8 @@ class Response:
     shown: Shown | None = None
     meant: str | None = None
     private: bool = False
+    asked: str = ""
+    of: str = ""
     table: pa.Table | None = field(default=None, compare=False, repr=False)
 
     def turn(self) -> Turn:
@@ -85,6 +88,8 @@ class Response:
             self.shown,
             self.meant,
             self.private,
+            self.asked,
+            self.of,
         )
 
     def _repr_html_(self) -> str:

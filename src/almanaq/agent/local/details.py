@@ -26,9 +26,6 @@ from almanaq.suql.catalog.relations import Relation
 _ASKING = re.compile(
     r"\b(?:what|who|where|when|which|how|is|are|does|do|did|can|could|has|have|was|were|tell)\b", re.IGNORECASE
 )
-_YES_NO = re.compile(
-    r"^(?:and |so |but |ok |okay )*(?:is|are|does|do|did|can|could|has|have|was|were|would|will)\b", re.IGNORECASE
-)
 _EMPTY = re.compile(r"\b(?:the|one|and|show|see|take|like|choose|want|give|me|for|that)\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b(do|have|are|were) (?=they\b)", re.IGNORECASE)
 _SINGULAR = {"do": "does", "have": "has", "are": "is", "were": "was"}
@@ -56,10 +53,18 @@ def detail(question: str, vocabulary: Vocabulary, history: Sequence[Turn]) -> Pa
         items = _everything(own)
     else:
         items = _asked(_clause(question), reference, vocabulary, main)
+        if not items:
+            return Parsed("no_query", reply=_untold(question, reference, own), kind="detail")
     name = sql.column(name_place(own), False)
     tree = exp.select(*dict.fromkeys([name, *items]), dialect="postgres").from_(sql.name(main.name))
     tree = trees.with_conditions(tree, [trees.only(reference.shown)])
     return Parsed("query", trees.write(tree), kind="detail", notes=notes)
+
+
+def _untold(question: str, reference: Reference, own: Sequence[Place]) -> str:
+    """Say that no column tells what is asked of rows, and which columns there are."""
+    known = ", ".join(" ".join(p.stems) for p in own if p.kind != "prose" and not p.column.private)
+    return f"I do not know what “{question.strip()}” asks of {reference.names}, so I ran nothing. Known are: {known}."
 
 
 def _asked_before(question: str, history: Sequence[Turn]) -> list[str] | None:
@@ -101,14 +106,15 @@ def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Rela
     if unit := _by_unit(clause, places):
         return unit
     links = link(_named(clause, name), vocabulary)
-    tree = trees.read(Wishes(links, vocabulary, main).suql())
+    wishes = Wishes(links, vocabulary, main)
+    tree = trees.read(wishes.suql())
     of_prose = _from_prose(clause, main, places)
     if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in links.values):
         return of_prose
+    if wishes.unused:
+        return of_prose
     asked = _items(tree, main, name_place(places).column.name)
-    # A yes/no question that no structured column settles is put to the prose.
-    yes_or_no = _YES_NO.match(clause) and not any(trees.reads_text(c) for c in trees.conditions(tree))
-    return asked or of_prose or ([] if yes_or_no else _everything(places))
+    return asked or of_prose
 
 
 def _items(tree: exp.Select, main: Relation, own: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -12,13 +13,17 @@ from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
 from almanaq.agent.local.followups import follow_up
+from almanaq.agent.local.going_on import going_on, retold
 from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.lexicon import cue
+from almanaq.agent.local.listing import listing
 from almanaq.agent.local.parser import LocalParser
+from almanaq.agent.local.restated import goes_on
 from almanaq.agent.local.search.linking import link
 from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.shots import Examples
+from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog
 
 _LONGEST = 2000
@@ -74,14 +79,17 @@ class LocalDialogue:
         if language is not None:
             return Parsed("no_query", reply=declined(language))
         question, history, kind = self._heard(question[:_LONGEST], catalog, history)
+        going = self._going_on(question, catalog, history)
+        if going is not None:
+            return going
         if kind not in ("new", "talk", "world"):
             follows = follow_up(question, kind, history, self._parser.vocabulary(catalog), self._lookup)
             if follows is not None:
-                return follows
+                return retold(follows, history, self._parser.vocabulary(catalog), self._reader(catalog))
         unclear = ask_back(question, self._parser.vocabulary(catalog))
         if unclear is not None:
             return Parsed("clarify", reply=unclear)
-        alone = self._parser.parse(question, catalog, history)
+        alone = replace(self._parser.parse(question, catalog, history), asked=question)
         if alone.status == "no_query" and kind in ("narrow", "replace"):
             said = f"I do not know what “{question.strip()}” would change: no column or value here has that name."
             return Parsed("clarify", reply=f"{said} What shall I look for?", kind=kind)
@@ -90,6 +98,8 @@ class LocalDialogue:
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Return a turn with its kind; the answer to a question back together with what was asked before."""
         vocabulary = self._parser.vocabulary(catalog)
+        if (going := self._going_on(question, catalog, history)) is not None:
+            return question, history, going.kind
         links = link(question, vocabulary)
         kind = turn_kind(question, links, history)
         if kind in ("world", "talk") and self._parser.is_understood(question, catalog):
@@ -102,6 +112,17 @@ class LocalDialogue:
             return question, history, kind
         whole = answered(last, question)
         return whole, history[:-1], turn_kind(whole, link(whole, vocabulary), history[:-1])
+
+    def _going_on(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:
+        """Return what a turn means that goes on from figures; None for others, and for answers to a question back."""
+        answers = bool(history) and history[-1].status == "clarify" and not (goes_on(question) or listing(question))
+        if not history or answers or small_talk(question) is not None:
+            return None
+        vocabulary = self._parser.vocabulary(catalog)
+        return going_on(question, history, vocabulary, self._reader(catalog))
+
+    def _reader(self, catalog: Catalog) -> Callable[[str], Parsed]:
+        return lambda whole: self._parser.read(whole, catalog)
 
     def _known_values(self, relation: str, column: str, limit: int) -> list[str]:
         """Return the values of a column, read once however often its relation is indexed beside others."""

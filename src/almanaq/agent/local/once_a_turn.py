@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 
-_KEPT = 4
+_KEPT = 12
 """Questions of which results are kept: that of a turn, and the one that it completes."""
 T = TypeVar("T")
 

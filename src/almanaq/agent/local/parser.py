@@ -87,6 +87,10 @@ class LocalParser:
         found = searched(question, vocabulary)
         if found is not None:
             return Parsed("query", found.suql(), unused=found.unused, corrections=found.corrections)
+        return self.read(question, catalog)
+
+    def read(self, question: str, catalog: Catalog) -> Parsed:
+        """Return the query of a question over tables that was understood whole, or why there is none."""
         judged = self.judge(question, catalog)
         if judged is None:
             return Parsed("no_query")
