@@ -15,8 +15,10 @@ TABLES = {
     "orders": {
         "order_id": [11, 12, 13, 14, 15, 16],
         "customer_id": [1, 1, 2, 3, 1, 2],
-        "order_date": [date(2024, 1, 5), date(2023, 1, 20), date(2023, 12, 30), date(2024, 2, 10), date(2024, 3, 1)]
-        + [date(2023, 11, 30)],
+        "order_date": [
+            *(date(2024, 1, 5), date(2023, 1, 20), date(2023, 12, 30)),
+            *(date(2024, 2, 10), date(2024, 3, 1), date(2023, 11, 30)),
+        ],
         "amount": [100, 50, 70, 20, 30, 15],
         "status": ["delivered", "returned", "delivered", "open", "delivered", "open"],
     },
