@@ -21,7 +21,7 @@ _DATE = re.compile(
     )(?![\w/-])""",
     re.IGNORECASE | re.VERBOSE,
 )
-_BEFORE_MONTH = re.compile(r"\b(?:in|since|before|after|until|from|of|during|to|by|and)\s+$", re.IGNORECASE)
+_BEFORE_MONTH = re.compile(r"\b(?:in|since|before|after|until|from|of|during|to|by|and|between)\s+$", re.IGNORECASE)
 _DAYS = {"day": 1, "week": 7}
 _RELATIVE = re.compile(
     r"""\b(?:

@@ -97,7 +97,7 @@ def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary
         NotUnderstood: a word fits nothing, or fits several things.
     """
     spans = in_context(spans, vocabulary)
-    mentioned = mentioned_by(spans)
+    mentioned = mentioned_by(spans, vocabulary)
     state = compose(spans, vocabulary, mentioned)
     main = main_of(state)
     if vocabulary.yearly and not any(place.column in vocabulary.yearly for place in state.frame.places):

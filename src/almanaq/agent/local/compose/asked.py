@@ -9,6 +9,7 @@ from typing import Any
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
+from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
 
 _TOGETHER = ("in total", "in all", "altogether", "total number of")
@@ -44,7 +45,19 @@ def grouped(state: State, match: re.Match[str]) -> bool:
 
 
 def _period(state: State, span: Span) -> Term:
-    return Term(span.data, state.time_column() if span.data == "decade" else state.date_column())
+    place = state.time_column() if span.data == "decade" else state.date_column()
+    return Term("" if place.kind == "number" and span.data == "year" else span.data, place)
+
+
+def asked_year(state: State, match: re.Match[str], y: Span, a: Span) -> bool:
+    """ "In which year was Mia hired"."""
+    place = state.place(a)
+    if y.data != "year" or "B" in state.kinds or not (place.kind == "date" or is_year(place)):
+        return False
+    if place.kind == "date":
+        state.frame.wanted.append(Term("year", place))
+        return state.use(match)
+    return state.use(match, "y")
 
 
 def ranked_period(state: State, match: re.Match[str], y: Span) -> bool:

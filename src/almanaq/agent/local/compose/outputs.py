@@ -36,7 +36,8 @@ _EVERYTHING = ("all", "list", "show", "every", "display", "there")
 
 
 def finish(state: State) -> None:
-    columns = [state.place(span) for span in _left(state)]
+    computed = [place for _, place in state.aggregates]
+    columns = [place for span in _left(state) if (place := state.place(span)) not in computed]
     checks.check_parts(state, columns)
     columns = columns or _asked_by_who(state)
     if any(place.kind == "prose" for place in columns):
@@ -103,6 +104,8 @@ def _doers(state: State) -> list[Place]:
 def _values(state: State, spans: Sequence[Span]) -> None:
     """Make conditions of values: several of one column are alternatives."""
     tests = state.frame.share or state.frame.tests
+    given = _given(state, spans) if state.frame.share else []
+    spans = [span for span in spans if span not in given]
     by_column: dict[tuple[str, str], tuple[Place, list[str]]] = {}
     for span in spans:
         place, value = state.meaning(span)
@@ -126,8 +129,26 @@ def _values(state: State, spans: Sequence[Span]) -> None:
         state.frame.share = [test for test in state.frame.share if test.term.place is not None]
         if not state.frame.share:
             state.frame.share, state.frame.tests = state.frame.tests, []
+        state.frame.tests += _of_given(state, given)
         if len(state.frame.share) != 1:
             raise NotUnderstood("of what the share is meant")
+
+
+def _given(state: State, spans: Sequence[Span]) -> list[Span]:
+    """Return the values that say of which rows a share is asked, where more is said of them: "of murder cases"."""
+    kinds = "".join(span.kind for span in state.spans)
+    before = re.search(r"P[wV]*R", kinds)
+    first, last = before.span() if before else (0, 0)
+    given = [span for span in spans if any(span is state.spans[i] for i in range(first, last))]
+    return given if state.frame.tests or len(given) < len(spans) else []
+
+
+def _of_given(state: State, given: Sequence[Span]) -> list[Test]:
+    meanings = [state.meaning(span) for span in given]
+    several = len({place for place, _ in meanings}) < len(meanings)
+    if several or any(place.column.array or state.vocabulary.is_list(place) for place, _ in meanings):
+        raise NotUnderstood("of which rows the share is meant")
+    return [Test(Term("", place), f"{{}} = {sql.text(value)}") for place, value in meanings]
 
 
 def _join_values(state: State, place: Place) -> None:

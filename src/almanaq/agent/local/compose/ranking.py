@@ -15,6 +15,8 @@ _EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", 
 
 def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
     state.frame.distinct = False
+    if _of_each_group(state, superlative, columns):
+        return
     function = superlative.function or (state.aggregates[0][0] if state.aggregates else "")
     texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
     if function and not texts and not state.frame.groups:
@@ -28,6 +30,22 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])
     else:
         _rank_rows(state, superlative, columns, texts)
+
+
+def _of_each_group(state: State, superlative: Superlative, columns: Sequence[Place]) -> bool:
+    """Show the extreme of each group: "the highest weight in each team"."""
+    each = any(span.kind == "B" and str(span.data).split()[-1] in ("each", "every") for span in state.spans)
+    plain = superlative.place is not None and superlative.amount is None and not superlative.function
+    if not (each and plain and state.frame.groups) or columns or state.aggregates or state.frame.nouns != _named(state):
+        return False
+    assert superlative.place is not None
+    state.frame.wanted.append(Term("MAX" if superlative.down else "MIN", superlative.place))
+    return True
+
+
+def _named(state: State) -> list[Relation]:
+    """Return the relation by whose rows the others are grouped, if any."""
+    return [] if state.each is None else [state.each]
 
 
 def _sums_groups(state: State, superlative: Superlative, texts: Sequence[Place], place: Place) -> bool:

@@ -13,8 +13,9 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
 
-def mentioned_by(spans: Sequence[Span]) -> list[Relation]:
-    """Return the relations that a question speaks of: those it names, else those that hold all that it names."""
+def mentioned_by(spans: Sequence[Span], vocabulary: Vocabulary) -> list[Relation]:
+    """Return the relations that a question speaks of: those it names, else those that hold all that it names,
+    else the only one."""
     named = {r.name: r for span in spans if span.kind == "R" for r in span.data}
     if named:
         return list(named.values())
@@ -23,6 +24,9 @@ def mentioned_by(spans: Sequence[Span]) -> list[Relation]:
         if span.kind in "CV":
             places: Sequence[Place] = [named[0] for named in span.data]
             held.append({place.relation.name: place.relation for place in places})
+    relations = vocabulary.index.catalog.relations
+    if not held and len(relations) == 1:
+        return [*relations]
     if not held:
         raise NotUnderstood("no word names anything here")
     shared = [relation for name, relation in held[0].items() if all(name in each for each in held)]

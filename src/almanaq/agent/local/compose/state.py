@@ -11,7 +11,7 @@ from almanaq.agent.local.facts import facts
 from almanaq.agent.local.frame import Frame, Term, Test
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary, is_year
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.spoken import relation_stems
@@ -175,14 +175,24 @@ class State:
         return years[0] if len(years) == 1 and years[0].kind == "number" else self.date_column(of)
 
     def date_column(self, of: Sequence[Relation] = ()) -> Place:
-        days = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name] if p.kind == "date"]
+        own = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name]]
+        days = [p for p in own if p.kind == "date"] or [p for p in own if is_year(p)]
         if len(days) > 1:
             days = [p for p in days if p.relation in of] or days
+        if len(days) > 1:
+            days = self._told_of(days) or days
         if len(days) > 1:
             days = [p for p in days if set(p.stems) & set(relation_stems(p.relation))]
         if len(days) != 1:
             raise NotUnderstood("which date is meant")
         return days[0]
+
+    def _told_of(self, days: Sequence[Place]) -> list[Place]:
+        """Return the dates that a verb of the question speaks of: the year of conviction of "convicted after 2005"."""
+        named = {i: s.data[0][0] for i, s in enumerate(self.spans) if s.kind == "C" and s.data}
+        found = [p for p in days if p in named.values() and p.stems[-1].endswith("ed")]
+        self.kinds = ["w" if named.get(i) in found else kind for i, kind in enumerate(self.kinds)]
+        return found
 
     def meaning(self, span: Span) -> Meaning:
         """Return the one column in which a value stands, and the value."""
@@ -271,9 +281,11 @@ class State:
         return [Term("", place) for place in dict.fromkeys([*named, *facts(places, mentioned)])]
 
     def adds_up(self, place: Place) -> bool:
-        """Return whether the numbers of a column make a sum that means something: sales do, prices do not."""
+        """Return whether the numbers of a column make a sum that means something: sales and `SeatsSold` do, prices do not."""
         parts = set(place.stems)
-        return bool(parts & words().additive) and not parts & words().rates
+        whole = place.column.name.casefold()
+        done = len(place.stems) > 1 and place.stems[-1].endswith("ed") and whole.startswith(place.stems[0] + "s")
+        return (done or bool(parts & words().additive)) and not parts & words().rates
 
     def descending(self) -> bool:
         return any(re.search("desc|decr|highest|oldest|most|largest", str(s.data)) for s in self.spans if s.kind == "E")

@@ -9,7 +9,7 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import OWN
+from almanaq.agent.local.recognize.vocabulary import OWN, is_year
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
@@ -18,8 +18,23 @@ _OF_SOME = {"for", "with", "that", "where", "are", "is", "were", "among", "which
 """Words after groups that go on with a condition."""
 
 
-def missing(state: State, match: re.Match[str], a: Span) -> bool:
-    place = state.place(a)
+def said_of(state: State, match: re.Match[str], a: Span) -> bool:
+    """ "Convicted of murder": a date is named by a verb, of which a value tells more."""
+    place, between = a.data[0][0], str(state.spans[match.end() - 1].data)
+    counted = "H" in state.kinds or "A" in state.kinds or "P" in state.kinds
+    if not (place.stems[-1].endswith("ed") and (place.kind == "date" or is_year(place))) or between not in (
+        "of",
+        "for",
+    ):
+        return False
+    return counted and state.use(match)
+
+
+def missing(state: State, match: re.Match[str], a: Span | None, b: Span | None) -> bool:
+    """ "Of unknown age", "whose age is missing"."""
+    named = a or b
+    assert named is not None
+    place = state.place(named)
     if not _without_fact(state, place):
         written = state.vocabulary.written_missing(place)
         state.test(place, f"({{}} IS NULL OR {{}} = {sql.text(written)})" if written else "{} IS NULL")

@@ -13,7 +13,22 @@ from almanaq.agent.local.recognize.words import words
 
 def in_context(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Return the spans of a question as they are meant beside each other."""
-    return _own_columns(_people(_compounds(spans), vocabulary), vocabulary)
+    return _own_columns(_people(_compounds(_parts(spans)), vocabulary), vocabulary)
+
+
+def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Take two words of which each may mean several columns for the one that both name: "threatened more than 500
+    structures", "how many structures were destroyed".
+    """
+    parts = list(spans)
+    at = [i for i, span in enumerate(spans) if span.kind == "C"]
+    for i, j in pairwise(at):
+        one, other = dict(spans[i].data), dict(spans[j].data)
+        shared = [place for place in one if place in other and min(one[place], other[place]) < OWN]
+        said = shared[0].stems if len(shared) == 1 else ()
+        if len(said) > 1 and max(len(one), len(other)) > 1 and said[-1].endswith("ed"):
+            parts[i], parts[j] = replace(spans[i], data=((shared[0], OWN),)), silenced(spans[j])
+    return tuple(parts)
 
 
 def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
@@ -60,6 +75,7 @@ def _people(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     kinds = {span.kind for span in spans}
     if not at or "R" in kinds or len(near) != 1:
         return tuple(replace(span, kind="w") if i in at else span for i, span in enumerate(spans))
-    if spans[at[0]].data in ("who", "whom") and kinds & {"r", "v"}:
+    doing = {name for span in spans if span.kind == "r" for name in span.data}
+    if spans[at[0]].data in ("who", "whom") and kinds & {"r", "v"} and ("v" in kinds or doing != {near[0].name}):
         return tuple(spans)  # who did what a verb says may be told by a column
     return tuple(replace(s, kind="R", data=(near[0],)) if i == at[0] else s for i, s in enumerate(spans))

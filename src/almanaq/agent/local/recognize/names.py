@@ -132,9 +132,20 @@ def verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     for i, token in enumerate(tokens):
         near = tokens[i + 1 : i + 4]
         timed = _is_timed(near) or tokens[0].folded == "when"
+        echoed = vocabulary.echoed(token.folded) if _is_asked(tokens, i) and not is_verb(token.folded) else ()
+        if echoed:
+            yield Span(i, i + 1, "C", echoed, 0.93, token.folded)
         places = vocabulary.spoken_by_verb(token.folded, timed=timed)
         if places and (timed or any(t.number is not None or t.folded in _AMOUNTS for t in near)):
             yield Span(i, i + 1, "C", places, 0.95, token.folded)
+
+
+def _is_asked(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a word may be the verb of a question: after "did" or "does", or before "for"."""
+    if any(token.folded == "for" for token in tokens[at + 1 : at + 2]):
+        return True
+    before = [token.folded for token in tokens[:at]]
+    return "often" not in before and any(word in ("did", "does", "do") for word in before)
 
 
 def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
@@ -144,11 +155,15 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "|", None, 0.3)
         elif token.folded in words().silent or not token.folded[:1].isalnum():
             yield Span(i, i + 1, "w", token.folded, 0.3)
-        elif token.folded in _GENERIC or (i and token.folded in _HEADS and _is_whole(tokens[i - 1], vocabulary)):
+        elif (
+            (i and token.folded == "date" and _is_dated(tokens[i - 1], vocabulary))
+            or token.folded in _GENERIC
+            or (i and token.folded in _HEADS and _is_whole(tokens[i - 1], vocabulary))
+        ):
             yield Span(i, i + 1, "w", token.folded, 0.1)
         elif token.folded in words().telling:
             yield Span(i, i + 1, "?", token.text, -1.0)
-        elif kin := vocabulary.kin(token.folded):
+        elif kin := vocabulary.kin(token.folded, asked=_is_asked(tokens, i)):
             yield Span(i, i + 1, "r", kin, 0.0, token.folded)
         elif is_verb(token.folded):
             yield Span(i, i + 1, "v", token.text, -0.9)
@@ -159,6 +174,11 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
 def _is_whole(token: Token, vocabulary: Vocabulary) -> bool:
     """Return whether a word by itself is the name of a column."""
     return any(quality >= OWN for _, quality in vocabulary.columns_named((token.stem,)))
+
+
+def _is_dated(token: Token, vocabulary: Vocabulary) -> bool:
+    """Return whether a word by itself is the name of a column of dates."""
+    return any(quality >= OWN and p.kind == "date" for p, quality in vocabulary.columns_named((token.stem,)))
 
 
 def is_verb(word: str) -> bool:

@@ -145,7 +145,10 @@ class Vocabulary:
         for word, up in meant:
             fit = [n for n in self._by_word.get(word, ()) if n.place.relation.name in relations and _is_amount(n.place)]
             exact = [n for n in fit if n.place.stems[-1:] == (word,)]
-            for near in (fit, [n for n in fit if whole_of(n.parts)], exact):
+            dated = [
+                n for n in fit if n.place.kind == "date" and {*n.place.stems} & {*relation_stems(n.place.relation)}
+            ]
+            for near in (fit, [n for n in fit if whole_of(n.parts)], exact, dated):
                 if len(near) == 1:
                     return near[0].place, up
             if fit:
@@ -154,6 +157,7 @@ class Vocabulary:
         aged = bool(meant) and meant[0][0] != "date"  # "the oldest" may be by a year, "the latest" is by a day
         days = [n.place for n in self.columns if n.place.kind == "date" or (aged and is_year(n.place))]
         days = [place for place in days if place.relation.name in relations]
+        days = days if len(days) < 2 else [p for p in days if set(p.stems) & set(relation_stems(p.relation))]
         return (days[0], timed[0]) if timed and len(days) == 1 else None
 
     def in_unit(self, unit: str, relations: set[str]) -> tuple[Place, ...]:
@@ -211,14 +215,21 @@ class Vocabulary:
             near = [r for r in self.index.relations_named(said[0]) if r.name not in self.of_facts({r.name})]
             found = [(r, 0.8) for r in near if said[0] not in relation_stems(r)]
             found = found or self._things.get(said[0], [])
+            every = self.index.catalog.relations
+            found = found or [(r, 0.8) for r in every if len(every) == 1 and said[0] in words().rows]
         best = max((quality for _, quality in found), default=0.0)
         return tuple((relation, quality) for relation, quality in found if quality == best)
 
-    def kin(self, word: str) -> tuple[str, ...]:
+    def echoed(self, word: str) -> tuple[tuple[Place, float], ...]:
+        """Return the columns that are called by the past of a verb: `Started` of "when did it start"."""
+        past = ((n.place, part) for n in self.columns for part in n.place.stems if part.endswith("ed") or part in PAST)
+        return tuple((place, OWN) for place, part in past if word in roots(part))
+
+    def kin(self, word: str, *, asked: bool = False) -> tuple[str, ...]:
         """Return the relations that share a root with a verb, in their name or in one of a column's: "conducted" speaks
-        of conductors, "directed" of a director.
+        of conductors, "directed" of a director; `asked` where "did" or "does" stands before it.
         """
-        if (len(word) < 5 and word not in PAST) or stem(word).endswith(("er", "or")):
+        if (len(word) < (4 if asked else 5) and word not in PAST) or stem(word).endswith(("er", "or")):
             return ()
         said = {root for root in roots(word) if len(root) > 3}
         return tuple(

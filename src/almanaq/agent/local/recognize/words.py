@@ -27,6 +27,7 @@ class Words:
         things: a noun and the words of columns by which a table of such things is known.
         grouping: verbs before "by" that make groups: "grouped by".
         having: verbs that say only that there is something: "placed an order".
+        rows: nouns for the rows of any table.
         telling: verbs that say which rows are meant, where no column or value does: "cancelled".
         abbreviations, synonyms: parts of identifiers, and the words that mean them.
     """
@@ -44,6 +45,7 @@ class Words:
     things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
     telling: frozenset[str]
+    rows: frozenset[str]
     having: frozenset[str]
     units: frozenset[str]
     money: frozenset[str]
@@ -105,6 +107,7 @@ def words() -> Words:
         {noun: frozenset(columns) for noun, columns in data["things"].items()},
         frozenset(data["grouping"]["verbs"]),
         frozenset(data["telling"]["verbs"]),
+        frozenset(data["rows"]["nouns"]),
         frozenset(data["having"]["verbs"]),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
