@@ -281,7 +281,7 @@ class State:
         return [Term("", place) for place in dict.fromkeys([*named, *facts(places, mentioned)])]
 
     def adds_up(self, place: Place) -> bool:
-        """Return whether the numbers of a column make a sum that means something: sales and `SeatsSold` do, prices do not."""
+        """Return whether the numbers of a column make a sum: sales and `RoomsLocked` do, prices do not."""
         parts = set(place.stems)
         whole = place.column.name.casefold()
         done = len(place.stems) > 1 and place.stems[-1].endswith("ed") and whole.startswith(place.stems[0] + "s")

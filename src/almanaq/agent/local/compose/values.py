@@ -22,12 +22,8 @@ def said_of(state: State, match: re.Match[str], a: Span) -> bool:
     """ "Convicted of murder": a date is named by a verb, of which a value tells more."""
     place, between = a.data[0][0], str(state.spans[match.end() - 1].data)
     counted = "H" in state.kinds or "A" in state.kinds or "P" in state.kinds
-    if not (place.stems[-1].endswith("ed") and (place.kind == "date" or is_year(place))) or between not in (
-        "of",
-        "for",
-    ):
-        return False
-    return counted and state.use(match)
+    told = place.stems[-1].endswith("ed") and (place.kind == "date" or is_year(place))
+    return told and counted and between in ("of", "for") and state.use(match)
 
 
 def missing(state: State, match: re.Match[str], a: Span | None, b: Span | None) -> bool:

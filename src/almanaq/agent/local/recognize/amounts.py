@@ -243,9 +243,9 @@ def days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]:
         before = tokens[first - 1].folded if first else ""
         if before in ("between", "from") and last + 1 < len(tokens) and tokens[last].folded in _UNTIL:
             for other in (each for each in calendar if each[0] == tokens[last + 1].start):
-                start = meant[0] if yearless is None or other[3] else meant[0].replace(year=other[2][0].year)
+                begun = meant[0] if yearless is None or other[3] else meant[0].replace(year=other[2][0].year)
                 until = next((i for i, t in enumerate(tokens) if t.end >= other[1]), last + 1) + 1
-                yield Span(first - 1, until, "D", ("=", (start, other[2][1]), None), 1.0 * (until - first + 1) + 0.1)
+                yield Span(first - 1, until, "D", ("=", (begun, other[2][1]), None), 1.0 * (until - first + 1) + 0.1)
                 break
         first -= before in _SIGNS
         yield Span(first, last, "D", (_SIGNS.get(before, "="), meant, yearless), 1.0 * (last - first) + 0.02)

@@ -25,8 +25,9 @@ def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
     for i, j in pairwise(at):
         one, other = dict(spans[i].data), dict(spans[j].data)
         shared = [place for place in one if place in other and min(one[place], other[place]) < OWN]
-        said = shared[0].stems if len(shared) == 1 else ()
-        if len(said) > 1 and max(len(one), len(other)) > 1 and said[-1].endswith("ed"):
+        if len(shared) != 1 or max(len(one), len(other)) < 2:
+            continue
+        if len(shared[0].stems) > 1 and shared[0].stems[-1].endswith("ed"):
             parts[i], parts[j] = replace(spans[i], data=((shared[0], OWN),)), silenced(spans[j])
     return tuple(parts)
 

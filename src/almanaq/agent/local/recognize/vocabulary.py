@@ -145,10 +145,8 @@ class Vocabulary:
         for word, up in meant:
             fit = [n for n in self._by_word.get(word, ()) if n.place.relation.name in relations and _is_amount(n.place)]
             exact = [n for n in fit if n.place.stems[-1:] == (word,)]
-            dated = [
-                n for n in fit if n.place.kind == "date" and {*n.place.stems} & {*relation_stems(n.place.relation)}
-            ]
-            for near in (fit, [n for n in fit if whole_of(n.parts)], exact, dated):
+            own = [n for n in fit if {*n.place.stems} & {*relation_stems(n.place.relation)}]  # order_date of orders
+            for near in (fit, [n for n in fit if whole_of(n.parts)], exact, own if word == "date" else ()):
                 if len(near) == 1:
                     return near[0].place, up
             if fit:
