@@ -11,7 +11,7 @@ from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of, with_full_year
 from almanaq.corpus.read_cancellation import raise_if_cancelled
-from almanaq.values import parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
+from almanaq.values import parse_boolean, parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
 TYPED_SHARE = 0.95
 """A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted."""
@@ -68,6 +68,7 @@ class LoadReport:
     Attributes:
         warnings: what was guessed or mended of the file as a whole.
         origin: the file, and how it is written.
+        repeated: rows that are equal to an earlier one.
     """
 
     table: str
@@ -75,12 +76,19 @@ class LoadReport:
     columns: tuple[ColumnReport, ...]
     warnings: tuple[str, ...] = ()
     origin: str = ""
+    repeated: int = 0
 
     @property
     def messages(self) -> tuple[str, ...]:
         """All that a user should know: the warnings, and for each column what was decided and what did not fit."""
         messages = [message for column in self.columns for message in _column_messages(self.table, column)]
-        return (*self.warnings, *messages)
+        return (*self.warnings, *messages, *([self._repeated_message] if self.repeated else []))
+
+    @property
+    def _repeated_message(self) -> str:
+        one = self.repeated == 1
+        told = "repeats an earlier one in every cell; it is" if one else "repeat earlier ones in every cell; they are"
+        return f"{self.table}: {self.repeated:,} of {self.rows:,} rows {told} counted again unless DISTINCT is written"
 
 
 def _column_messages(table: str, column: ColumnReport) -> list[str]:
@@ -145,15 +153,12 @@ def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) ->
     cells = sum(count for cell, count in counts.items() if cell.strip())
     total = sum(present.values())
     marks = told.said.over(marks_of(present)).over(told.file)
-    for read in _READERS if told.type != "text" else ():
-        values, type_, unit = read(present, marks) if total else ({}, "text", "")
+    readers = (lambda cells, marks: _as_told(cells, marks, told.type),) if told.type else _READERS
+    for read in readers if told.type != "text" else ():
+        values, type_, unit = read(present, marks) if total or told.type else ({}, "text", "")
         failed = [cell for cell in present if cell not in values]
         failures = sum(present[cell] for cell in failed)
-        if told.type:
-            if not _serves(type_, told.type):
-                continue
-            type_ = told.type
-        elif not values or total - failures < TYPED_SHARE * total:
+        if not told.type and (not values or total - failures < TYPED_SHARE * total):
             continue
         quoted = not told.plain_numbers and not told.type
         if quoted and type_ in _NUMERIC and all(cell.strip().isdigit() for cell in values):
@@ -173,6 +178,7 @@ def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) ->
 
 
 _NUMERIC = ("bigint", "double precision")
+_BEYOND_BIGINT = Decimal(2) ** 63
 
 
 def _otherwise(values: Mapping[str, Any], type_: str) -> str:
@@ -186,9 +192,23 @@ def _otherwise(values: Mapping[str, Any], type_: str) -> str:
     return next(odd, "").strip()[:_WRITTEN]
 
 
-def _serves(found: str, wanted: str) -> bool:
-    """Tell whether values that were read as one type are of the type that a person gave the column."""
-    return found == wanted or (found, wanted) in (("bigint", "double precision"), ("time", "interval"))
+def _as_told(cells: Mapping[str, int], marks: Marks, type_: str) -> tuple[dict[str, Any], str, str]:
+    """Read cells as the type that a person gave the column: none is left as it is because it looks like another."""
+    if type_ == "boolean":
+        return _read_all(cells, parse_boolean), type_, ""
+    if type_ in _NUMERIC:
+        read = _read_all(cells, lambda cell: parse_quantity(cell, marks.decimal))
+        units = {unit for _, unit in read.values()} - {""}
+        numbers: dict[str, Any] = {cell: float(number) for cell, (number, _) in read.items()}
+        if type_ == "bigint":
+            whole = {cell: number for cell, (number, _) in read.items() if number == number.to_integral_value()}
+            numbers = {cell: int(number) for cell, number in whole.items() if abs(number) < _BEYOND_BIGINT}
+        return numbers, type_, units.pop() if len(units) == 1 else ""
+    if type_ in ("time", "interval"):
+        spans = _times(cells, marks)[0]
+        day = timedelta(days=1)
+        return {cell: span for cell, span in spans.items() if type_ == "interval" or span < day}, type_, ""
+    return (_dates if type_ == "date" else _timestamps)(cells, marks)
 
 
 def _booleans(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:

@@ -33,6 +33,7 @@ from almanaq.suql.databases.inferred_keys import infer_keys
 from almanaq.suql.databases.kept import KeptTables, fingerprint
 from almanaq.suql.databases.loading import DATABASE, Keeping, open_loaded
 from almanaq.suql.databases.parquet_tables import load_parquet, lock_paths
+from almanaq.suql.databases.repeated_rows import repeated_rows
 from almanaq.suql.databases.sqlite_files import SQLiteTables, load_sqlite
 from almanaq.suql.databases.typed_columns import value_column
 from almanaq.text.sql_literals import quote
@@ -135,6 +136,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _tolerant(load, found.path.name, partial(_LOADERS[_kind(found).format], load, found))
     load.declared.update(infer_keys(connection, DATABASE, load.declared))
+    _tell_repeated(load)
     for path in listing.databases:
         _tolerant(load, path.name, partial(_load_sqlite, load, path, views))
     if not load.reports:
@@ -150,6 +152,15 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         typed=frozenset((each.database, each.table) for each in load.typed),
         lasting=not views.over,
     )
+
+
+def _tell_repeated(load: _Load) -> None:
+    """Tell of rows that stand twice in a table that was read, where no key rules that out."""
+    for table_id, report in load.reports.items():
+        raise_if_cancelled()
+        if table_id not in load.typed and not load.declared[table_id].key:
+            repeated = repeated_rows(load.connection, (DATABASE, *table_id), report.rows, len(report.columns))
+            load.reports[table_id] = replace(report, repeated=repeated)
 
 
 def _tolerant(load: _Load, file: str, work: Callable[[], None]) -> None:

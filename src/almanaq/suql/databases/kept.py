@@ -28,7 +28,7 @@ from almanaq.suql.databases.duckdb import Loaded
 from almanaq.suql.databases.own_duckdb import own_instance
 from almanaq.text.sql_literals import string_literal
 
-VERSION = 3
+VERSION = 4
 """Of what readers decide: a change makes every kept file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
@@ -243,6 +243,7 @@ def _decoded(found: dict[str, Any]) -> Loaded:
             tuple(ColumnReport(**{**c, "examples": tuple(c["examples"])}) for c in each["columns"]),
             tuple(each["warnings"]),
             each["origin"],
+            each["repeated"],
         )
         for each in found["reports"]
     )
