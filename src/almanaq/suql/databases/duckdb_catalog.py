@@ -163,6 +163,8 @@ class CatalogReader:
 
     def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
         """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
+        if self.made is not None:  # by loading alone
+            return True
         try:
             return not self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {rows} LIMIT 1", bare=True)
         except duckdb.Error:  # a table of another kind of database that is attached
