@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import date
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from experiments.local import everyday
-from experiments.strangers.run import DECLINED, counts, gold_rows, judge
+from experiments.strangers.run import counts, gold_rows, judge
 from experiments.strangers.sources import SOURCES as STRANGERS
 from experiments.strangers.sources import build
 
@@ -84,7 +84,7 @@ def played(name: str, source: dict[str, Any], strangers: Path, show: bool) -> It
             for j, (said, sql) in enumerate(chat):
                 response = agent.respond(said, history)
                 history.append(response.turn())
-                outcome = judged(response, gold(sql) if sql else None, "ORDER BY" in sql and "LIMIT 1" not in sql)
+                outcome = judged(response, gold(sql) if sql else None, sql)
                 yield {"chat": i, "turn": j, "outcome": outcome}
                 if show:
                     mark = (
@@ -95,15 +95,14 @@ def played(name: str, source: dict[str, Any], strangers: Path, show: bool) -> It
                     print(f"{'  ' * bool(j)}{outcome} ({response.kind}) | {said}\n      {response.suql}{mark}")
 
 
-def judged(response: almanaq.Response, gold: Sequence[Sequence[Any]] | None, in_order: bool) -> str:
+def judged(response: almanaq.Response, gold: Sequence[Sequence[Any]] | None, sql: str) -> str:
     """Return whether a reply is right, declined or wrong; it is wrong where it is not in the order asked for."""
-    outcome = judge(response, gold)
-    if outcome != "right" or not in_order or response.status in DECLINED or gold is None or not gold:
+    outcome, by = judge(response, gold), re.search(r"ORDER BY (\d)", sql)
+    if outcome != "right" or by is None or not gold:
         return outcome
-    ours, theirs = ([tuple(map(everyday._plain, row)) for row in rows] for rows in (response.rows, gold))
-    width = len(theirs[0])
-    same = ([tuple(row[i] for i in at) for row in ours] == theirs for at in permutations(range(len(ours[0])), width))
-    return "right" if any(same) else "wrong"
+    wanted = [everyday._plain(row[int(by[1]) - 1]) for row in gold]  # rows that rank alike may stand in any order
+    columns = zip(*([everyday._plain(value) for value in row] for row in response.rows), strict=True)
+    return "right" if any(list(column) == wanted for column in columns) else "wrong"
 
 
 def opened(

@@ -128,6 +128,7 @@ def test_an_order_stays_while_what_it_is_by_is_shown(con):
         ["total amount by city", "by weight of the parcel"],
         ["total amount by city", "and for martians?"],
         ["total amount by city", "opened at"],
+        ["total amount by city", "only orders from 2024 by order date"],  # another grouping, or which date?
         ["Which customers are in Bern?", "What did they shout in total?"],
         ["average wingspan by city", "only in 2024"],
     ],
@@ -146,3 +147,47 @@ def test_what_was_not_understood_leaves_the_question_as_it_was(con):
 def test_a_reply_says_how_its_question_was_read(con):
     reply = last_of(con, "total amount by city", "only in 2024")
     assert reply.answer.startswith("I read it as “total amount by city in 2024”.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "where"),
+    [("those", " WHERE city = 'Bern'"), ("the first", " WHERE city = 'Bern'"), ("of all orders", ""), ("all", "")],
+)
+def test_figures_that_may_be_of_the_rows_found_are_asked_back(con, answer, where):
+    chat = con.chat()
+    chat.ask("Which customers are in Bern?")
+    asked = chat.ask("average amount")
+    assert (asked.status, asked.answer) == ("clarify", "Do you mean of the customers found before, or of all orders?")
+    wanted = con.sql(f"SELECT AVG(amount) FROM orders JOIN customers USING (customer_id){where}").rows
+    assert list(chat.ask(answer).rows) == list(wanted)
+
+
+def test_another_question_is_no_answer_to_a_question_back(con):
+    turns = ["Which customers are in Bern?", "average amount", "total amount per status"]
+    assert sorted(last_of(con, *turns).rows) == [("delivered", 200), ("open", 35), ("returned", 50)]
+
+
+def test_rows_of_a_question_that_was_not_understood_have_no_figures(con):
+    reply = last_of(con, "orders that shimmer", "what is their average amount?")
+    assert (reply.status, reply.suql) == ("no_query", None)
+
+
+def test_a_year_after_which_takes_the_place_of_a_year(con):
+    rows = last_of(con, "how many orders in 2023?", "and after 2023?").rows
+    assert rows == ((3,),)
+
+
+def test_the_other_end_of_a_ranking(con):
+    first, last = "which order has the highest amount?", "which order has the lowest amount?"
+    assert last_of(con, first, "and the lowest?").rows == con.ask(last).rows != con.ask(first).rows
+
+
+def test_what_rows_are_stands_before_their_name():
+    with almanaq.connect({"dogs": {"name": ["Rex", "Bo"], "breed": ["pug", "lab"], "trained": [True, False]}}) as dogs:
+        whole = dogs.ask("number of trained dogs by breed")
+        assert last_of(dogs, "number of dogs by breed", "only trained ones").rows == whole.rows == (("pug", 1),)
+
+
+def test_a_sort_after_a_turn_that_was_declined_says_of_what_it_is(con):
+    reply = last_of(con, "total amount by city", "and for martians?", "sort by sum")
+    assert reply.answer.startswith("I go on from “total amount by city”.")

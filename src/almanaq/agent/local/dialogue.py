@@ -13,7 +13,7 @@ from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
 from almanaq.agent.local.followups import follow_up
-from almanaq.agent.local.going_on import going_on, retold
+from almanaq.agent.local.going_on import asks_of_which, chosen, going_on, retold
 from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.listing import listing
@@ -98,6 +98,9 @@ class LocalDialogue:
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Return a turn with its kind; the answer to a question back together with what was asked before."""
         vocabulary = self._parser.vocabulary(catalog)
+        if history and (meant := chosen(question, history[-1])) is not None:
+            going = self._going_on(meant, catalog, history[:-1]) if meant != history[-1].asked else None
+            return meant, history[:-1] if going else (), going.kind if going else "new"
         if (going := self._going_on(question, catalog, history)) is not None:
             return question, history, going.kind
         links = link(question, vocabulary)
@@ -108,15 +111,24 @@ class LocalDialogue:
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
         replies = replies or (kind == "talk" and not reacts(question, links))
         replies = replies or chooses(question)
-        if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
+        if (
+            last is None
+            or last.status != "clarify"
+            or asks_of_which(last)
+            or not replies
+            or cue("asks").search(question)
+        ):
             return question, history, kind
         whole = answered(last, question)
         return whole, history[:-1], turn_kind(whole, link(whole, vocabulary), history[:-1])
 
     def _going_on(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:
         """Return what a turn means that goes on from figures; None for others, and for answers to a question back."""
-        answers = bool(history) and history[-1].status == "clarify" and not (goes_on(question) or listing(question))
-        if not history or answers or small_talk(question) is not None:
+        if not history or small_talk(question) is not None:
+            return None
+        last = history[-1]
+        own = goes_on(question) or listing(question) is not None or asks_of_which(last)
+        if last.status == "clarify" and not own:
             return None
         vocabulary = self._parser.vocabulary(catalog)
         return going_on(question, history, vocabulary, self._reader(catalog))

@@ -28,6 +28,7 @@ _OWN_QUESTION = re.compile(
     r"(?:which|who|whom|whose|where|when|why|list|show|give|find|is|are|do|does|did|has|have|can|could)\b", re.I
 )
 _FIRST = re.compile(r"(?:the )?(?:first|top) (\d+)(?: (?:rows|ones|of (?:them|those|these)))?", re.IGNORECASE)
+_WHICH = "Do you mean of"
 _SHORT = 12
 """Most words of a turn that goes on from another."""
 _DIRECTION = re.compile(
@@ -55,15 +56,26 @@ def going_on(question: str, history: Sequence[Turn], vocabulary: Vocabulary, rea
     stands = standing(history)
     if stands is None:
         return None
-    if (wanted := listing(question)) is not None:
-        return _sorted(wanted, stands) if wanted.by and stands.gives_figures else None
-    if stands.gives_figures:
-        if direction := _DIRECTION.fullmatch(core(question)):
-            return _sorted(Listing("", down=direction["down"] is not None), stands)
-        if first := _FIRST.fullmatch(core(question)):
-            return _cut(int(first[1]), stands)
+    anew = _anew(question, stands)
+    if anew is not None and history[-1].suql is None and anew.suql is not None:
+        return replace(anew, readings=(f"I go on from “{stands.question}”.",))  # not from what I declined
+    if anew is not None or listing(question) is not None:
+        return anew
     words = Words(question, vocabulary)
-    return _of_rows(words, history, reads) or _restated(words, stands, reads)
+    return _of_rows(words, stands, history, reads) or _restated(words, stands, reads) or _of_which(words, stands, reads)
+
+
+def _anew(question: str, stands: Standing) -> Parsed | None:
+    """Return the same figures in another order, or the first of them."""
+    if not stands.gives_figures:
+        return None
+    wanted = listing(question)
+    if wanted is not None:
+        return _sorted(wanted, stands) if wanted.by else None
+    if direction := _DIRECTION.fullmatch(core(question)):
+        return _sorted(Listing("", down=direction["down"] is not None), stands)
+    first = _FIRST.fullmatch(core(question))
+    return _cut(int(first[1]), stands) if first else None
 
 
 def _sorted(wanted: Listing, stands: Standing) -> Parsed:
@@ -106,13 +118,17 @@ def _name(item: exp.Expr) -> str:
     return " of ".join(filter(None, (*kinds, column)))
 
 
-def _of_rows(words: Words, history: Sequence[Turn], reads: Reads) -> Parsed | None:
+def _of_rows(words: Words, stands: Standing, history: Sequence[Turn], reads: Reads) -> Parsed | None:
     """Return figures of the rows found before: "what is their total amount?", "how many are there per city?"."""
     refers = _THEY.search(words.text)
     measure = re.search("A|H", words.kinds)
+    if refers is None or measure is None or words.text.split()[0].casefold() == "only":
+        return None
     turn = last_search(history)
     tree = trees.read(turn.meant or turn.suql or "") if turn is not None else None
-    if refers is None or measure is None or turn is None or tree is None or words.text.split()[0].casefold() == "only":
+    if stands.tree is None:
+        return _nobody(refers.group()) if words.kinds.strip("w&") != "H" else None
+    if turn is None or tree is None:
         return None
     if "R" in words.kinds and words.range(words.kinds.index("R"), words.kinds.index("R") + 1)[1] < refers.start():
         if refers.group().casefold() == "their":
@@ -132,9 +148,55 @@ def _of_rows(words: Words, history: Sequence[Turn], reads: Reads) -> Parsed | No
     rows = rows_of(tree, turn.shown or last_shown(history), catalog)
     limited = restricted(found, rows, words.vocabulary) if rows is not None else None
     if limited is None or rows is None:
-        reply = f"I cannot tell which rows “{refers.group().strip()}” means here, so I ran nothing."
-        return Parsed("no_query", reply=f"{reply} Ask it as a whole question.", kind="detail")
+        return _nobody(refers.group())
     return replace(_found(limited, "detail", asked, rows), readings=read.readings)
+
+
+def _nobody(said: str) -> Parsed:
+    reply = f"I cannot tell which rows “{said.strip()}” means here, so I ran nothing. Ask it as a whole question."
+    return Parsed("no_query", reply=reply, kind="detail")
+
+
+def _of_which(words: Words, stands: Standing, reads: Reads) -> Parsed | None:
+    """Ask of which rows figures are wanted that may be those of the rows found before: "how many copies in total?"."""
+    among = stands.of if stands.of is not None else stands.tree
+    if (
+        _THEY.search(words.text)
+        or among is None
+        or (stands.gives_figures and stands.of is None)
+        or not trees.conditions(among)
+    ):
+        return None
+    bare = set(words.kinds) <= set("wAHCB&U") and re.search("[AH].*C", words.kinds) is not None
+    if not bare or any(map(trees.reads_text, trees.conditions(among))):
+        return None
+    read = reads(words.text)
+    tree = trees.read(read.suql) if read.status == "query" and read.suql else None
+    catalog = words.vocabulary.index.catalog
+    main, other = main_relation(among, catalog), main_relation(tree, catalog) if tree is not None else None
+    if tree is None or main is None or other is None or not trees.aggregates(tree):
+        return None
+    if restricted(tree, trees.showing(among, ["*"]), words.vocabulary) is None:
+        return None
+    name, all_of = (each.name.replace("_", " ") for each in (main, other))
+    return Parsed("clarify", reply=f"{_WHICH} the {name} found before, or of all {all_of}?", asked=words.text)
+
+
+def asks_of_which(turn: Turn) -> bool:
+    """Return whether a turn was asked back of which rows figures are wanted."""
+    return turn.status == "clarify" and turn.answer.startswith(_WHICH)
+
+
+def chosen(answer: str, last: Turn) -> str | None:
+    """Return the question whose rows an answer chooses, if that was asked back: "those", "of all"."""
+    if not asks_of_which(last):
+        return None
+    said = set(re.findall(r"\w+", answer.casefold())) - set(re.findall(r"\w+", "i mean only just the ones please"))
+    first = said & set("those these them found before first 1 1st former".split())
+    second = said & set("all every second 2 2nd latter".split())
+    if bool(first) == bool(second) or said - first - second - set(re.findall(r"\w+", last.answer)):
+        return None
+    return last.asked if second else f"{last.asked.rstrip('?.! ')} among those"
 
 
 def _restated(words: Words, stands: Standing, reads: Reads) -> Parsed | None:
@@ -143,13 +205,14 @@ def _restated(words: Words, stands: Standing, reads: Reads) -> Parsed | None:
     opened = goes_on(words.text)
     if not said.text or _OWN_QUESTION.match(said.text) or (_COUNTS.match(said.text) and not opened):
         return None
-    if said.kinds.strip("w&") == "C" and stands.gives_figures:
+    if said.kinds.strip("w&") == "C" and stands.gives_figures and not opened:
         return _unclear(said, f"“{stands.question}”")
     if not (opened and len(said.text.split()) < _SHORT) and not is_fragment(said):
         return None
     if not stands.question:
         return _unclear(said, "the last query") if stands.gives_figures else None
-    if stands.tree is not None and not stands.gives_figures:
+    ranks = said.kinds.strip("w&") == "S" and stands.tree is not None and stands.tree.args.get("order") is not None
+    if stands.tree is not None and not stands.gives_figures and not (ranks and opened):
         return _of_other_days(said, stands, reads)
     question = Words(stands.question, words.vocabulary)
     others = _other_rows(said, stands.of)

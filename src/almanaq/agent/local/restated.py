@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from almanaq.agent.local.recognize.heard import heard
@@ -26,9 +26,10 @@ _CLOSES = re.compile(
     r"(?:[\s,]+(?:instead|only|too|as well|please|ones?|though|then))*[\s?.!,]*$",
     re.IGNORECASE,
 )
-_GROUPING = re.compile(r"Bw*[CRY](?:w*&w*[CRY])*")
+_GROUPING = re.compile(r"Bw*(?:RC|[CRY])(?:w*&w*[CRY])*")
 _MEASURE = re.compile(r"A(?:[w&]+A)*(?:w*C)?|H[wU]*[RC]?")
 _AGGREGATE = re.compile(r"A(?:[w&]+A)*")
+_OF_YEAR = re.compile(r"(?:after|before|since|until|till|by|from) (?:19|20)\d\d", re.IGNORECASE)
 _CONNECTED = "DXBMOZ"
 """Kinds of spans that need no preposition before them."""
 _PREPOSITIONS = frozenset("in on at for from with of to by during whose where".split())
@@ -86,8 +87,8 @@ def is_fragment(words: Words) -> bool:
 
 def restated(said: Words, question: Words) -> Iterator[str]:
     """Yield the whole questions that words may make of an earlier one, the likeliest first."""
-    if "?" in said.kinds:
-        return
+    if "?" in said.kinds or ("D" in said.kinds and _groups_by_days(said)):
+        return  # "from 1997 by order date" says which date is meant
     whole: Words | None = question
     for pattern, change in ((_GROUPING, _grouped), (_MEASURE, _measured), (re.compile("S"), _ranked)):
         at = said.found(pattern)
@@ -113,6 +114,12 @@ def lessened(question: Words) -> Iterator[str]:
 
 def _put(question: Words, at: tuple[int, int], text: str) -> Words:
     return Words(f"{question.text[: at[0]]}{text}{question.text[at[1] :]}", question.vocabulary)
+
+
+def _groups_by_days(said: Words) -> bool:
+    match = _GROUPING.search(said.kinds)
+    spans = said.spans[match.start() : match.end()] if match else ()
+    return any(place.kind == "date" for span in spans if span.kind == "C" for place, _ in span.data)
 
 
 def _grouped(question: Words, said: Words, at: tuple[int, int]) -> Words:
@@ -151,6 +158,9 @@ def _conditioned(question: Words, rest: Words) -> Iterator[str]:
     text, first = rest.text, rest.spans[0]
     connected = first.kind in _CONNECTED or text.split()[0].casefold() in _PREPOSITIONS
     forms = (text,) if connected else ((f"for {text}", text) if first.kind == "V" else (text, f"with {text}"))
+    if rest.kinds.strip("w&") == "C":
+        yield from _described(question, rest)
+        return
     bare = question.text.rstrip("?.! ")
     grouping = question.found(_GROUPING)
     for form in forms:
@@ -159,12 +169,28 @@ def _conditioned(question: Words, rest: Words) -> Iterator[str]:
             yield f"{bare[: grouping[0]]}{form} {bare[grouping[0] :]}"
 
 
+def _described(question: Words, rest: Words) -> Iterator[str]:
+    """Yield a question with what its rows are before their name: "only discontinued ones"."""
+    columns = [span for span in rest.spans if span.kind == "C"]
+    yes_or_no = [place for span in columns for place, _ in span.data if place.kind == "boolean"]
+    if not yes_or_no:
+        return
+    at = question.kinds.find("R")
+    if at >= 0:
+        start, _ = question.range(at, at + 1)
+        yield f"{question.text[:start]}{rest.text} {question.text[start:]}"
+    for name in dict.fromkeys(place.relation.name.replace("_", " ") for place in yes_or_no):
+        yield f"{question.text.rstrip('?.! ')} for {rest.text} {name}"
+
+
 def _replaced(question: Words, rest: Words) -> str | None:
     """Return a question with a value or days in the place of its own; itself where it is not sure of which."""
     content = [i for i, kind in enumerate(rest.kinds) if kind not in "w&"]
     if len(content) != 1 or rest.kinds[content[0]] not in "VDON":
         return None
     new = rest.spans[content[0]]
+    if _OF_YEAR.fullmatch(rest.text) and "O" not in question.kinds:
+        new = replace(new, kind="D", data=(">", *new.data))  # a year is no amount
     old = [i for i, span in enumerate(question.spans) if _alike(span, new)]
     if not old:
         return None

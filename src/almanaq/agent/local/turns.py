@@ -79,6 +79,12 @@ class Wording:
     def of_set(self) -> bool:
         return self.says("of_set")
 
+    @property
+    def names_others(self) -> bool:
+        """Whether it names rows that the latest query does not give."""
+        named = [relation.name.casefold() for span in self.links.relations for relation in span.data]
+        return bool(named) and not any(f" {name} " in f" {self.before} " for name in named)
+
     @cached_property
     def complete(self) -> bool:
         """Whether it names rows of its own."""
@@ -135,6 +141,8 @@ def _drops(turn: Wording) -> bool:
 def _counts(turn: Wording) -> bool:
     many = re.search(r"\bhow many\b", turn.core)
     if turn.refers and not many and "head count" not in turn.core and "headcount" not in turn.core:
+        return False
+    if re.search(r"\bhow many (\w+ )?(?:in total|in all|altogether|overall)", turn.core) and turn.names_others:
         return False
     if turn.says("count"):
         return not (turn.complete and turn.links.values) or bool(re.search(r"\bsuch\b", turn.core))
