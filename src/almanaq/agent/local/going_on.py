@@ -122,12 +122,13 @@ def _of_rows(words: Words, stands: Standing, history: Sequence[Turn], reads: Rea
     """Return figures of the rows found before: "what is their total amount?", "how many are there per city?"."""
     refers = _THEY.search(words.text)
     measure = re.search("A|H", words.kinds)
-    if refers is None or measure is None or words.text.split()[0].casefold() == "only":
+    counts = words.kinds.strip("w&") == "H"  # "count them" is another kind of turn
+    if refers is None or measure is None or counts or words.text.split()[0].casefold() == "only":
         return None
     turn = last_search(history)
     tree = trees.read(turn.meant or turn.suql or "") if turn is not None else None
     if stands.tree is None:
-        return _nobody(refers.group()) if words.kinds.strip("w&") != "H" else None
+        return _nobody(refers.group())
     if turn is None or tree is None:
         return None
     if "R" in words.kinds and words.range(words.kinds.index("R"), words.kinds.index("R") + 1)[1] < refers.start():
