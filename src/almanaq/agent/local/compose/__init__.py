@@ -51,6 +51,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<v>V)w{0,1}(?P<a>C)", values.of_column),
         (r"(?P<v>V)w{2,3}(?P<a>C)", values.as_column),
         (r"Xw{0,3}[rv]?w{0,2}(?P<r>R)", values.absent),
+        (r"X[wv]?(?P<d>[Cr])", values.never),
         (r"(?P<x>X)w{0,1}(?P<a>C)", values.none_of),
         (r"(?P<x>X?)w{0,3}(?P<a>C)", values.affirmed),
         (r"(?P<a>C)?w{0,2}(?P<d>D)", conditions.days),

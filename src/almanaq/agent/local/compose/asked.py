@@ -254,6 +254,9 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
     elif a is not None:
         place = state.place(a)
         told_apart = any(span.kind == "U" for span in state.spans) and len(a.data) == 1
+        if a.data == ((place, 1.0),) and not told_apart and state.vocabulary.row_name(place.relation) is place:
+            state.counted_relation, state.counts = state.mention([place.relation]), True
+            return state.use(match)  # companies are the rows that they name
         if place.kind == "number" and not place.identifier:
             together = any(span.data in _TOGETHER for span in state.spans)
             if not state.adds_up(place) and not together:

@@ -11,7 +11,7 @@ from typing import Any
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Term, Test
-from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.spans import Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
@@ -142,6 +142,9 @@ def counted_rows(state: State, match: re.Match[str], o: Span, r: Span) -> bool:
         return False
     state.frame.having.append(Test(Term("COUNT", None), _comparison(operator, numbers)))
     state.counted_relation = state.mention(r.data)
+    done = max((i for i in range(match.start()) if state.kinds[i] != "w"), default=0)
+    if state.kinds[done] == "C" and is_deed(state.spans[done]) and state.place(state.spans[done]).relation in r.data:
+        state.silence(done, done + 1)  # "opened more than 5 tickets" is no group of the day they were opened
     return state.use(match)
 
 
@@ -173,7 +176,7 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
     place = state.place(a) if a is not None else None
     if place is None or not _says_when(place):
         told = place is not None and bool(_WHEN & set(place.stems))  # the year, of what was "released in 1997"
-        place = state.time_column(state.rows_before(match.start("d")))
+        place = _told_by_verb(state, match.start("d")) or state.time_column(state.rows_before(match.start("d")))
         state.use(match) if told else state.use(match, "d")
     else:
         state.use(match)
@@ -194,6 +197,21 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
         test = Test(test.term, f"({other.template} OR {test.template})")  # "in 2014 or 2015"
     state.frame.tests.append(test)
     return True
+
+
+def _told_by_verb(state: State, at: int) -> Place | None:
+    """Return the column of a day that the word before a time names: `delivered_on` of "delivered in February"."""
+    for i in range(at - 1, -1, -1):
+        if state.kinds[i] == "C" and is_deed(state.spans[i]) and state.place(state.spans[i]).kind == "date":
+            state.silence(i, i + 1)
+            return state.place(state.spans[i])  # "opened a ticket in 2024"
+        if state.kinds[i] == "r" and (done := state.date_of(state.spans[i])) is not None:
+            return done  # "ordered coffee in 2024"
+    before = [span for span in state.spans[:at] if span.kind != "w"][-1:]
+    said = {stem(word) for span in before if span.kind == "V" for _, value in span.data for word in value.split()[-1:]}
+    days = [p for r in state.mentioned for p in state.vocabulary.index.places[r.name] if p.kind == "date"]
+    told = [place for place in days if said & set(place.stems)]
+    return told[0] if len(told) == 1 else None
 
 
 def _says_when(place: Place) -> bool:

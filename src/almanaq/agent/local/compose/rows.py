@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from almanaq.agent.local.compose.state import NotUnderstood, State
-from almanaq.agent.local.frame import Frame, Member
+from almanaq.agent.local.frame import Frame, Member, Term
 from almanaq.agent.local.joins import ambiguous, paths
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -81,8 +81,8 @@ def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
 def _check_counted(state: State, main: Relation, relations: Sequence[Relation]) -> None:
     """Raise NotUnderstood where it is not clear which rows are counted."""
     frame, counted = state.frame, state.counted_relation
-    if counted not in (None, main) and main in state.mentioned:
-        raise NotUnderstood(f"how rows of {main.name} are counted")
+    if counted is not None and not _is_one(counted, main, state.vocabulary):
+        _count_apart(state, counted, main)
     unnamed = state.counts and counted is None and state.counted is None and not frame.nouns
     if unnamed and any(relation != relations[0] for relation in relations):
         raise NotUnderstood("rows of what are counted")  # "how many dogs had surgery"
@@ -90,6 +90,22 @@ def _check_counted(state: State, main: Relation, relations: Sequence[Relation]) 
     one = len({relation.name for relation in relations}) == 1
     if own and frame.having and one and state.vocabulary.names_rows(_grouped(frame)[0]):
         raise NotUnderstood("each row is one")
+
+
+def _count_apart(state: State, counted: Relation, main: Relation) -> None:
+    """Count the rows of a relation that rows of the main one lead to, each once: "how many customers ordered in 2024".
+
+    Raises:
+        NotUnderstood: something else is asked of them.
+    """
+    frame, rows = state.frame, Term("COUNT", None)
+    way = paths(state.vocabulary.hops, main).get(counted.name, ())
+    key = [p for p in state.vocabulary.index.places[counted.name] if way and p.column.name == way[-1].right_column]
+    if frame.wanted.count(rows) != 1 or frame.having or frame.order or len(key) != 1:
+        if main in state.mentioned:
+            raise NotUnderstood(f"how rows of {main.name} are counted")
+        return
+    frame.wanted[frame.wanted.index(rows)] = Term("COUNT DISTINCT", key[0])
 
 
 def _repeats(frame: Frame, main: Relation) -> bool:

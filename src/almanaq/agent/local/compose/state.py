@@ -175,10 +175,13 @@ class State:
         return years[0] if len(years) == 1 and years[0].kind == "number" else self.date_column(of)
 
     def date_column(self, of: Sequence[Relation] = ()) -> Place:
-        own = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name]]
+        spoken = self._spoken_relations()
+        own = [p for r in spoken for p in self.vocabulary.index.places[r.name]]
         days = [p for p in own if p.kind == "date"] or [p for p in own if is_year(p)]
         if len(days) > 1:
             days = [p for p in days if p.relation in of] or days
+        if len({p.relation.name for p in days}) > 1:  # what happened, and not those to whom it did
+            days = [p for p in days if all(self.is_single(p.relation, other) for other in spoken)] or days
         if len(days) > 1:
             days = self._told_of(days) or days
         if len(days) > 1:
@@ -193,6 +196,20 @@ class State:
         found = [p for p in days if p in named.values() and p.stems[-1].endswith("ed")]
         self.kinds = ["w" if named.get(i) in found else kind for i, kind in enumerate(self.kinds)]
         return found
+
+    def date_of(self, verb: Span) -> Place | None:
+        """Return the day on which the one relation that shares its root with a verb says that it was done."""
+        named = [relation for name in verb.data if (relation := self.vocabulary.index.catalog.find(name)) is not None]
+        days = [p for relation in named for p in self.vocabulary.index.places[relation.name] if p.kind == "date"]
+        if len(days) > 1:
+            days = [p for p in days if set(p.stems) & set(relation_stems(p.relation))]
+        return days[0] if len(named) == len(days) == 1 else None
+
+    def _spoken_relations(self) -> list[Relation]:
+        """Return the relations that a question names, and those of columns and values that no other one has."""
+        held = [{p[0].relation.name: p[0].relation for p in s.data} for s in self.spans if s.kind in "CV"]
+        alone = [relation for each in held if len(each) == 1 for relation in each.values()]
+        return list({relation.name: relation for relation in (*self.mentioned, *alone)}.values())
 
     def meaning(self, span: Span) -> Meaning:
         """Return the one column in which a value stands, and the value."""
@@ -239,6 +256,17 @@ class State:
 
     def nouns_in_order(self) -> list[Relation]:
         return [span.data[0] for span in self.spans if span.kind == "R" and len(span.data) == 1]
+
+    def subject(self) -> Relation | None:
+        """Return the relation whose rows a question names first, or calls by the column that names them."""
+        for span in self.spans:
+            if span.kind == "R":
+                return span.data[0] if len(span.data) == 1 else None
+            if span.kind == "C":
+                place, quality = span.data[0]
+                named = len(span.data) == 1 and quality == 1 and self.vocabulary.row_name(place.relation) is place
+                return place.relation if named else next(iter(self.nouns_in_order()), None)
+        return None
 
     def begins_with(self, kind: str, meant: Relation | Place) -> bool:
         """Return whether the first thing that a question names are the rows of a relation, or a column."""

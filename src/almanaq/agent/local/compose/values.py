@@ -8,7 +8,7 @@ from dataclasses import replace
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Member, Term, Test
-from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.spans import Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN, is_year
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
@@ -69,12 +69,15 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
         return False
     place, spelled = state.meaning(v)
     listed = state.vocabulary.is_list(place)
-    rows = state.nouns_in_order()[:1] or [place.relation]
-    if not state.is_single(rows[0], place.relation):
+    rows = state.subject() or place.relation
+    if not state.is_single(rows, place.relation):
         if v.data[0][0].column.array or listed:
             raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
         same = Test(Term("", place), f"{{}} = {sql.text(spelled)}")
         state.frame.members.append(Member(place.relation, (same,), False))
+        after = re.match("w{0,1}R", "".join(state.kinds[match.end() :]))
+        if after is not None and place.relation in state.spans[match.end() + after.end() - 1].data:
+            state.silence(match.end(), match.end() + after.end())  # "never returned an order", "no returned orders"
     elif listed:
         state.test(place, f"NOT {sql.list_test(spelled)}")
     elif place.column.array:
@@ -114,6 +117,19 @@ def absent(state: State, match: re.Match[str], r: Span) -> bool:
         return False
     state.frame.absent.append(r.data[0])
     return state.use(match)
+
+
+def never(state: State, match: re.Match[str], d: Span) -> bool:
+    """ "Customers who never ordered": a verb that names rows, or a column of theirs, which are not to be there."""
+    if d.kind == "r":
+        named = [state.vocabulary.index.catalog.find(name) for name in d.data]
+    else:
+        named = [state.place(d).relation] if is_deed(d) else []
+    subject, relation = state.subject(), named[0] if len(named) == 1 else None
+    if relation is None or subject in (None, relation) or state.is_single(subject, relation):
+        return False
+    state.frame.absent.append(relation)
+    return state.silence(*match.span())
 
 
 def of_column(state: State, match: re.Match[str], a: Span, v: Span) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from almanaq.agent.local.recognize.spans import Span, silenced
+from almanaq.agent.local.recognize.spans import Span, is_deed, silenced
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 
@@ -33,7 +33,9 @@ def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Take "card" of "card count", and "name" of "government form name", for a part of the column's name."""
+    """Take "card" of "card count", and "name" of "government form name", for a part of the column's name; a verb is
+    none, as in "which customers opened".
+    """
     named = {relation.name for span in spans if span.kind == "R" for relation in span.data}
     parts = list(spans)
     for i, (span, after) in enumerate(pairwise(spans)):
@@ -41,7 +43,7 @@ def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
             continue
         owners = {place.relation.name for place, _ in after.data}
         own = {relation.name for relation in span.data} if span.kind == "R" else set()
-        if own and not owners & own and owners & named:
+        if own and not owners & own and owners & named and not is_deed(after):
             parts[i] = silenced(span)
         if span.kind == "C" and span.data[0][0].kind == "text" and set(after.data[0][0].stems) == {"name"}:
             parts[i + 1] = silenced(after)

@@ -40,6 +40,14 @@ def silenced(span: Span) -> Span:
     return replace(span, kind="w", data="")
 
 
+def is_deed(span: Span) -> bool:
+    """Return whether a verb names a column: `order_date` of "ordered", `opened_at` of "opened"."""
+    if span.kind != "C":
+        return False
+    place, quality = span.data[0]
+    return span.said not in ("", COMPUTED, HOW) or (place.kind == "date" and quality < 1 and len(span.data) == 1)
+
+
 def best_cover(found: Iterable[Span], size: int) -> tuple[Span, ...]:
     """Return the spans that cover all tokens once with the highest score; of equal ones, those of longer spans."""
     ending: dict[int, list[Span]] = {}

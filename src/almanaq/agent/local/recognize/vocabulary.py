@@ -344,7 +344,8 @@ class Vocabulary:
         called = alike if len(alike) == 1 else texts
         if not named and len(called) == 1 and self.names_rows(called[0]):
             return called[0]
-        return min(named, key=lambda p: len(p.stems), default=None)
+        said = next((p for p in texts if p.column.name == relation.named_by and self.names_rows(p)), None)
+        return min(named, key=lambda p: len(p.stems), default=said)
 
     def whole_name(self, relation: Relation) -> tuple[Place, ...]:
         """Return the columns by which people call the rows of a relation: a first name goes with the last."""
