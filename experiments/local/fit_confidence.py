@@ -4,7 +4,9 @@
 
 A question of a source counts as right where some columns of the query's rows hold those of the right query. Fitted on
 the open half of the strangers' sources, on the development half of the everyday questions, and on the databases of
-Spider's validation split that are named here; the others are only counted. A database is never on both sides of a fold.
+Spider's validation split that are named here; the others are only counted. Of sources that were asked before anybody
+looked at them, what was made of their questions then (`first_asked.jsonl`) is taken in place of what is made now. A
+database or source is never on both sides of a fold.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from experiments.strangers.run import QUESTIONS, gold_rows, known
 from experiments.strangers.sources import SOURCES, build
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 
 import almanaq
 from almanaq.agent.local.parser import LocalParser
@@ -45,6 +47,8 @@ LEFT_OUT = "wta_1"
 WEIGHTS = Path("src/almanaq/agent/local/confidence.json")
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 BANDS = (0.0, 0.7, 0.85, 0.9, 0.95, 0.98)
+FIRST = Path(__file__).parent / "first_asked.jsonl"
+"""What the questions of sources rested on when they were asked first, and whether the query was right."""
 Rows = Callable[[], Iterable[Sequence[Any]]]
 
 
@@ -64,7 +68,9 @@ def main() -> None:
     arguments.add_argument("--strangers", type=Path, required=True)
     arguments.add_argument("--out", type=Path, default=WEIGHTS)
     given = arguments.parse_args()
-    seen = [*strangers(given.strangers), *everyday_questions(), *spider(given.data_dir)]
+    first = list(first_asked())
+    now = (each for each in strangers(given.strangers) if each.group not in {one.group for one in first})
+    seen = [*first, *now, *everyday_questions(), *spider(given.data_dir)]
     record = fit(seen)
     given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({name: value for name, value in record.items() if name != "weights"}, indent=1))
@@ -81,16 +87,22 @@ def fit(seen: Sequence[Seen]) -> dict[str, Any]:
     kept = np.array([each.kept for each in usable])
     groups = np.array([each.group for each in usable])
     model = LogisticRegression(C=0.3, max_iter=5000)
-    folds = cross_val_predict(model, x[~kept], y[~kept], groups=groups[~kept], cv=GroupKFold(8), method="predict_proba")
+    folds = cross_val_predict(
+        model, x[~kept], y[~kept], groups=groups[~kept], cv=LeaveOneGroupOut(), method="predict_proba"
+    )[:, 1]
+    asked_first = {each.group for each in first_asked()}
+    first = np.isin(groups[~kept], list(asked_first))
     model.fit(x[~kept], y[~kept])
     aside = model.predict_proba(x[kept])[:, 1]
     weights = {name: round(float(weight), 4) for name, weight in zip(names, model.coef_[0], strict=True)}
     return {
         "command": "python -m experiments.local.fit_confidence --data-dir DIR --strangers DIR",
-        "cross-validated by database": _table(folds[:, 1], y[~kept], sum(not each.kept for each in seen)),
+        "cross-validated by database": _table(folds, y[~kept], sum(not each.kept for each in seen)),
+        "of these, first asked": _table(folds[first], y[~kept][first], sum(each.group in asked_first for each in seen)),
         "kept aside": _table(aside, y[kept], sum(each.kept for each in seen)),
         "reliability": {
-            "cross-validated by database": _reliability(folds[:, 1], y[~kept]),
+            "cross-validated by database": _reliability(folds, y[~kept]),
+            "of these, first asked": _reliability(folds[first], y[~kept][first]),
             "kept aside": _reliability(aside, y[kept]),
         },
         "weights": {"bias": round(float(model.intercept_[0]), 4), **weights},
@@ -144,6 +156,13 @@ def _is_right(connection: almanaq.Connection, suql: str, gold: Rows | None) -> b
         and len(rows) < 5000
         and (everyday.holds(rows, right := list(gold())) or everyday.holds(known(rows), known(right)))
     )
+
+
+def first_asked() -> Iterator[Seen]:
+    """Yield the questions of sources as they were understood when nobody had looked at them."""
+    for line in FIRST.read_text("utf-8").splitlines():
+        each = json.loads(line)
+        yield Seen(f"strangers {each['source']}", False, each["features"], each["right"])
 
 
 def strangers(folder: Path) -> Iterator[Seen]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-CONFIDENCE = 0.85
+CONFIDENCE = 0.7
 """The probability of being right below which a question is declined that was understood whole."""
 
 

@@ -25,7 +25,7 @@ def mentioned_by(spans: Sequence[Span], vocabulary: Vocabulary) -> list[Relation
             places: Sequence[Place] = [named[0] for named in span.data]
             held.append({place.relation.name: place.relation for place in places})
     relations = vocabulary.index.catalog.relations
-    if not held and len(relations) == 1:
+    if not held and len(relations) == 1 and any(span.kind == "O" for span in spans):  # "how many were under 18"
         return [*relations]
     if not held:
         raise NotUnderstood("no word names anything here")
