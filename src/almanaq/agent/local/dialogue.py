@@ -12,8 +12,9 @@ from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
+from almanaq.agent.local.figures_of import asks_of_which, chosen
 from almanaq.agent.local.followups import follow_up
-from almanaq.agent.local.going_on import asks_of_which, chosen, going_on, retold
+from almanaq.agent.local.going_on import going_on, retold
 from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.listing import listing

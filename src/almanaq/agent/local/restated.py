@@ -10,6 +10,7 @@ from functools import cached_property
 from almanaq.agent.local.recognize.heard import heard
 from almanaq.agent.local.recognize.spans import Span, best_cover
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.schema_index import Meaning
 
 _OPENS = re.compile(
     r"^(?:(?:and|ok|okay|so|but|now|then|also|please|(?:what|how) about|what if|(?:the )?same(?: \w+)? for|only|just"
@@ -46,6 +47,12 @@ class Words:
     def spans(self) -> Sequence[Span]:
         tokens, found = heard(self.text, self.vocabulary)
         return best_cover(found, len(tokens))
+
+    @property
+    def value(self) -> Sequence[Meaning]:
+        """What the one value among them may be."""
+        found: Sequence[Meaning] = self.spans[self.kinds.index("V")].data
+        return found
 
     @cached_property
     def kinds(self) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.agent.history import NO_DATA, SEARCHES, Turn
+from almanaq.agent.history import NO_DATA, SEARCHES, Turn, TurnKind
 from almanaq.agent.local import trees
+from almanaq.agent.parser import Parsed
+
+Reads = Callable[[str], Parsed]
+"""Gives the query of a whole question over tables, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,24 @@ class Standing:
     @property
     def gives_figures(self) -> bool:
         return self.tree is not None and trees.aggregates(self.tree)
+
+    @property
+    def lists(self) -> bool:
+        return self.tree is not None and not self.gives_figures
+
+    @property
+    def ranks(self) -> bool:
+        return self.tree is not None and self.tree.args.get("order") is not None
+
+
+def query_of(tree: exp.Select, kind: TurnKind, asked: str, of: exp.Select | None) -> Parsed:
+    """Return a query with the question that it stands for, and the rows that its figures are of."""
+    return Parsed("query", trees.write(tree), kind=kind, asked=asked, of=trees.write(of) if of is not None else "")
+
+
+def tree_of(read: Parsed) -> exp.Select | None:
+    """Return the query of a question that was understood."""
+    return trees.read(read.suql) if read.status == "query" and read.suql else None
 
 
 def standing(history: Sequence[Turn]) -> Standing | None:
