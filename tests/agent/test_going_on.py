@@ -191,3 +191,8 @@ def test_what_rows_are_stands_before_their_name():
 def test_a_sort_after_a_turn_that_was_declined_says_of_what_it_is(con):
     reply = last_of(con, "total amount by city", "and for martians?", "sort by sum")
     assert reply.answer.startswith("I go on from “total amount by city”.")
+
+
+def test_a_question_with_a_grouping_of_its_own_is_of_all(con):
+    rows = last_of(con, "Which customers are in Bern?", "total amount per status").rows
+    assert sorted(rows) == [("delivered", 200), ("open", 35), ("returned", 50)]

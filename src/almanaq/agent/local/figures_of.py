@@ -74,7 +74,7 @@ def _nobody(said: str) -> Parsed:
 def of_which(words: Words, stands: Standing, reads: Reads) -> Parsed | None:
     """Ask of which rows figures are wanted that may be those of the rows found before: "how many copies in total?"."""
     among = stands.tree if stands.lists else stands.of
-    names_none = set(words.kinds) <= set("wAHCB&U") and re.search("[AH].*C", words.kinds) is not None
+    names_none = set(words.kinds) <= set("wAHC&U") and re.search("[AH].*C", words.kinds) is not None
     if among is None or not names_none or _THEY.search(words.text):
         return None
     conditions, tree = trees.conditions(among), tree_of(reads(words.text))
