@@ -49,6 +49,9 @@ QUESTIONS = {
     "Top 2 customers by total amount in 2024": (
         f"SELECT company {BY_TOTAL.format('WHERE year(order_date) = 2024')} LIMIT 2"
     ),
+    "orders per month in 2024": (
+        "SELECT month(order_date), count(*) FROM orders WHERE year(order_date) = 2024 GROUP BY 1"
+    ),
     "total amount of orders": "SELECT sum(amount) FROM orders",
     "average amount of orders per status": "SELECT status, avg(amount) FROM orders GROUP BY status",
     "longest session": "SELECT device FROM web_sessions ORDER BY seconds DESC LIMIT 1",
@@ -119,3 +122,12 @@ def test_the_rows_are_those_that_are_meant(
     ordered = "ORDER BY" in QUESTIONS[question]
     shown = [tuple(row[: len(wanted[0])]) for row in found] if wanted else found
     assert (shown if ordered else sorted(shown)) == (wanted if ordered else sorted(wanted)), reply.suql
+
+
+@pytest.mark.parametrize("question", ["customers whose orders were all delivered", "customers who only ordered Coffee"])
+def test_what_is_said_of_all_rows_is_declined(
+    question: str, shop: tuple[almanaq.Connection, duckdb.DuckDBPyConnection]
+) -> None:
+    reply = shop[0].ask(question)
+    assert reply.suql is None
+    assert "whether each row of" in reply.answer

@@ -32,6 +32,8 @@ _UNUSED = {
     "F": "by what the rows are put in order",
 }
 """What is not clear where no construction took a span of a kind."""
+_OF_ALL = {"all", "only", "always", "just", "exclusively", "entirely"}
+"""Words before a value that say it of all rows."""
 _EVERYTHING = ("all", "list", "show", "every", "display", "there")
 
 
@@ -109,6 +111,7 @@ def _values(state: State, spans: Sequence[Span]) -> None:
     by_column: dict[tuple[str, str], tuple[Place, list[str]]] = {}
     for span in spans:
         place, value = state.meaning(span)
+        _check_all(state, span, place)
         if place.column.array:
             state.test(place, f"{sql.text(value)} = ANY({{}})")
         elif state.vocabulary.is_list(place):
@@ -149,6 +152,14 @@ def _of_given(state: State, given: Sequence[Span]) -> list[Test]:
     if several or any(place.column.array or state.vocabulary.is_list(place) for place, _ in meanings):
         raise NotUnderstood("of which rows the share is meant")
     return [Test(Term("", place), f"{{}} = {sql.text(value)}") for place, value in meanings]
+
+
+def _check_all(state: State, span: Span, place: Place) -> None:
+    """Raise where all rows of another table are to be so: "customers whose orders were all delivered"."""
+    before = {str(each.data) for each in [s for s in state.spans if s.last <= span.first][-2:] if each.kind == "w"}
+    subject = state.subject()
+    if before & _OF_ALL and subject is not None and not state.is_single(subject, place.relation):
+        raise NotUnderstood(f"whether each row of {place.relation.name} has to be {span.data[0][1]}")
 
 
 def _join_values(state: State, place: Place) -> None:
@@ -332,4 +343,5 @@ def _begins_with_group(state: State) -> bool:
     """Return whether a question is of rows and groups alone: "orders per year"."""
     kinds = "".join(span.kind for span in state.spans if span.kind not in "w&")
     by = any(span.kind == "B" and span.data == "by" for span in state.spans)  # "cards by type" may be a list
-    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", kinds)) and not (by or state.frame.tests)
+    period = "Y" in kinds  # "orders per month in 2024"
+    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", kinds)) and not by and (period or not state.frame.tests)
