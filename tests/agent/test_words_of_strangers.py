@@ -98,3 +98,10 @@ def test_rows_that_are_asked_for(ask, table, question, rows):
 )
 def test_what_no_column_says_is_declined(ask, table, question):
     assert ask(table, question).status in ("clarify", "no_query")
+
+
+def test_numbers_of_one_name_join_rows_unless_another_way_leads_there(tmp_path):
+    (tmp_path / "games.csv").write_text("gid,season,place\n7,2011,Oslo\n9,2012,Rome\n", encoding="utf-8")
+    (tmp_path / "sides.csv").write_text("gid,side,goals\n7,home,2\n7,away,1\n9,home,4\n9,away,0\n", encoding="utf-8")
+    with almanaq.connect(str(tmp_path), model="local", cache=False) as connection:
+        assert connection.ask("total goals per season").rows == ((2011, 3), (2012, 4))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
@@ -20,6 +21,8 @@ _WITHIN = 0.9
 """Share of the values of a column that another one has to hold to be what it refers to."""
 _SHORTEST = 3
 """A shorter end of a relation's name says little."""
+_KEYS = ("id", "nr", "no", "number", "code", "key")
+"""How names of numbers end that identify."""
 _GENERIC = ("name", "title", "type", "kind", "status", "category", "description")
 
 
@@ -77,6 +80,23 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
                     left, right = (place.relation.name, place.column.name), (other.relation.name, other.column.name)
                     found += [Hop(*left, *right, True), Hop(*right, *left, False)]
                     break
+    return found
+
+
+def shared_numbers(places: Mapping[str, Sequence[Place]], partners: Partners) -> list[Hop]:
+    """Return the steps along numbers that identify: of one name, each once in one relation, all of them there."""
+    keys = [
+        p for own in places.values() for p in own if p.kind == "number" and p.column.name.casefold().endswith(_KEYS)
+    ]
+    found = []
+    for place in keys:
+        for other in keys:
+            if other.relation is place.relation or other.column.name != place.column.name:
+                continue
+            hop = Hop(place.relation.name, place.column.name, other.relation.name, other.column.name, True)
+            mine, theirs = ([each.column.name] for each in (place, other))
+            once = partners.is_unique(other.relation, theirs) and not partners.is_unique(place.relation, mine)
+            found += [hop, hop.back] if once and partners.all_have(hop) else []
     return found
 
 

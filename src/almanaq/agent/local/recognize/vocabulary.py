@@ -13,7 +13,7 @@ from typing import Any
 from almanaq.agent.local import sql
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
-from almanaq.agent.local.recognize.facts import facts, shared_codes
+from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
@@ -94,7 +94,8 @@ class Vocabulary:
     def hops(self) -> dict[str, list[Hop]]:
         """The steps from every relation to others: by keys, else by what their columns hold."""
         found = {name: list(hops) for name, hops in self.index.hops.items()}
-        for hop in shared_codes(self.index.places, self._known, self.names_rows):
+        codes = shared_codes(self.index.places, self._known, self.names_rows)
+        for hop in (*codes, *shared_numbers(self.index.places, self.partners)):
             if not any(each.right == hop.right for each in self.index.hops.get(hop.left, ())):
                 found[hop.left].append(hop)
         members = {place.relation.name for each in self.facts for place in (each.key, *each.members)}
