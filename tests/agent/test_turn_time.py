@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 import almanaq
+from almanaq.agent import turn_time
 from almanaq.errors import DeadlineExceeded
 from almanaq.models.protocols import Prompt
 from almanaq.suql.engine import Engine
@@ -63,3 +67,11 @@ def test_time_between_the_events_of_a_turn_binds_nobody_else() -> None:
         next(steps)
         assert connection.engine.run("SELECT n FROM t").rows == [(1,), (2,), (3,)]
         assert [type(event).__name__ for event in steps][-1] == "Finished"
+
+
+def test_a_clock_that_lags_behind_the_timer_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timer may fire a moment before the turn's own clock says that the time is over."""
+    monkeypatch.setattr(turn_time, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    late = turn_time.TurnTime(0.01, 0.01)
+    with pytest.raises(DeadlineExceeded, match="the turn took longer"):
+        turn_time.within(late, lambda: asyncio.run(turn_time.in_turn(asyncio.sleep(5))))

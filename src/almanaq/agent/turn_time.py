@@ -72,9 +72,9 @@ async def in_turn(work: Coroutine[Any, Any, T]) -> T:
     if time_ is None:
         return await work
     try:
-        async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(0.0, time_.ends - time.monotonic())):
+        async with asyncio.timeout(max(0.0, time_.ends - time.monotonic())) as limit:
             return await work
     except TimeoutError as error:
-        if time.monotonic() < time_.ends:
+        if not limit.expired():
             raise
         raise time_.over() from error
