@@ -75,6 +75,11 @@ def of_each(state: State, match: re.Match[str], r: Span) -> bool:
     return state.use(match, "r")
 
 
+def each_of_these(state: State, match: re.Match[str], b: Span) -> bool:
+    """ "The names of singers and the number of concerts for each": of those that were listed."""
+    return str(b.data).endswith(("each", "every")) and state.listed_beside() and state.use(match, "b")
+
+
 def number_per(
     state: State, match: re.Match[str], f: Span, r: Span, b: Span, a: Span | None = None, c: Span | None = None
 ) -> bool:
@@ -123,6 +128,8 @@ def ranked(
     known = _measure(state, measured, r if a is None else None)
     if place is not None and place.kind in ("number", "date"):
         state.superlative = Superlative(down, amount, place, function=function)
+    elif place is not None and _says_number(s) and not place.identifier:
+        state.superlative = Superlative(down, amount, place, function="COUNT DISTINCT")
     elif place is not None:
         return _ranked_text(state, match, s, known)
     elif known is not None and not _counts(s, r):
@@ -142,13 +149,18 @@ def ranked(
 
 def _measure(state: State, measured: Any, noun: Span | None) -> tuple[Place, bool] | None:
     """Return the column that an adjective measures: of the rows beside it, where some are named."""
-    near = state.names if noun is None else {relation.name for relation in noun.data}
-    return state.vocabulary.measured_by(measured, near | state.vocabulary.of_facts(near)) if measured else None
+    if not measured or noun is not None:
+        return state.of_partners(measured, noun.data) if measured and noun is not None else None
+    return state.vocabulary.measured_by(measured, state.names | state.vocabulary.of_facts(state.names))
 
 
 def _counts(superlative: Span, noun: Span | None) -> bool:
     """Return whether "the largest number of" rows is meant, which no column measures."""
-    return noun is not None and superlative.said.endswith((" number of", " amount of"))
+    return noun is not None and _says_number(superlative)
+
+
+def _says_number(superlative: Span) -> bool:
+    return superlative.said.endswith((" number of", " amount of"))
 
 
 def _is_amount(superlative: Span) -> bool:
@@ -206,9 +218,13 @@ def passive(state: State, match: re.Match[str]) -> bool:
     return by and state.silence(at, at + 1)
 
 
-def ranked_by_verb(state: State, match: re.Match[str], a: Span, s: Span) -> bool:
-    """ "Who earns the least", "who was hired last": the verb says by what."""
-    if not a.said or a.said == COMPUTED:
+def ranked_by_verb(state: State, match: re.Match[str], a: Span, s: Span, c: Span | None) -> bool:
+    """ "Who earns the least", "who was hired last": the verb says by what; "whose capacity is the largest"."""
+    between = {str(span.data) for span in state.spans[match.end("a") : match.start("s")]}
+    told = c is None and bool(between & {"is", "are", "was", "were"}) and s.data[0] not in ("common", "rare")
+    if not told and (not a.said or a.said == COMPUTED):
+        return False
+    if told and state.place(a, numeric=True).kind not in ("number", "date"):
         return False
     state.superlative = Superlative(_is_down(s), s.data[2], state.place(a, numeric=True))
     return state.use(match)

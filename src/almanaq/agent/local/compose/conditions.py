@@ -65,7 +65,7 @@ def _unnamed(state: State, match: re.Match[str], comparison: Span, may_be_years:
     """Return the column that a comparison is of which names none, and its operator."""
     operator, numbers, unit, measured = comparison.data
     if measured and not (unit and state.vocabulary.measured_by(measured, state.names) is None):
-        place, up = state.measured(measured)
+        place, up = state.measured(measured, state.noun_before(match.start("o")))
         # Older is an earlier year of birth.
         return place, _TURNED.get(operator, operator) if measured[0][1] and not up else operator
     if unit:
@@ -230,7 +230,7 @@ def beyond_row(state: State, match: re.Match[str], z: Span, a: Span | None) -> b
     if place is None:
         if measured is None:
             return False
-        place, up = state.measured(measured, state.names or {meanings[0][0].relation.name})
+        place, up = state.measured(measured, [] if state.names else [meanings[0][0].relation])
         operator = operator if measured[0][1] == up else _TURNED[operator]
     if {m[0].relation.name for m in meanings} != {place.relation.name} or place.kind not in ("number", "date"):
         raise NotUnderstood(f"whose {place.column.name} is compared")

@@ -45,6 +45,7 @@ def finish(state: State) -> None:
     if any(place.kind == "prose" for place in columns):
         raise NotUnderstood("prose")
     _outputs(state, columns)
+    state.frame.groups, state.frame.wanted = (list(dict.fromkeys(x)) for x in (state.frame.groups, state.frame.wanted))
 
 
 def _left(state: State) -> list[Span]:
@@ -57,7 +58,7 @@ def _left(state: State) -> list[Span]:
         elif kind not in "CVEU":
             raise NotUnderstood(f"“{span.data}”" if kind in "?v" else _UNUSED.get(kind, "what some words belong to"))
     state.frame.distinct = state.frame.distinct or "U" in state.kinds
-    if "|" in state.kinds and len(state.frame.tests) > 1:
+    if "|" in state.kinds:
         _either(state)
     if re.search(r"C[wR]*&w*R|Rw+Rw*&w*C", "".join(span.kind for span in state.spans)) and not state.frame.groups:
         raise NotUnderstood("what is shown of each")
@@ -66,8 +67,11 @@ def _left(state: State) -> list[Span]:
 
 def _either(state: State) -> None:
     """Make one condition of two with "or" between them; a third one leaves open what goes with what."""
-    first, *more = state.frame.tests
-    if len(more) != 1 or more[0].term != first.term or first.term.place is None:
+    frame = state.frame
+    if len(frame.tests) + len(frame.having) + len(frame.members) + len(frame.absent) < 2:
+        return
+    first, *more = frame.tests
+    if len(more) != 1 or frame.having or more[0].term != first.term or first.term.place is None:
         raise NotUnderstood("which of the conditions may hold alone")
     state.frame.tests = [Test(first.term, f"({first.template} OR {more[0].template})")]
 
@@ -204,7 +208,7 @@ def _plain_outputs(state: State, columns: list[Place]) -> None:
     frame = state.frame
     frame.wanted += [Term(function, place) for function, place in state.aggregates]
     if frame.wanted:
-        if columns and not (frame.groups or frame.having or _listed_beside(state)):
+        if columns and not (frame.groups or frame.having or state.listed_beside()):
             raise NotUnderstood("what the other columns are of")
         frame.groups += [Term("", place) for place in columns]
     elif frame.having:
@@ -241,7 +245,7 @@ def _counted(state: State, columns: list[Place]) -> list[Place]:
         checks.check_counted(state)
     if not columns or frame.groups:
         return columns
-    beside = counted is not None and _listed_beside(state) and all(p.relation != counted for p in columns)
+    beside = counted is not None and state.listed_beside() and all(p.relation != counted for p in columns)
     if not beside or state.aggregates or not state.tells_rows(columns[0]):
         raise NotUnderstood("what is counted")
     frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"
@@ -254,20 +258,19 @@ def _by_each(state: State, columns: list[Place]) -> list[Place]:
     frame = state.frame
     measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
     own = bool(measured) and all(p.relation == state.each for p in measured)
-    by = any(span.kind == "B" and span.data == "by" for span in state.spans)
-    by = by or not any(span.kind == "B" for span in state.spans)
+    if state.counts and any(not state.is_single(state.each, place.relation) for place in columns):
+        raise NotUnderstood(f"what is shown of each of {state.each.name}")
+    said = {span.data for span in state.spans if span.kind == "B"}
+    by = "by" in said or not said
+    figures = state.counts or state.aggregates or state.superlative or frame.having or frame.groups
+    if columns and not by and "per" not in said and not figures and all(p.relation == state.each for p in columns):
+        return columns  # "the name and date of each battle" are no groups
     if by and state.aggregates and own:
         raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
     if not own:
         frame.groups += [Term("", place) for place in state.names_of(state.each)]
         frame.groups = list(dict.fromkeys(frame.groups))
     return [place for place in columns if Term("", place) not in frame.groups]
-
-
-def _listed_beside(state: State) -> bool:
-    """Return whether a column stands in a list with an aggregate: "each city and the number of its shops"."""
-    kinds = "".join(span.kind for span in state.spans)
-    return bool(re.search(r"C[wRE]*&[wU]*[HA]|[HA][wURC]*&[w]*C", kinds))
 
 
 def _shown_columns(state: State, columns: list[Place]) -> None:
@@ -278,6 +281,7 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     frame.wanted += [Term("", place) for place in dict.fromkeys([*_names_first(state), *columns])]
     alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
     denied = any("<>" in test.template or "NOT" in test.template for test in frame.tests)
+    denied = denied or bool(frame.absent) or any(not member.wanted for member in frame.members)
     if alone and denied and not state.tells_rows(columns[0]):
         raise NotUnderstood(f"whether all rows of each {columns[0].column.name} are meant")
     if "E" in state.kinds and not frame.order:

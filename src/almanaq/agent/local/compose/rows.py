@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Frame, Member, Term
-from almanaq.agent.local.joins import ambiguous, paths
+from almanaq.agent.local.joins import Hop, ambiguous, paths
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Place
@@ -62,7 +63,14 @@ def main_of(state: State) -> Relation:
 
 
 def _move_to_members(frame: Frame) -> None:
-    """Make what is asked of rows that are not to be there a part of that: "stadiums without a concert in 2014"."""
+    """Make what is asked of rows that are not to be there a part of that: "stadiums without a concert in 2014"; and
+    what is said of several of them: "both English and French as official languages", "a dog but not a cat".
+    """
+    held = {member.relation.name for member in frame.members}
+    shown = {term.place.relation.name for term in (*frame.wanted, *frame.groups) if term.place is not None}
+    if shown and not shown & held:
+        frame.nouns = [noun for noun in frame.nouns if noun.name not in held]
+        _tell_members(frame, held)
     for relation in list(frame.absent):
         tests = tuple(
             test for test in frame.tests if test.term.place is not None and test.term.place.relation == relation
@@ -71,6 +79,20 @@ def _move_to_members(frame: Frame) -> None:
             frame.absent.remove(relation)
             frame.tests = [test for test in frame.tests if test not in tests]
             frame.members.append(Member(relation, tests, False))
+
+
+def _tell_members(frame: Frame, held: set[str]) -> None:
+    """Move the conditions of relations that a row has to have rows of: those of another column go with each."""
+    own = [test for test in frame.tests if test.term.place is not None and test.term.place.relation.name in held]
+    frame.tests = [test for test in frame.tests if test not in own]
+    named = {test.term for member in frame.members for test in member.tests}
+    more = tuple(test for test in own if test.term not in named)
+    alone = [test for test in own if test.term in named]
+    relations = {member.relation.name: member.relation for member in frame.members}
+    frame.members += [Member(relations[t.term.place.relation.name], (t,), True) for t in alone if t.term.place]
+    for i, member in enumerate(frame.members):
+        with_it = tuple(t for t in more if t.term.place is not None and t.term.place.relation == member.relation)
+        frame.members[i] = replace(member, tests=(*member.tests, *with_it))
 
 
 def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
@@ -141,7 +163,17 @@ def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -
 def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
     """Raise NotUnderstood unless each relation of which a row is to have none, or some, has rows that belong to it."""
     ways, same = paths(vocabulary.hops, main), vocabulary.of_facts({main.name})
-    for relation in (*frame.absent, *(each.relation for each in frame.members)):
+    for relation in (*list(frame.absent), *(each.relation for each in frame.members)):
         way = ways.get(relation.name, ())
+        if len(way) > 1 and relation in frame.absent and _bridged(way, vocabulary):
+            # students who have no pet are in no row that says who has which
+            frame.absent[frame.absent.index(relation)] = vocabulary.index.catalog.relation(way[0].right)
+            continue
         if not way or (way[0].single and relation.name not in same) or (relation in frame.absent and len(way) > 1):
             raise NotUnderstood(f"how {relation.name} belongs to {main.name}")
+
+
+def _bridged(way: Sequence[Hop], vocabulary: Vocabulary) -> bool:
+    """Return whether each row that a way leads to first has its partners on the rest of it."""
+    first, *rest = way
+    return not first.single and all(hop.single and vocabulary.partners.all_have(hop) for hop in rest)

@@ -146,7 +146,8 @@ class State:
             beside = {relation.name for relation in each.data} & named
             if beside:
                 return [p for p in places if p.relation.name in beside]
-        return places
+        own = [p for p in places if p.relation == self.each]  # "for each team, its name and number of players"
+        return own or places
 
     def named_after(self, span: Span) -> list[Span]:
         """Return the relation named after a column and its list: "ids and texts of paragraphs"."""
@@ -157,17 +158,44 @@ class State:
                 break
         return []
 
-    def measured(self, meant: Sequence[tuple[str, bool]] | None, names: set[str] | None = None) -> tuple[Place, bool]:
-        """Return the one column that an adjective measures, with the direction."""
-        known = self.vocabulary.measured_by(meant, names or self.names) if meant else None
+    def measured(self, meant: Sequence[tuple[str, bool]] | None, near: Sequence[Relation] = ()) -> tuple[Place, bool]:
+        """Return the one column that an adjective measures, with the direction.
+
+        It is one of the rows `near` it, where those have one.
+        """
+        known = self.of_partners(meant, near) if near and meant else None
+        known = known or (self.vocabulary.measured_by(meant, self.names) if meant else None)
         if known is None:
             raise NotUnderstood("what is compared")
         return known
+
+    def of_partners(self, meant: Sequence[tuple[str, bool]], near: Sequence[Relation]) -> tuple[Place, bool] | None:
+        """Return what an adjective measures of some rows; where they have no such column, of what they are: the person
+        who a player is, and nobody else.
+        """
+        names = {relation.name for relation in near}
+        known = self.vocabulary.measured_by(meant, names | self.vocabulary.of_facts(names))
+        hops = [hop for relation in near for hop in self.vocabulary.hops.get(relation.name, ()) if hop.single]
+        catalog, partners = self.vocabulary.index.catalog, self.vocabulary.partners
+        same = {hop.right for hop in hops if partners.is_unique(catalog.relation(hop.left), [hop.left_column])}
+        return known or (self.vocabulary.measured_by(meant, same) if same else None)
+
+    def partners_of(self, relations: Sequence[Relation]) -> set[str]:
+        """Return the relations of which each row of some relations has at most one: the person who a player is."""
+        others = self.vocabulary.index.catalog.relations
+        return {other.name for other in others if all(self.is_single(relation, other) for relation in relations)}
 
     def rows_before(self, at: int) -> list[Relation]:
         """Return the relation whose rows are named just before a span."""
         before = [span for span in self.spans[:at] if span.kind != "w"][-1:]
         return [relation for span in before if span.kind == "R" for relation in span.data]
+
+    def noun_before(self, at: int) -> list[Relation]:
+        """Return the relation whose rows are named last before a span, where something says more of them: "students
+        who are older than 20".
+        """
+        nouns = [span for span in self.spans[:at] if span.kind == "R"][-1:]
+        return [relation for span in nouns for relation in span.data]
 
     def time_column(self, of: Sequence[Relation] = ()) -> Place:
         """Return the column of the relations spoken of that says when: a year, or the one date."""
@@ -219,6 +247,8 @@ class State:
         near = [m for m in near if any(m[0] in places for places in named)] or near
         whole = [m for m in near if self.vocabulary.distinct(m[0]) >= 0.8 * (m[0].relation.rows or 0)]
         near = whole if len(near) > 1 and len(whole) == 1 else near
+        near = [m for m in near if m[0].relation.name in self.partners_of(self.mentioned[:1])] or near
+        near = self.vocabulary.of_same_rows(near) or near
         if len({(m[0].relation.name, m[0].column.name) for m in near}) != 1:
             names = tuple(dict.fromkeys(" ".join(m[0].stems) for m in near))
             raise NotUnderstood("in which column " + near[0][1] + " is meant", (near[0][1], names))
@@ -233,10 +263,27 @@ class State:
         """Return the one relation of several of one name that holds what else the question speaks of."""
         if len(relations) > 1:
             spoken = {p[0].relation.name for s in self.spans if s.kind in "CV" for p in s.data}
-            relations = [relation for relation in relations if relation.name in spoken]
+            dated = "D" in self.kinds
+            relations = [relation for relation in relations if relation.name in spoken or dated]
+        if len(relations) > 1:
+            relations = self._leading_to_all(relations)
         if len(relations) != 1:
             raise NotUnderstood("which table is meant")
         return relations[0]
+
+    def _leading_to_all(self, relations: Sequence[Relation]) -> list[Relation]:
+        """Return the relations each of whose rows has at most one of all that is spoken of; of these the ones that hold
+        most of it themselves.
+        """
+        said = [{place.relation.name for place, _ in span.data} for span in self.spans if span.kind in "CV"]
+        days = {p.relation.name for p in self.vocabulary.index.all_places() if p.kind == "date" or is_year(p)}
+        said += [days] if "D" in self.kinds else []
+        fit = {}
+        for relation in relations:
+            near = self.partners_of([relation]) | {relation.name}
+            if all(names & near for names in said):
+                fit[relation.name] = sum(relation.name in names for names in said)
+        return [relation for relation in relations if fit.get(relation.name, -1) == max(fit.values(), default=0)]
 
     def name_of(self, relations: Sequence[Relation]) -> Place:
         named = self.vocabulary.row_name(relations[0]) if len(relations) == 1 else None
@@ -291,6 +338,11 @@ class State:
     def tells_rows(self, place: Place) -> bool:
         """Return whether a column names single rows: a name, a key, a date of a row."""
         return place.kind == "date" or self.vocabulary.names_rows(place)
+
+    def listed_beside(self) -> bool:
+        """Return whether a column stands in a list with an aggregate: "each city and the number of its shops"."""
+        kinds = "".join(span.kind for span in self.spans)
+        return bool(re.search(r"C[wRE]*&[wU]*[HA]|[HA][wURC]*&[w]*C", kinds))
 
     def named_by(self) -> list[Place]:
         """Return the columns by which one row is asked for: by its name."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Member, Term, Test
+from almanaq.agent.local.recognize.names import is_verb
 from almanaq.agent.local.recognize.spans import Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN, is_year
 from almanaq.agent.local.recognize.words import words
@@ -111,7 +112,7 @@ def absent(state: State, match: re.Match[str], r: Span) -> bool:
     """ "Stadiums without any concert"."""
     others = {p.relation for s in state.spans if s.kind == "C" for p, quality in s.data[:1] if quality == 1}
     verbs = [span for span in state.spans[slice(*match.span())] if span.kind == "v"]
-    if any(str(span.data).casefold() not in words().having for span in verbs):
+    if any(str(span.data).casefold() not in words().linking for span in verbs):
         return False
     if len(r.data) != 1 or (state.kinds.count("R") < 2 and not others - {r.data[0]}):
         return False
@@ -158,8 +159,28 @@ def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:
     return state.silence(min(told, at + 1), max(told + 1, at))
 
 
+def linking(state: State, match: re.Match[str], a: Span, v: Span, b: Span) -> bool:
+    """A verb that says only that rows of two relations belong together: "countries that speak Dutch", "how many models
+    does each maker produce".
+    """
+    one, other = (_holders(state, span) for span in (a, b))
+    if str(v.data).casefold() not in words().linking or not one or not other or one & other:
+        return False
+    at = match.start("v")
+    return state.silence(at, at + 1)
+
+
+def _holders(state: State, span: Span) -> set[str]:
+    """Return the relations of which a span may speak: of a column or value those that the question names, if any."""
+    held = {relation.name for relation in span.data} if span.kind == "R" else {p[0].relation.name for p in span.data}
+    return held & state.names or held
+
+
 def silent(state: State, match: re.Match[str]) -> bool:
     """A verb before what is counted says only that there is some, "placed the most orders"; "by" before a value
-    leaves it to that in which column it stands.
+    leaves it to that in which column it stands. In the present, before a value, it says more: "people work in Bern".
     """
+    first = state.spans[match.start()]
+    if first.kind == "v" and state.kinds[match.end() :][:3].count("V") and not is_verb(str(first.data)):
+        return False
     return state.silence(*match.span())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.suql.catalog.relations import Relation
 
 Known = Callable[[Place], frozenset[str]]
@@ -84,15 +85,18 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
 
 
 def shared_numbers(places: Mapping[str, Sequence[Place]], partners: Partners) -> list[Hop]:
-    """Return the steps along numbers that identify: of one name, each once in one relation, all of them there."""
+    """Return the steps along numbers that identify, each once in one relation, all of them there: of one name, or
+    called as the rows that they are the key of.
+    """
     keys = [
         p for own in places.values() for p in own if p.kind == "number" and p.column.name.casefold().endswith(_KEYS)
     ]
     found = []
-    for place in keys:
-        for other in keys:
-            if other.relation is place.relation or other.column.name != place.column.name:
-                continue
+    single = [p for own in places.values() for p in own if p.kind == "number" and p.relation.key == (p.column.name,)]
+    named = [(p, k) for own in places.values() for p in own for k in single if p.stems == relation_stems(k.relation)]
+    alike = [(p, other) for p in keys for other in keys if other.column.name == p.column.name]
+    for place, other in (*alike, *named):
+        if other.relation is not place.relation and place.kind == "number":
             hop = Hop(place.relation.name, place.column.name, other.relation.name, other.column.name, True)
             mine, theirs = ([each.column.name] for each in (place, other))
             once = partners.is_unique(other.relation, theirs) and not partners.is_unique(place.relation, mine)

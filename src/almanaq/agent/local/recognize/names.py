@@ -23,6 +23,7 @@ _JOINING = "or and not no but than".split()
 _TIMED = "before after since until last first recently latest earliest".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _ENDS = "?.,;!"
+_ORDERS = "show list give find get display return report".split()
 _MARKS = ('"', "“", "”", "`", "'")
 
 
@@ -38,10 +39,16 @@ def named(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         stems = tuple(t.stem for t in inside if t.folded not in ("of", "the") or len(inside) < 3)
         if (column := _column(inside, stems, first, last, vocabulary)) is not None:
             yield column
-        relations = vocabulary.relations_named(stems)
+        relations = vocabulary.relations_named(stems) if not _is_order(tokens, first, last) else ()
         if relations:
             score = relations[0][1] * (last - first) + 0.08
             yield Span(first, last, "R", tuple(r for r, _ in relations), score, " ".join(stems))
+
+
+def _is_order(tokens: Sequence[Token], first: int, last: int) -> bool:
+    """Return whether a word begins a sentence and tells to show something: "show", though there is a table of shows."""
+    before = tokens[first - 1].folded if first else "."
+    return last - first == 1 and tokens[first].folded in _ORDERS and before in (*_ENDS, "please", "only")
 
 
 def _column(
@@ -165,7 +172,7 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "?", token.text, -1.0)
         elif kin := vocabulary.kin(token.folded, asked=_is_asked(tokens, i)):
             yield Span(i, i + 1, "r", kin, 0.0, token.folded)
-        elif is_verb(token.folded):
+        elif is_verb(token.folded) or token.folded in words().linking:
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:
             yield Span(i, i + 1, "?", token.text, -1.0)

@@ -304,6 +304,22 @@ class Vocabulary:
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
         return () if self.columns_named(said) else tuple((m, 0.8) for m in self._parts.get(said, ()))
 
+    def of_same_rows(self, meanings: Sequence[Meaning]) -> list[Meaning]:
+        """Return one of several values of one relation where the same rows have all of them: a name also in the
+        language of the country; the column that names rows goes first. Return [] where other rows have one.
+        """
+        (first, value), *others = sorted(meanings, key=lambda m: ("name" not in m[0].roles, len(m[0].stems)))
+        elsewhere = any(m[0].relation != first.relation or self.is_list(m[0]) for m in (*others, (first, value)))
+        if self.index.finds is None or not others or elsewhere:
+            return []
+        same = f"{sql.column(first, False)} = {sql.text(value)}"
+        for place, spelled in others:
+            other = f"{sql.column(place, False)} = {sql.text(spelled)}"
+            apart = f"COALESCE({same}, FALSE) <> COALESCE({other}, FALSE)"
+            if self.index.finds(f"SELECT 1 FROM {sql.name(first.relation.name)} WHERE {apart} LIMIT 1"):
+                return []
+        return [(first, value)]
+
     def _is_foreign_code(self, meaning: Meaning, text: str) -> bool:
         """Return whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
         value = meaning[1]

@@ -10,6 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from almanaq.agent.local.words import PAST
+
 Phrase = tuple[str, ...]
 
 
@@ -26,7 +28,7 @@ class Words:
         compounds: names in one piece, and the words that they are made of.
         things: a noun and the words of columns by which a table of such things is known.
         grouping: verbs before "by" that make groups: "grouped by".
-        having: verbs that say only that there is something: "placed an order".
+        linking: forms of verbs that say only that two things belong together: "placed an order", "speak Dutch".
         rows: nouns for the rows of any table.
         telling: verbs that say which rows are meant, where no column or value does: "cancelled".
         abbreviations, synonyms: parts of identifiers, and the words that mean them.
@@ -46,7 +48,7 @@ class Words:
     grouping: frozenset[str]
     telling: frozenset[str]
     rows: frozenset[str]
-    having: frozenset[str]
+    linking: frozenset[str]
     units: frozenset[str]
     money: frozenset[str]
     additive: frozenset[str]
@@ -108,7 +110,7 @@ def words() -> Words:
         frozenset(data["grouping"]["verbs"]),
         frozenset(data["telling"]["verbs"]),
         frozenset(data["rows"]["nouns"]),
-        frozenset(data["having"]["verbs"]),
+        frozenset(form for verb in data["linking"]["verbs"].split() for form in _all_forms(verb)),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
         frozenset(data["sums"]["additive"]),
@@ -120,6 +122,14 @@ def words() -> Words:
 
 def _forms(verb: str) -> tuple[str, ...]:
     return verb, verb + "s", verb + "ed", verb.removesuffix("e") + "ing"
+
+
+def _all_forms(verb: str) -> Iterator[str]:
+    """Yield the forms of a verb, those of the past included."""
+    bare = verb.removesuffix("e")
+    past = [form for form, plain in PAST.items() if plain == verb]
+    yield from (*_forms(verb), bare + "ed", bare + "es", verb[:-1] + "ied", verb[:-1] + "ies", *past)
+    yield from (verb + verb[-1] + "ing", verb + verb[-1] + "ed")
 
 
 def _directed(word: str) -> tuple[str, bool]:
