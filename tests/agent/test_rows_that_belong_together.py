@@ -17,13 +17,13 @@ CREATE TABLE keepers (keeper_id INTEGER PRIMARY KEY, name TEXT, age INTEGER, hom
 CREATE TABLE animals (animal_id INTEGER PRIMARY KEY, species TEXT, age INTEGER, weight DOUBLE);
 CREATE TABLE duties (keeper_id INTEGER REFERENCES keepers, animal_id INTEGER REFERENCES animals);
 CREATE TABLE shows (show_id INTEGER PRIMARY KEY, title TEXT, host INTEGER, year INTEGER);
-CREATE TABLE hosts (uid INTEGER PRIMARY KEY, host TEXT, alias TEXT, city TEXT);
+CREATE TABLE hosts (uid INTEGER PRIMARY KEY, host TEXT, alias TEXT, city TEXT, fee INTEGER);
 CREATE TABLE stars (star_id INTEGER PRIMARY KEY, animal_id INTEGER UNIQUE REFERENCES animals, earnings INTEGER);
 INSERT INTO keepers VALUES (1, 'Ann Holt', 30, 'Vik'), (2, 'Bo Rask', 41, 'Moss'), (3, 'Cy Lund', 55, 'Vik'), (4, 'Di Berg', 62, 'Moss');
 INSERT INTO animals VALUES (1, 'seal', 3, 90), (2, 'otter', 5, 11), (3, 'seal', 9, 120), (4, 'lynx', 2, 20);
 INSERT INTO duties VALUES (1, 1), (1, 2), (2, 3), (3, 4), (3, 2);
 INSERT INTO shows VALUES (1, 'Fins', 7, 2019), (2, 'Paws', 8, 2020), (3, 'Tails', 7, 2020);
-INSERT INTO hosts VALUES (7, 'Ivo', 'Ivo', 'Vik'), (8, 'Una', 'Una', 'Moss');
+INSERT INTO hosts VALUES (7, 'Ivo', 'Ivo', 'Vik', 50), (8, 'Una', 'Una', 'Moss', 80);
 INSERT INTO stars VALUES (1, 3, 400), (2, 4, 900);
 """
 
@@ -43,6 +43,16 @@ ANSWERED = (
     ("title and year of each show", {"Fins", "Paws", "Tails"}),
     ("name of the keeper whose age is the highest", {"Di Berg"}),
     ("number of animals kept by keepers who are older than 50", {2}),
+    ("the city of hosts and the shows they make", {"Fins", "Paws", "Tails"}),
+    ("how many keepers have more than 1 animal", {2}),
+    ("how many keepers have fewer than 2 animals", {2}),
+    ("average age of keepers who have at least 2 animals", {42.5}),
+    ("how many shows has the host with the highest fee", {1}),
+    ("home towns and the number of keepers", {"Vik", "Moss"}),
+    ("how many animals have a greater weight than 50", {2}),
+    ("species of the animals that weigh more than 100 or have age 2", {"seal", "lynx"}),
+    ("age of the keeper who has an otter that is age 5", {30, 55}),
+    ("for each keeper, list his name and how many animals he has", {"Ann Holt", "Bo Rask", "Cy Lund"}),
 )
 """A question, and what stands in one column of the answer."""
 

@@ -66,11 +66,16 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Rows of another relation of which a row has to have one, or none: languages of a country that are English."""
+    """Rows of another relation of which a row has to have one, or none: languages of a country that are English.
+
+    Attributes:
+        counted: how many there have to be, as a comparison of `{}`; "" where one is enough.
+    """
 
     relation: Relation
     tests: tuple[Test, ...]
     wanted: bool
+    counted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +176,11 @@ def _member(member: Member, way: Sequence[Hop], qualified: bool) -> str:
     theirs = f"{sql.name(first.right)}.{sql.name(first.right_column)}" if more else sql.name(first.right_column)
     joined = "".join(f" JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in more)
     tests = " AND ".join(dict.fromkeys(test.write(bool(more)) for test in member.tests))
-    inside = f"SELECT {first.compared(theirs)} FROM {sql.name(first.right)}{joined} WHERE {tests}"
-    known = "" if member.wanted else f" AND {theirs} IS NOT NULL"
-    return f"{first.compared(own)} {'' if member.wanted else 'NOT '}IN ({inside}{known})"
+    known = "" if member.wanted else f"{theirs} IS NOT NULL"
+    where = " AND ".join(filter(None, (tests, known)))
+    inside = f"SELECT {first.compared(theirs)} FROM {sql.name(first.right)}{joined}{' WHERE ' * bool(where)}{where}"
+    counted = f" GROUP BY {theirs} HAVING {member.counted.replace('{}', 'COUNT(*)')}" if member.counted else ""
+    return f"{first.compared(own)} {'' if member.wanted else 'NOT '}IN ({inside}{counted})"
 
 
 def ranks(place: Place) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from almanaq.agent.local.compose.state import NotUnderstood
+from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.frame import Frame, Joined, Member, Term
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners

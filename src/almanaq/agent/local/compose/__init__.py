@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from almanaq.agent.local.compose import asked, conditions, values
 from almanaq.agent.local.compose.outputs import finish
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.suql.catalog.relations import Relation
@@ -37,6 +38,8 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"[HA].*R.*(?P<b>B)(?=[w&]*(?:$|F))", asked.each_of_these),
         (r"(?P<a>[RCV])w*(?P<v>v)w{0,3}(?P<b>[RCV])", values.linking),
         (r"H[wU]*(?P<a>[RC])w+B?(?P<b>[RC])(?P<v>v)", values.linking),
+        (r"(?P<a>[RC])[w&]+(?P<b>[VRC])w+(?P<v>v)", values.linking),
+        (r"(?P<a>[RC])[w&]*H[wU]*(?P<b>[RC])w{0,2}(?P<v>v)(?=w)", values.linking),
         (r"Sw*S", asked.superlatives),
         (r"(?:(?P<a>C)w*)?(?P<g>G)(?:w*(?P<b>C))?", conditions.average_reference),
         (r"(?P<f>A)w*(?P<a>C)w*(?P<o>O)", conditions.compared),
@@ -45,6 +48,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<o>O)w{0,2}(?P<a>C)", conditions.compared),
         (r"(?P<o>O)", conditions.compared),
         (r"(?P<k>k)w*(?P<a>C)w*(?P<n>N)", conditions.beside_number),
+        (r"(?P<a>C)w*(?P<z>Z)w*(?P<n>N)", conditions.apart_from_number),
         (r"(?P<a>C)w{0,2}(?P<n>N)", conditions.equal),
         (r"(?P<n>N)(?P<a>C)", conditions.equal_before),
         (r"M(?P<a>C)|(?P<b>C)w{0,3}M", values.missing),
@@ -53,7 +57,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<a>C)w{0,2}(?P<v>V)", values.of_column),
         (r"(?P<v>V)w{0,1}(?P<a>C)", values.of_column),
         (r"(?P<v>V)w{2,3}(?P<a>C)", values.as_column),
-        (r"Xw{0,3}[rv]?w{0,2}(?P<r>R)", values.absent),
+        (r"Xw{0,3}[rv]?w{0,2}B?w{0,2}(?P<r>R)", values.absent),
         (r"X[wv]?(?P<d>[Cr])", values.never),
         (r"(?P<x>X)w{0,1}(?P<a>C)", values.none_of),
         (r"(?P<x>X?)w{0,3}(?P<a>C)", values.affirmed),

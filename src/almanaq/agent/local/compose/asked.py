@@ -6,13 +6,18 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
 
 _TOGETHER = ("in total", "in all", "altogether", "total number of")
+
+
+_LISTING = ("its", "their", "his", "her", "list", "show", "return", "give", "find", "what", "display")
+"""Words after groups with which begins what is shown of them: "for each team, list its name"."""
 
 
 def grouped(state: State, match: re.Match[str]) -> bool:
@@ -29,7 +34,8 @@ def grouped(state: State, match: re.Match[str]) -> bool:
         return state.silence(match.end(), match.end() + 1)
     if agent:
         return state.silence(match.start(), match.start() + 1)
-    for i in range(match.start() + 1, match.end()):
+    last = next((i for i in range(match.start(), match.end()) if state.spans[i].data in _LISTING), match.end())
+    for i in range(match.start() + 1, last):
         span = state.spans[i]
         if state.kinds[i] == "R":
             state.each = state.mention(span.data)
@@ -41,7 +47,7 @@ def grouped(state: State, match: re.Match[str]) -> bool:
                 state.superlative = Superlative(True, None, place)
             else:
                 state.frame.groups.append(Term("", place))
-    return state.use(match)
+    return state.silence(match.start(), last)
 
 
 def _period(state: State, span: Span) -> Term:

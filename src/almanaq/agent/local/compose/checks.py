@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Term
 from almanaq.agent.local.recognize.spans import COMPUTED, HOW
 from almanaq.agent.local.schema_index import Place

@@ -9,7 +9,8 @@ from datetime import date
 from typing import Any
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN
@@ -135,13 +136,18 @@ def beside_number(state: State, match: re.Match[str], k: Span, a: Span, n: Span)
     return state.use(match)
 
 
+def apart_from_number(state: State, match: re.Match[str], a: Span, z: Span, n: Span) -> bool:
+    """ "A greater weight than 10"."""
+    return beside_number(state, match, replace(z, data=z.data[0]), a, n)
+
+
 def counted_rows(state: State, match: re.Match[str], o: Span, r: Span) -> bool:
     """Rows of a relation compared in number: "countries with more than 200 airports"."""
     operator, numbers, unit, measured = o.data
     if unit or measured or not ("C" in state.kinds or state.kinds.count("R") > 1):
         return False
     state.frame.having.append(Test(Term("COUNT", None), _comparison(operator, numbers)))
-    state.counted_relation = state.mention(r.data)
+    state.counted_relation = state.having_of = state.mention(r.data)
     done = max((i for i in range(match.start()) if state.kinds[i] != "w"), default=0)
     if state.kinds[done] == "C" and is_deed(state.spans[done]) and state.place(state.spans[done]).relation in r.data:
         state.silence(done, done + 1)  # "opened more than 5 tickets" is no group of the day they were opened

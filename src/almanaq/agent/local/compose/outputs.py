@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose import checks
 from almanaq.agent.local.compose.ranking import rank
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.schema_index import Place
@@ -60,7 +61,7 @@ def _left(state: State) -> list[Span]:
     state.frame.distinct = state.frame.distinct or "U" in state.kinds
     if "|" in state.kinds:
         _either(state)
-    if re.search(r"C[wR]*&w*R|Rw+Rw*&w*C", "".join(span.kind for span in state.spans)) and not state.frame.groups:
+    if re.search(r"C[wR]*&w*R(?!C)|Rw+Rw*&w*C", "".join(span.kind for span in state.spans)) and not state.frame.groups:
         raise NotUnderstood("what is shown of each")
     return [span for span, kind in left if kind == "C"]
 
@@ -71,9 +72,14 @@ def _either(state: State) -> None:
     if len(frame.tests) + len(frame.having) + len(frame.members) + len(frame.absent) < 2:
         return
     first, *more = frame.tests
-    if len(more) != 1 or frame.having or more[0].term != first.term or first.term.place is None:
+    places = [test.term.place for test in frame.tests]
+    alone = len(more) == 1 and not (frame.having or frame.members or frame.absent) and state.kinds.count("|") == 1
+    # "Kern or Tulare county" of two columns may be one of two names
+    named = len({*places}) > 1 and re.search(r"Vw*\|w*V", "".join(span.kind for span in state.spans))
+    if named or not alone or len({place.relation.name if place is not None else "" for place in places}) != 1:
         raise NotUnderstood("which of the conditions may hold alone")
-    state.frame.tests = [Test(first.term, f"({first.template} OR {more[0].template})")]
+    other = more[0] if more[0].term == first.term else Test(first.term, more[0].write(True))
+    frame.tests = [Test(first.term, f"({first.template} OR {other.template})")]
 
 
 def _asked_by_who(state: State) -> list[Place]:
@@ -190,6 +196,7 @@ def _are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
 
 def _outputs(state: State, columns: list[Place]) -> None:
     frame = state.frame
+    _count_members(state, columns)
     if state.counts or (frame.groups and not columns and not state.aggregates):
         checks.check_named_alike(state)
     if frame.share:
@@ -199,8 +206,28 @@ def _outputs(state: State, columns: list[Place]) -> None:
         columns = _by_each(state, columns)
     if state.superlative is not None:
         rank(state, state.superlative, columns)
-    else:
+    if state.superlative is None:
         _plain_outputs(state, _counted(state, columns) if state.counts else columns)
+
+
+def _count_members(state: State, columns: Sequence[Place]) -> None:
+    """Look for rows by how many of another relation they have, where not they themselves are shown: "how many countries
+    have more than 2 makers", "the founding years of clubs with more than 3 players".
+    """
+    frame, counted = state.frame, state.having_of
+    rows = [noun for noun in state.nouns_in_order() if noun != counted]
+    if counted is None or not rows or len(frame.having) != 1 or state.superlative or frame.groups or state.each:
+        return
+    told = not (state.counts or state.aggregates) and (not columns or any(map(state.tells_rows, columns)))
+    if told or state.is_single(rows[0], counted) or any(not state.is_single(rows[0], p.relation) for p in columns):
+        return
+    template = frame.having.pop().template
+    fewer = template.startswith("{} <")  # also those that have none
+    frame.members.append(Member(counted, (), not fewer, template.replace("<", ">=", 1) if fewer else template))
+    if "<=" in template:
+        frame.members[-1] = Member(counted, (), False, template.replace("<=", ">"))
+    frame.nouns = [noun for noun in frame.nouns if noun != counted]
+    state.counted_relation = None if state.counted_relation == counted else state.counted_relation
 
 
 def _plain_outputs(state: State, columns: list[Place]) -> None:
@@ -245,8 +272,11 @@ def _counted(state: State, columns: list[Place]) -> list[Place]:
         checks.check_counted(state)
     if not columns or frame.groups:
         return columns
-    beside = counted is not None and state.listed_beside() and all(p.relation != counted for p in columns)
-    if not beside or state.aggregates or not state.tells_rows(columns[0]):
+    beside = counted is not None and state.listed_beside() and not state.aggregates
+    others = all(p.relation != counted for p in columns) and state.tells_rows(columns[0])
+    # "the record companies and the number of orchestras"
+    own = [p.relation for p in columns] == [counted] and columns[0].kind == "text" and not state.tells_rows(columns[0])
+    if not beside or not (others or (own and re.search("C.*H", "".join(span.kind for span in state.spans)))):
         raise NotUnderstood("what is counted")
     frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"
     return []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
+from almanaq.agent.local import sql
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
@@ -16,6 +18,9 @@ _EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", 
 def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
     state.frame.distinct = False
     if _of_each_group(state, superlative, columns):
+        return
+    if _of_the_first(state, superlative):
+        state.superlative = None
         return
     function = superlative.function or (state.aggregates[0][0] if state.aggregates else "")
     texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
@@ -30,6 +35,25 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])
     else:
         _rank_rows(state, superlative, columns, texts)
+
+
+def _of_the_first(state: State, superlative: Superlative) -> bool:
+    """Ask only for what belongs to the rows that rank first: "how many concerts were in the largest stadium"."""
+    place, frame = superlative.place, state.frame
+    figures = [state.counted_relation] if state.counts and state.counted is None else []
+    figures += [each.relation for _, each in state.aggregates]
+    ranked = place is not None and superlative.amount is None and not (superlative.function or frame.groups)
+    if not ranked or place is None or len(figures) != 1 or figures[0] is None or state.each is not None:
+        return False
+    if figures[0] == place.relation or not state.is_single(figures[0], place.relation):
+        return False
+    own = [test for test in frame.tests if test.term.place is not None and test.term.place.relation == place.relation]
+    where = " WHERE " * bool(own) + " AND ".join(test.write(False) for test in own)
+    extreme = f"{'MAX' if superlative.down else 'MIN'}({sql.compared(place, False)})"
+    frame.tests = [test for test in frame.tests if test not in own]
+    state.test(place, f"{{}} = (SELECT {extreme} FROM {sql.name(place.relation.name)}{where})")
+    frame.tests += own
+    return True
 
 
 def _of_each_group(state: State, superlative: Superlative, columns: Sequence[Place]) -> bool:
@@ -95,7 +119,7 @@ def _ranked(
 def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place], texts: Sequence[Place]) -> None:
     """Rank single rows by a column; where no row is asked for, give the extreme itself."""
     frame, place = state.frame, superlative.place
-    if place is None or state.counts or state.aggregates or frame.groups or frame.having:
+    if place is None or state.counts or state.aggregates or frame.groups or frame.having or state.each is not None:
         raise NotUnderstood("what is ranked")
     _check_single(state, superlative, texts)
     first = next((span.kind for span in state.spans if span.kind not in "wU"), "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Member, Term
 from almanaq.agent.local.joins import Hop, ambiguous, paths
 from almanaq.agent.local.recognize.spans import Span
@@ -143,6 +144,7 @@ def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence
     fit = [relation for relation in names.values() if _reaches(vocabulary, relation, names)]
     if not fit:
         fit = [r for r in vocabulary.index.catalog.relations if _reaches(vocabulary, r, names)]
+        fit = fit if len(fit) == 1 else [r for r in fit if all(len(paths(vocabulary.hops, r)[n]) == 1 for n in names)]
         fit = fit if len(fit) == 1 else []
     if not fit:
         raise NotUnderstood("how " + " and ".join(names) + " belong together")

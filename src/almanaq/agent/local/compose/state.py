@@ -7,23 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from almanaq.agent.local.compose.naming import Naming
+from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.facts import facts
 from almanaq.agent.local.frame import Frame, Term, Test
-from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary, is_year
+from almanaq.agent.local.recognize.vocabulary import Vocabulary, is_year
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import PAST
 from almanaq.suql.catalog.relations import Relation
-
-
-class NotUnderstood(Exception):
-    """A part of the question fits nothing: `args[0]` says which.
-
-    `args[1]`, where it is there, holds a value and the names of the columns that it may stand in.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +40,20 @@ class Superlative:
     adjective: bool = False
 
 
-class State:
+class State(Naming):
     """The spans of one question, with what has been made of them.
 
     Attributes:
         kinds: the kind of each span; "w" once it is used.
         compared: for each comparison, by its place, the column compared.
         counts: rows are counted; `counted` the column whose values are, `counted_relation` whose rows.
-        each: the relation by whose rows the others are grouped.
+        having_of: the relation whose rows are compared in number.
         kin: for each verb that shares its root with relations, their names.
     """
 
     def __init__(self, spans: Sequence[Span], vocabulary: Vocabulary, mentioned: Sequence[Relation]) -> None:
-        self.spans, self.vocabulary = list(spans), vocabulary
+        super().__init__(spans, vocabulary, mentioned)
         self.frame = Frame()
-        self.mentioned = list(mentioned)
-        self.names = {relation.name for relation in mentioned}
-        self.names |= vocabulary.of_facts(self.names)
         self.kinds = [span.kind for span in spans]
         self.superlative: Superlative | None = None
         self.counted: Place | None = None
@@ -70,7 +61,7 @@ class State:
         self.compared: dict[int, Place] = {}
         self.aggregates: list[tuple[str, Place]] = []
         self.counted_relation: Relation | None = None
-        self.each: Relation | None = None
+        self.having_of: Relation | None = None
         self.kin: list[tuple[str, ...]] = [span.data for span in self.spans if span.kind == "r"]
 
     def use(self, match: re.Match[str], *groups: str) -> Literal[True]:
@@ -94,70 +85,6 @@ class State:
         """Return the span of a named group of one letter, if it took part."""
         return self.spans[match.start(group)] if match.group(group) else None
 
-    def place(self, span: Span, *, numeric: bool = False) -> Place:
-        """Return the one column that a span means among the relations spoken of."""
-        known: tuple[tuple[Place, float], ...] = span.data
-        if (general := self.of_general(span, known)) is not None:
-            return general
-        within = self._spoken_of(span, known)
-        beside = self.nearest(span, [p for p, _ in within])
-        within = [(p, quality) for p, quality in within if p in beside]
-        best = max(quality for _, quality in within)
-        if best < OWN and len({p.column.name for p, _ in within}) > 1:
-            raise _between([p for p, _ in within])
-        near = self.nearest(span, [p for p, quality in within if quality == best])
-        if numeric:
-            near = [p for p in near if p.kind == "number" and not p.identifier] or near
-        return _only(near)
-
-    def _spoken_of(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
-        """Return the columns that a span may mean of the relations spoken of, each with how surely it is named."""
-        within = [(p, quality) for p, quality in known if p.relation.name in self.names]
-        after = {relation.name for s in self.named_after(span) for relation in s.data}
-        if after and not within:
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
-        partly = bool(within) and max(quality for _, quality in within) < 1
-        if after and partly and not any(p.relation.name in after for p, _ in within):
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(after))}")
-        within = within or [(p, quality) for p, quality in known if quality >= OWN or not self.mentioned]
-        if not within:
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
-        return within
-
-    def of_general(self, span: Span, known: Sequence[tuple[Place, float]]) -> Place | None:
-        """Return a column of what rows are in general: the name of a poker player, of whom another
-        table has numbers.
-        """
-        for relation in {r.name: r for s in self.named_after(span) for r in s.data}.values():
-            own = self.vocabulary.index.places[relation.name]
-            bare = not any(p.kind in ("text", "prose") for p in own)
-            fit = [p for p, quality in known if quality >= OWN and self.is_single(relation, p.relation)] if bare else []
-            if len(fit) == 1 and fit[0].relation != relation and not any(p in own for p, _ in known):
-                return fit[0]
-        return None
-
-    def nearest(self, span: Span, places: list[Place]) -> list[Place]:
-        """Return the columns of the relation that is named beside a column: "names of singers", "stadium names"."""
-        if len({p.relation.name for p in places}) < 2:
-            return places
-        named = {p.relation.name for p in places}
-        before = [s for s in self.spans if s.kind == "R" and s.last == span.first]
-        for each in (*before, *self.named_after(span)):
-            beside = {relation.name for relation in each.data} & named
-            if beside:
-                return [p for p in places if p.relation.name in beside]
-        own = [p for p in places if p.relation == self.each]  # "for each team, its name and number of players"
-        return own or places
-
-    def named_after(self, span: Span) -> list[Span]:
-        """Return the relation named after a column and its list: "ids and texts of paragraphs"."""
-        for other in (s for s in self.spans if s.first >= span.last):
-            if other.kind == "R":
-                return [other]
-            if other.kind not in "wC&" and not (other.kind == "B" and str(other.data).startswith("for")):
-                break
-        return []
-
     def measured(self, meant: Sequence[tuple[str, bool]] | None, near: Sequence[Relation] = ()) -> tuple[Place, bool]:
         """Return the one column that an adjective measures, with the direction.
 
@@ -179,11 +106,6 @@ class State:
         catalog, partners = self.vocabulary.index.catalog, self.vocabulary.partners
         same = {hop.right for hop in hops if partners.is_unique(catalog.relation(hop.left), [hop.left_column])}
         return known or (self.vocabulary.measured_by(meant, same) if same else None)
-
-    def partners_of(self, relations: Sequence[Relation]) -> set[str]:
-        """Return the relations of which each row of some relations has at most one: the person who a player is."""
-        others = self.vocabulary.index.catalog.relations
-        return {other.name for other in others if all(self.is_single(relation, other) for relation in relations)}
 
     def rows_before(self, at: int) -> list[Relation]:
         """Return the relation whose rows are named just before a span."""
@@ -322,11 +244,6 @@ class State:
             return False
         return meant in (first.data if kind == "R" else [place for place, _ in first.data])
 
-    def is_single(self, rows: Relation, other: Relation) -> bool:
-        """Return whether each row of a relation has at most one row of the other."""
-        way = paths(self.vocabulary.hops, rows).get(other.name)
-        return way is not None and all(hop.single for hop in way)
-
     def is_agent(self, at: int) -> bool:
         """Return whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
         before = self.spans[at - 1] if at else None
@@ -374,23 +291,3 @@ class State:
 def _is_beside(column: Span, value: Span) -> bool:
     """Return whether a column is named right before or after a value; two words may stand between."""
     return value.first - 2 <= column.last <= value.first or column.first == value.last
-
-
-def _between(places: Sequence[Place]) -> NotUnderstood:
-    return NotUnderstood(f"which of {', '.join(sorted({p.column.name for p in places})[:4])} is meant")
-
-
-def _only(places: Sequence[Place]) -> Place:
-    """Return the one of several columns named alike that tells most: no reference, else the key.
-
-    Raises:
-        NotUnderstood: several are left.
-    """
-    near = list(places)
-    if len(near) > 1:
-        near = [p for p in near if not p.identifier] or near
-    if len({(p.relation.name, p.column.name) for p in near}) != 1:
-        near = [p for p in near if p.relation.key == (p.column.name,)] or near
-    if len({(p.relation.name, p.column.name) for p in near}) != 1:
-        raise _between(near)
-    return near[0]

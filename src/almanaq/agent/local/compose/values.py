@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.refusal import NotUnderstood
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.names import is_verb
 from almanaq.agent.local.recognize.spans import Span, is_deed
@@ -164,7 +165,8 @@ def linking(state: State, match: re.Match[str], a: Span, v: Span, b: Span) -> bo
     does each maker produce".
     """
     one, other = (_holders(state, span) for span in (a, b))
-    if str(v.data).casefold() not in words().linking or not one or not other or one & other:
+    own = b.kind == "C" and "H" in match.group() and match.end() == match.end("v")  # "does each company manage"
+    if str(v.data).casefold() not in words().linking or not one or not other or (one & other and not own):
         return False
     at = match.start("v")
     return state.silence(at, at + 1)

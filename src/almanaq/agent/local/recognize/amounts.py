@@ -57,7 +57,18 @@ def _counts(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
     return not of_column or (at > 1 and tokens[at - 2].folded in _BEFORE_PERIODS)
 
 
-_DOUBTFUL: dict[str, Callable[[Sequence[Token], int, Vocabulary], bool]] = {"H": _counts, "Y": _makes_groups}
+def _is_part(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
+    """Return whether "share of" asks for a part of rows: not "the highest share", where a column is called so."""
+    kind = words().phrases.get((tokens[at - 1].folded,), ("",))[0] if at else ""
+    called = any(quality >= OWN for _, quality in vocabulary.columns_named((tokens[at].stem,)))
+    return not (called and kind in ("A", "extreme"))
+
+
+_DOUBTFUL: dict[str, Callable[[Sequence[Token], int, Vocabulary], bool]] = {
+    "H": _counts,
+    "P": _is_part,
+    "Y": _makes_groups,
+}
 """Kinds of phrases that mean what they do only beside some words."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +14,7 @@ from almanaq.agent.local.recognize.words import words
 
 def in_context(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Return the spans of a question as they are meant beside each other."""
-    return _own_columns(_people(_compounds(_parts(spans)), vocabulary), vocabulary)
+    return _listed_rows(_own_columns(_people(_compounds(_parts(spans)), vocabulary), vocabulary), vocabulary)
 
 
 def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
@@ -61,6 +62,21 @@ def _own_columns(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, .
             own = [(p, q) for p, q in known if q >= OWN and p.relation.name in asked and not p.identifier]
             if own and own[0][0].kind in ("text", "boolean"):
                 parts[i] = replace(span, kind="C", data=tuple(own), said="")
+    return tuple(parts)
+
+
+def _listed_rows(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Take rows that stand in a list of columns for what names them, where what belongs to what is said: "names of
+    teachers and the courses that they teach".
+    """
+    parts, kinds = list(spans), "".join(span.kind for span in spans)
+    listed = re.search(r"C[wB]*R[w]*&w*(?P<r>R)(?=w+[rv])", kinds)
+    named = [relation for span in spans if span.kind == "R" for relation in span.data]
+    if listed is not None:
+        span = spans[listed.start("r")]
+        names = vocabulary.whole_name(span.data[0])
+        if len(names) == len(span.data) == named.count(span.data[0]) == 1:
+            parts[listed.start("r")] = replace(span, kind="C", data=((names[0], 1.0),), said="")
     return tuple(parts)
 
 

@@ -158,7 +158,7 @@ def _is_asked(tokens: Sequence[Token], at: int) -> bool:
 def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Yield each token by itself: a silent word, a verb of a relation's root, or one that nothing is known of."""
     for i, token in enumerate(tokens):
-        if token.folded in ("or", "either"):
+        if token.folded == "or":
             yield Span(i, i + 1, "|", None, 0.3)
         elif token.folded in words().silent or not token.folded[:1].isalnum():
             yield Span(i, i + 1, "w", token.folded, 0.3)

@@ -78,7 +78,7 @@ class Vocabulary:
             for word in {word for part in named.parts for word in part}:
                 self._by_word[word].append(named)
             called = {"".join(name) for name in also_called(named.place.column.description)}
-            for word in _whole_names(named) | self._called_as_fact(named.place) | called:
+            for word in _whole_names(named) | self._called_as_fact(named.place) | called | _agents_of(named.place):
                 self._whole[word].append(named)
 
     def _known(self, place: Place) -> frozenset[str]:
@@ -484,7 +484,8 @@ def _named(place: Place) -> Named:
     if (ending := _UNIT.fullmatch(" ".join(names))) is not None:
         names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
     names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
-    names = tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
+    whole = words().compounds.get("".join(names))
+    names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
     return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
 
 
@@ -505,6 +506,12 @@ def _whole_names(named: Named) -> set[str]:
     bare = "".join(called[called[:1] in _SO :])
     meant = {"".join(part) for part in named.parts} if len(named.parts) == 1 else set()
     return {bare, *meant, *(word for part in named.parts for word in part if len(named.parts) == 1)}
+
+
+def _agents_of(place: Place) -> set[str]:
+    """Return how those are called who did what a column says: the director of `Directed_by`."""
+    deed = place.stems[0] if len(place.stems) == 2 and place.stems[1] == "by" else ""
+    return {root + ending for root in roots(deed) for ending in ("or", "er", "r")} if deed else set()
 
 
 def _meant(part: str) -> frozenset[str]:

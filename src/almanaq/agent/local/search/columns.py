@@ -7,7 +7,7 @@ from functools import cached_property
 
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.conditions import days_test
-from almanaq.agent.local.compose.state import NotUnderstood
+from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.frame import Term, is_scale
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.lexicon import ADMIRED, QUALITY, UNITS

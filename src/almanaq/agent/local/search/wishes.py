@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.compose.state import NotUnderstood
+from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.facts import facts, name_place, wh_places
 from almanaq.agent.local.frame import Frame, Member, Term, Test, write
 from almanaq.agent.local.joining import bring
