@@ -49,6 +49,12 @@ ANSWERED = (
     ("average age of keepers who have at least 2 animals", {42.5}),
     ("how many shows has the host with the highest fee", {1}),
     ("home towns and the number of keepers", {"Vik", "Moss"}),
+    ("different home towns and the number of keepers", {"Vik", "Moss"}),
+    ("home towns shared by keepers younger than 35 and older than 50", {"Vik"}),
+    ("which keepers have both an animal younger than 4 and an animal older than 4", {"Ann Holt", "Cy Lund"}),
+    ("names of the keepers who have an animal that is 9 years old", {"Bo Rask"}),
+    ("names of keepers aged 41", {"Bo Rask"}),
+    ("cities of hosts that made shows in both 2019 and 2020", {"Vik"}),
     ("how many animals have a greater weight than 50", {2}),
     ("species of the animals that weigh more than 100 or have age 2", {"seal", "lynx"}),
     ("age of the keeper who has an otter that is age 5", {30, 55}),
@@ -60,6 +66,8 @@ DECLINED = (
     "names of keepers who dread an otter",  # a verb that nobody knows
     "shows in 2020 or with more than 3 stars",
     "home towns that do not keep seals",
+    "home towns of keepers younger than 35 and older than 50",  # of either, or of both
+    "home towns and the number of keepers ordered by age",
 )
 
 
@@ -76,6 +84,19 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def test_rows_that_belong_together_are_found(zoo: Any, question: str, expected: set[Any]) -> None:
     reply = zoo.ask(question)
     assert any({row[i] for row in reply.rows} == expected for i in range(len(reply.columns))), reply.suql
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("from low to high", ["Ann Holt", "Bo Rask", "Cy Lund", "Di Berg"]),
+        ("from lowest to highest", ["Ann Holt", "Bo Rask", "Cy Lund", "Di Berg"]),
+        ("from high to low", ["Di Berg", "Cy Lund", "Bo Rask", "Ann Holt"]),
+        ("from old to young", ["Di Berg", "Cy Lund", "Bo Rask", "Ann Holt"]),
+    ],
+)
+def test_a_verb_of_order_puts_rows_in_order(zoo: Any, order: str, expected: list[str]) -> None:
+    assert [row[0] for row in zoo.ask(f"sort the names of keepers by their age {order}").rows] == expected
 
 
 @pytest.mark.parametrize("question", DECLINED)

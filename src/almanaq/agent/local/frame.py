@@ -70,12 +70,14 @@ class Member:
 
     Attributes:
         counted: how many there have to be, as a comparison of `{}`; "" where one is enough.
+        way: the steps to them, where these are no keys: the rows with the same value of a column.
     """
 
     relation: Relation
     tests: tuple[Test, ...]
     wanted: bool
     counted: str = ""
+    way: tuple[Hop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
 def _where(frame: Frame, paths: Mapping[str, tuple[Hop, ...]], qualified: bool) -> list[str]:
     where = [_all(frame.tests, qualified)] if frame.tests else []
     where += [_absent(paths[relation.name][0], qualified) for relation in frame.absent]
-    return [*where, *(_member(each, paths[each.relation.name], qualified) for each in frame.members)]
+    return [*where, *(_member(each, each.way or paths[each.relation.name], qualified) for each in frame.members)]
 
 
 def _all(tests: Sequence[Test], qualified: bool) -> str:

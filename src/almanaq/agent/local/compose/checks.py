@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
-from almanaq.agent.local.frame import Term
+from almanaq.agent.local.frame import Test
 from almanaq.agent.local.recognize.spans import COMPUTED, HOW
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 
 _OF_WHAT = ("of", "for", "with", "about", "by", "from")
-_BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
+_BOUND = re.compile(r"\{\} ([<>]=?|=) '?(-?[\d.]+)'?")
 
 
 def check_parts(state: State, columns: Sequence[Place]) -> None:
@@ -52,16 +53,23 @@ def _check_asked(state: State, columns: Sequence[Place]) -> None:
         raise NotUnderstood(f"whether {first.data[0].name} or {columns[0].column.name} is asked for")
 
 
+def apart(tests: Sequence[Test]) -> Sequence[Test]:
+    """Return two conditions of one column that no row can pass at once; () where there are none."""
+    for first, second in combinations(tests, 2):
+        bounds = sorted(found.groups() for t in (first, second) if (found := _BOUND.fullmatch(t.template)) is not None)
+        if first.term != second.term or len(bounds) < 2:
+            continue
+        (low, below), (high, above) = bounds
+        if low.startswith("<") and high.startswith(">") and float(below) <= float(above):
+            return first, second
+        if low == high == "=" and below != above:
+            return first, second
+    return ()
+
+
 def _check_bounds(state: State) -> None:
     """Raise where no row can be in all the bounds of a column: "before 1945 and after 1955"."""
-    above: dict[Term, float] = {}
-    below: dict[Term, float] = {}
-    for test in state.frame.tests:
-        bound = _BOUND.fullmatch(test.template)
-        if bound is not None:
-            sides = above if bound[1].startswith(">") else below
-            sides[test.term] = float(bound[2])
-    if any(above[term] >= below[term] for term in above.keys() & below.keys()):
+    if apart(state.frame.tests):
         raise NotUnderstood("whether one row is to be both above and below")
 
 

@@ -168,6 +168,16 @@ def equal(state: State, match: re.Match[str], a: Span, n: Span) -> bool:
     return state.silence(match.start(), last)
 
 
+def years_old(state: State, match: re.Match[str], n: Span) -> bool:
+    """ "A cat that is 3 years old"."""
+    amount, unit = n.data
+    ages = [(p, OWN) for p in state.vocabulary.index.all_places() if p.stems[-1:] == ("age",) and p.kind == "number"]
+    if unit != "old" or not ages:
+        return False
+    state.test(state.place(replace(n, kind="C", data=tuple(ages))), f"{{}} = {sql.number(amount)}")
+    return state.use(match)
+
+
 def equal_before(state: State, match: re.Match[str], n: Span, a: Span) -> bool:
     """ "With 4 cylinders", "8 cylinder cars"."""
     amount, unit = n.data
@@ -194,7 +204,8 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
         start, after = state.vocabulary.index.nearest_days(place, yearless)
     test = Test(Term("", place), days_test(place, operator, start, after))
     other = next((each for each in state.frame.tests if each.term == test.term), None)
-    if other is not None and operator == "=":
+    both = place.kind == "number" and any(span.data == "both" for span in state.spans)
+    if other is not None and operator == "=" and not both:
         between = "".join(s.kind for s in state.spans[: match.start("d")]).rsplit("D", 1)
         if len(between) != 2 or set(between[1]) - set("w|") or "|" not in between[1]:
             raise NotUnderstood("two dates")

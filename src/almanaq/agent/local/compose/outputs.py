@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.compose import checks
+from almanaq.agent.local.compose import checks, members
 from almanaq.agent.local.compose.ranking import rank
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
-from almanaq.agent.local.frame import Member, Term, Test
+from almanaq.agent.local.frame import Frame, Term, Test
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
@@ -41,11 +41,13 @@ _EVERYTHING = ("all", "list", "show", "every", "display", "there")
 def finish(state: State) -> None:
     computed = [place for _, place in state.aggregates]
     columns = [place for span in _left(state) if (place := state.place(span)) not in computed]
+    members.both_bounds(state, columns)
     checks.check_parts(state, columns)
     columns = columns or _asked_by_who(state)
     if any(place.kind == "prose" for place in columns):
         raise NotUnderstood("prose")
     _outputs(state, columns)
+    _check_order(state.frame)
     state.frame.groups, state.frame.wanted = (list(dict.fromkeys(x)) for x in (state.frame.groups, state.frame.wanted))
 
 
@@ -61,7 +63,12 @@ def _left(state: State) -> list[Span]:
     state.frame.distinct = state.frame.distinct or "U" in state.kinds
     if "|" in state.kinds:
         _either(state)
-    if re.search(r"C[wR]*&w*R(?!C)|Rw+Rw*&w*C", "".join(span.kind for span in state.spans)) and not state.frame.groups:
+    kinds = "".join(span.kind for span in state.spans)
+    listed = re.search(r"C[wR]*&w*R(?!C)|Rw+Rw*&w*C", kinds)
+    again = listed is not None and state.spans[listed.end() - 1].data in [
+        s.data for s in state.spans[: listed.end() - 1]
+    ]
+    if listed is not None and not again and not state.frame.groups:
         raise NotUnderstood("what is shown of each")
     return [span for span, kind in left if kind == "C"]
 
@@ -133,7 +140,7 @@ def _values(state: State, spans: Sequence[Span]) -> None:
     for place, values in by_column.values():
         if len(values) > 1 and "|" in state.kinds:
             _join_values(state, place)
-        elif len(values) > 1 and _are_all_wanted(state, place, values):
+        elif len(values) > 1 and members.are_all_wanted(state, place, values):
             continue
         spelled = [sql.text(value) for value in values]
         template = f"{{}} = {spelled[0]}" if len(spelled) == 1 else f"{{}} IN ({', '.join(spelled)})"
@@ -181,22 +188,9 @@ def _join_values(state: State, place: Place) -> None:
             state.kinds[i] = "w"
 
 
-def _are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
-    """Ask for rows that have a row with each of several values: "countries that speak English and French"."""
-    rows = state.nouns_in_order()[:1]
-    both = any(span.data == "both" for span in state.spans)
-    if not rows or state.is_single(rows[0], place.relation):
-        if both:
-            raise NotUnderstood(f"how one {place.column.name} is to be both {' and '.join(values)}")
-        return False
-    for value in values:
-        state.frame.members.append(Member(place.relation, (Test(Term("", place), f"{{}} = {sql.text(value)}"),), True))
-    return True
-
-
 def _outputs(state: State, columns: list[Place]) -> None:
     frame = state.frame
-    _count_members(state, columns)
+    members.count_members(state, columns)
     if state.counts or (frame.groups and not columns and not state.aggregates):
         checks.check_named_alike(state)
     if frame.share:
@@ -210,24 +204,12 @@ def _outputs(state: State, columns: list[Place]) -> None:
         _plain_outputs(state, _counted(state, columns) if state.counts else columns)
 
 
-def _count_members(state: State, columns: Sequence[Place]) -> None:
-    """Look for rows by how many of another relation they have, where not they themselves are shown: "how many countries
-    have more than 2 makers", "the founding years of clubs with more than 3 players".
-    """
-    frame, counted = state.frame, state.having_of
-    rows = [noun for noun in state.nouns_in_order() if noun != counted]
-    if counted is None or not rows or len(frame.having) != 1 or state.superlative or frame.groups or state.each:
-        return
-    told = not (state.counts or state.aggregates) and (not columns or any(map(state.tells_rows, columns)))
-    if told or state.is_single(rows[0], counted) or any(not state.is_single(rows[0], p.relation) for p in columns):
-        return
-    template = frame.having.pop().template
-    fewer = template.startswith("{} <")  # also those that have none
-    frame.members.append(Member(counted, (), not fewer, template.replace("<", ">=", 1) if fewer else template))
-    if "<=" in template:
-        frame.members[-1] = Member(counted, (), False, template.replace("<=", ">"))
-    frame.nouns = [noun for noun in frame.nouns if noun != counted]
-    state.counted_relation = None if state.counted_relation == counted else state.counted_relation
+def _check_order(frame: Frame) -> None:
+    """Raise where groups are put in order by a column of their rows."""
+    known = [*frame.groups, *frame.wanted]
+    grouped = frame.groups and (frame.wanted or frame.having)
+    if grouped and any(term not in known and not term.function and term.place for term, _ in frame.order):
+        raise NotUnderstood("by what of the groups they are put in order")
 
 
 def _plain_outputs(state: State, columns: list[Place]) -> None:
@@ -275,7 +257,9 @@ def _counted(state: State, columns: list[Place]) -> list[Place]:
     beside = counted is not None and state.listed_beside() and not state.aggregates
     others = all(p.relation != counted for p in columns) and state.tells_rows(columns[0])
     # "the record companies and the number of orchestras"
-    own = [p.relation for p in columns] == [counted] and columns[0].kind == "text" and not state.tells_rows(columns[0])
+    different = "U" in "".join(span.kind for span in state.spans).partition("C")[0] or not state.tells_rows(columns[0])
+    own = [p.relation for p in columns] == [counted] and (columns[0].kind == "text" or columns[0].identifier)
+    own = own and different
     if not beside or not (others or (own and re.search("C.*H", "".join(span.kind for span in state.spans)))):
         raise NotUnderstood("what is counted")
     frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"

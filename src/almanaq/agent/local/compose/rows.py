@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from almanaq.agent.local.compose import members
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
-from almanaq.agent.local.frame import Frame, Member, Term
+from almanaq.agent.local.frame import Frame, Term
 from almanaq.agent.local.joins import Hop, ambiguous, paths
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -42,9 +42,14 @@ def main_of(state: State) -> Relation:
         NotUnderstood: it does not.
     """
     frame, vocabulary = state.frame, state.vocabulary
-    _move_to_members(frame)
+    members.move_to_members(frame)
     relations = [place.relation for place in frame.places] + frame.nouns or state.mentioned
-    main = _main(vocabulary, relations, frame.nouns)
+    try:
+        main = _main(vocabulary, relations, frame.nouns)
+    except NotUnderstood:
+        if not members.look_for_tested(state):
+            raise
+        return main_of(state)
     _check_absent(frame, main, vocabulary)
     used = {relation.name for relation in (*relations, main, *frame.absent, *(each.relation for each in frame.members))}
     if any(not set(kin) & used for kin in state.kin):
@@ -61,39 +66,6 @@ def main_of(state: State) -> Relation:
     _check_counted(state, main, relations)
     frame.distinct = frame.distinct or _repeats(frame, main)
     return main
-
-
-def _move_to_members(frame: Frame) -> None:
-    """Make what is asked of rows that are not to be there a part of that: "stadiums without a concert in 2014"; and
-    what is said of several of them: "both English and French as official languages", "a dog but not a cat".
-    """
-    held = {member.relation.name for member in frame.members}
-    shown = {term.place.relation.name for term in (*frame.wanted, *frame.groups) if term.place is not None}
-    if shown and not shown & held:
-        frame.nouns = [noun for noun in frame.nouns if noun.name not in held]
-        _tell_members(frame, held)
-    for relation in list(frame.absent):
-        tests = tuple(
-            test for test in frame.tests if test.term.place is not None and test.term.place.relation == relation
-        )
-        if tests:
-            frame.absent.remove(relation)
-            frame.tests = [test for test in frame.tests if test not in tests]
-            frame.members.append(Member(relation, tests, False))
-
-
-def _tell_members(frame: Frame, held: set[str]) -> None:
-    """Move the conditions of relations that a row has to have rows of: those of another column go with each."""
-    own = [test for test in frame.tests if test.term.place is not None and test.term.place.relation.name in held]
-    frame.tests = [test for test in frame.tests if test not in own]
-    named = {test.term for member in frame.members for test in member.tests}
-    more = tuple(test for test in own if test.term not in named)
-    alone = [test for test in own if test.term in named]
-    relations = {member.relation.name: member.relation for member in frame.members}
-    frame.members += [Member(relations[t.term.place.relation.name], (t,), True) for t in alone if t.term.place]
-    for i, member in enumerate(frame.members):
-        with_it = tuple(t for t in more if t.term.place is not None and t.term.place.relation == member.relation)
-        frame.members[i] = replace(member, tests=(*member.tests, *with_it))
 
 
 def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
@@ -165,13 +137,14 @@ def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -
 def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
     """Raise NotUnderstood unless each relation of which a row is to have none, or some, has rows that belong to it."""
     ways, same = paths(vocabulary.hops, main), vocabulary.of_facts({main.name})
-    for relation in (*list(frame.absent), *(each.relation for each in frame.members)):
+    for relation in (*list(frame.absent), *(each.relation for each in frame.members if not each.way)):
         way = ways.get(relation.name, ())
         if len(way) > 1 and relation in frame.absent and _bridged(way, vocabulary):
             # students who have no pet are in no row that says who has which
             frame.absent[frame.absent.index(relation)] = vocabulary.index.catalog.relation(way[0].right)
             continue
-        if not way or (way[0].single and relation.name not in same) or (relation in frame.absent and len(way) > 1):
+        single = all(hop.single for hop in way) and relation.name not in same
+        if not way or single or (relation in frame.absent and (way[0].single or len(way) > 1)):
             raise NotUnderstood(f"how {relation.name} belongs to {main.name}")
 
 

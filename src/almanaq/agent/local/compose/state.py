@@ -19,6 +19,9 @@ from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import PAST
 from almanaq.suql.catalog.relations import Relation
 
+_DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:high|old|large|most)")
+"""How an order begins that goes down: "highest first", but not "from lowest to highest"."""
+
 
 @dataclass(frozen=True, slots=True)
 class Superlative:
@@ -285,7 +288,7 @@ class State(Naming):
         return (done or bool(parts & words().additive)) and not parts & words().rates
 
     def descending(self) -> bool:
-        return any(re.search("desc|decr|highest|oldest|most|largest", str(s.data)) for s in self.spans if s.kind == "E")
+        return any(_DOWNWARDS.search(str(span.data)) for span in self.spans if span.kind == "E")
 
 
 def _is_beside(column: Span, value: Span) -> bool:

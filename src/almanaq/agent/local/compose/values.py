@@ -99,14 +99,18 @@ def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> boo
     beside = [span for span in state.spans if span.kind == "C" and span.first == a.last]
     if beside and a.data[0][1] < OWN:
         raise NotUnderstood(f"whether {place.column.name} is meant")  # "car parking", of car rental
-    forms = ("{} IS TRUE", "{} IS FALSE")
-    if place.affirms == "1":
-        forms = ("{} = 1", "{} = 0")
-    elif place.affirms is not None:
-        denied = f"{{}} <> {sql.text(place.affirms)}" if place.denies else "{} IS NULL"
-        forms = (f"{{}} = {sql.text(place.affirms)}", denied)
-    state.test(place, forms[x is not None])
+    state.test(place, _forms(place)[x is not None])
     return state.use(match)
+
+
+def _forms(place: Place) -> tuple[str, str]:
+    """Return the conditions that a column says yes, and that it says no."""
+    if place.affirms == "1":
+        return "{} = 1", "{} = 0"
+    if place.affirms is not None:
+        denied = f"{{}} <> {sql.text(place.affirms)}" if place.denies else "{} IS NULL"
+        return f"{{}} = {sql.text(place.affirms)}", denied
+    return "{} IS TRUE", "{} IS FALSE"
 
 
 def absent(state: State, match: re.Match[str], r: Span) -> bool:
@@ -141,8 +145,23 @@ def of_column(state: State, match: re.Match[str], a: Span, v: Span) -> bool:
 
 def as_column(state: State, match: re.Match[str], a: Span, v: Span) -> bool:
     """ "CD or DVD as their format"; the words between have to say so."""
-    between = [span.data for span in state.spans[match.end("v") : match.start("a")]]
-    return "as" in between and of_column(state, match, a, v)
+    between = state.spans[match.end("v") : match.start("a")]
+    so = [span.kind for span in between if span.kind != "w"] == ["C"]  # "Dutch is an official language"
+    return (so or "as" in [span.data for span in between]) and of_column(state, match, a, v)
+
+
+def so_of_none(state: State, match: re.Match[str], v: Span, a: Span, b: Span | None) -> bool:
+    """ "Where Dutch is not the official language": no row has both the value and a yes."""
+    (place, spelled), so = state.meaning(v), state.place(a)
+    subject = state.subject()
+    beside = b is None or any(named is place for named, _ in b.data)
+    if so.kind != "boolean" or so.relation != place.relation or not beside or state.vocabulary.is_list(place):
+        return False
+    if subject is None or state.is_single(subject, place.relation):
+        return False
+    same = Test(Term("", place), f"{{}} = {sql.text(spelled)}")
+    state.frame.members.append(Member(place.relation, (same, Test(Term("", so), _forms(so)[0])), False))
+    return state.silence(*match.span())
 
 
 def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:

@@ -22,6 +22,8 @@ _ORDINALS = {
     for i, names in enumerate(("second 2nd", "third 3rd", "fourth 4th", "fifth 5th"), 2)
     for name in names.split()
 }
+_SORTING = ("sort", "order", "arrange", "rank")
+_AGES = ("year", "years")
 _MORE = "more higher greater larger bigger better".split()
 _LESS = "less lower fewer smaller".split()
 _UNTIL = ("and", "to", "until", "till", "through")
@@ -52,7 +54,7 @@ def _makes_groups(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> b
 
 def _counts(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
     """Return whether "number of" counts: not where "number" belongs to a column named before it, "phone number of"."""
-    of_column = tokens[at].folded == "number" and at > 0
+    of_column = tokens[at].folded in ("number", "numbers") and at > 0
     of_column = of_column and any(quality >= OWN for _, quality in vocabulary.columns_named((tokens[at - 1].stem,)))
     return not of_column or (at > 1 and tokens[at - 2].folded in _BEFORE_PERIODS)
 
@@ -209,10 +211,32 @@ def number_of(token: Token) -> float | None:
     return token.number if token.number is not None else SPELLED.get(token.folded)
 
 
+def sorting(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
+    """Recognize "sort the shops by size": the first "by" after a verb of order, which begins a clause, says by what."""
+    begun = [
+        i for i, t in enumerate(tokens) if t.folded in _SORTING and (not i or tokens[i - 1].folded in ("and", ","))
+    ]
+    for first in begun[-1:]:
+        by = next((i for i in range(first + 1, len(tokens)) if tokens[i].folded == "by"), None)
+        if by is not None:
+            yield Span(first, first + 1, "w", tokens[first].folded, 1.0)
+            yield Span(by, by + 1, "F", "none", 1.2)
+            yield from (
+                Span(i, i + 1, "w", "", 0.3) for i in range(first, by) if tokens[i].folded in ("results", "result")
+            )
+
+
 def _unit(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> tuple[int, str | None]:
     known = words().units | vocabulary.units | {"%"}
     squared = at + 1 < len(tokens) and tokens[at].folded in ("square", "sq")
     at += squared
+    if (
+        tokens[at : at + 1]
+        and tokens[at].folded in _AGES
+        and tokens[at + 1 : at + 2]
+        and tokens[at + 1].folded == "old"
+    ):
+        return at + 2, "old"
     if at < len(tokens) and tokens[at].folded in known:
         return at + 1, tokens[at].folded + "2" * squared
     return at - squared, None

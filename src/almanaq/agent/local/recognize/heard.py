@@ -18,6 +18,7 @@ _RECOGNIZERS = (
         amounts.numbers,
         amounts.apart,
         amounts.superlatives,
+        amounts.sorting,
         names.verbs,
         names.lone,
     ),
