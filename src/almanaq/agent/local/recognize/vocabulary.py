@@ -41,16 +41,24 @@ _FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _CODE = 4
 """Longest value that has to be written as it is, capitals included, in a column where every row has its own."""
+_OTHER_WORD = 0.01
+"""How much less surely a column is named by another word than by one of its own."""
 OWN = 0.98
 """How surely the rest of a column's name means it where its relation's name is left away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a column is called: its words, each with the other words that mean it, and its unit."""
+    """What a column is called.
+
+    Attributes:
+        parts: its words, each with the other words that mean it; `own` without these.
+        unit: the spellings of the unit that the name says.
+    """
 
     place: Place
     parts: tuple[frozenset[str], ...]
+    own: tuple[frozenset[str], ...]
     unit: frozenset[str]
 
 
@@ -129,6 +137,8 @@ class Vocabulary:
             head = len(named.parts) - 1 in places
             exactly = all(word in named.parts[i] for word, i in zip(said, places, strict=True) if i is not None)
             quality = (1.0 if exactly else 0.93) if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
+            literally = all(word in named.own[i] for word, i in zip(said, places, strict=True) if i is not None)
+            quality -= 0 if literally or not exactly else _OTHER_WORD
             own = set(relation_stems(named.place.relation))
             left = [i for i, part in enumerate(named.parts) if not part & own]
             quality = OWN if share < 1 and set(places) == set(left) else quality  # "name", of Document_Name
@@ -203,8 +213,7 @@ class Vocabulary:
             own = {word for n in self.columns if n.place.relation is relation for part in n.parts for word in part}
             for noun, told in words().things.items():
                 if len({stem(word) for word in told} & own) > 1:
-                    for word in {noun, *words().synonyms.get(noun, ())}:
-                        found[word].append((relation, 0.9))
+                    found[noun].append((relation, 0.9))
         return found
 
     def relations_named(self, said: tuple[str, ...]) -> tuple[tuple[Relation, float], ...]:
@@ -274,7 +283,8 @@ class Vocabulary:
         """Return the one word of names or of the language of which a long word is one slip of the hand away."""
         if len(word) < _SHORTEST_MISSPELT - 1 or word != word.casefold():
             return None
-        names = {*self._by_word, *(part for name in self._relations for part in name)}
+        names = {word for n in self.columns for part in n.own for word in part}
+        names |= {part for name in self._relations for part in name}
         known = [*_SPOKEN, *(names if len(word) >= _SHORTEST_MISSPELT else ())]
         forms = {word, stem(word)}
         near = {each for each in known if each[:1] == word[:1] and any(edit_distance(f, each, 1) == 1 for f in forms)}
@@ -486,7 +496,8 @@ def _named(place: Place) -> Named:
     names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
     whole = words().compounds.get("".join(names))
     names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
-    return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
+    own = tuple(_own(part) for part in names or identifier_stems(place.column.name))
+    return Named(place, tuple(map(_meant, own)), own, unit)
 
 
 def _pieces(name: str) -> tuple[str, ...]:
@@ -504,8 +515,8 @@ def _whole_names(named: Named) -> set[str]:
     """Return a column's name in one piece, and what its abbreviation stands for."""
     called = identifier_stems(named.place.column.name)
     bare = "".join(called[called[:1] in _SO :])
-    meant = {"".join(part) for part in named.parts} if len(named.parts) == 1 else set()
-    return {bare, *meant, *(word for part in named.parts for word in part if len(named.parts) == 1)}
+    meant = {"".join(part) for part in named.own} if len(named.own) == 1 else set()
+    return {bare, *meant, *(word for part in named.own for word in part if len(named.own) == 1)}
 
 
 def _agents_of(place: Place) -> set[str]:
@@ -514,8 +525,9 @@ def _agents_of(place: Place) -> set[str]:
     return {root + ending for root in roots(deed) for ending in ("or", "er", "r")} if deed else set()
 
 
-def _meant(part: str) -> frozenset[str]:
-    known = words()
-    found = {part, known.abbreviations.get(part, part)}
-    found |= {word for word, meant in known.synonyms.items() if found & meant}
-    return frozenset(stem(word) for word in found)
+def _own(part: str) -> frozenset[str]:
+    return frozenset(map(stem, (part, words().abbreviations.get(part, part))))
+
+
+def _meant(own: frozenset[str]) -> frozenset[str]:
+    return own.union(*(words().synonyms.get(word, ()) for word in own))

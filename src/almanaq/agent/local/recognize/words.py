@@ -1,4 +1,5 @@
-"""The words of a language as data (`en/words.toml`): what a phrase does in a question."""
+"""The words of a language as data: what a phrase does in a question (`en/words.toml`), what columns and rows are called
+(`en/names.toml`)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from almanaq.agent.local.words import PAST
+from almanaq.agent.local.words import PAST, stem
 
 Phrase = tuple[str, ...]
 
@@ -31,7 +32,8 @@ class Words:
         linking: forms of verbs that say only that two things belong together: "placed an order", "speak Dutch".
         rows: nouns for the rows of any table.
         telling: verbs that say which rows are meant, where no column or value does: "cancelled".
-        abbreviations, synonyms: parts of identifiers, and the words that mean them.
+        abbreviations: parts of identifiers, and the words they stand for.
+        synonyms: words of names, and the other words that may mean them.
     """
 
     silent: frozenset[str]
@@ -89,7 +91,7 @@ _SECTIONS = {
 @cache
 def words() -> Words:
     """Return the words of English."""
-    data = tomllib.loads(files("almanaq.agent.local").joinpath("en/words.toml").read_text("utf-8"))
+    data, names = _read("words"), _read("names")
     measures = {word: tuple(map(_directed, meant)) for word, meant in data["measures"].items()}
     phrases = dict(_phrases(data, measures))
     converted = {unit: (to, factor) for unit, (to, factor) in data["units"]["kilo"].items()}
@@ -97,8 +99,8 @@ def words() -> Words:
         frozenset(data["silent"].split()),
         phrases,
         measures,
-        data["abbreviations"],
-        {word: frozenset(meant) for word, meant in data["synonyms"].items()},
+        names["abbreviations"],
+        _meaning(names["synonyms"]),
         tuple(
             (re.compile(pattern, re.IGNORECASE), form) for form, said in data["holdings"].items() for pattern in said
         ),
@@ -106,7 +108,7 @@ def words() -> Words:
         frozenset(data["people"]["nouns"]),
         frozenset(data["people"]["columns"]),
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
-        {noun: frozenset(columns) for noun, columns in data["things"].items()},
+        {noun: frozenset(columns.split()) for noun, columns in names["things"].items()},
         frozenset(data["grouping"]["verbs"]),
         frozenset(data["telling"]["verbs"]),
         frozenset(data["rows"]["nouns"]),
@@ -118,6 +120,19 @@ def words() -> Words:
         converted,
         max(map(len, phrases)),
     )
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("almanaq.agent.local").joinpath(f"en/{name}.toml").read_text("utf-8"))
+
+
+def _meaning(synonyms: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return, for each word of a column's name, the other words that may mean it."""
+    found: dict[str, set[str]] = {}
+    for word, meant in synonyms.items():
+        for each in meant.split():
+            found.setdefault(stem(each), set()).add(stem(word))
+    return {word: frozenset(others) for word, others in found.items()}
 
 
 def _forms(verb: str) -> tuple[str, ...]:
