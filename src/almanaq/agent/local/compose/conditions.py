@@ -96,6 +96,9 @@ def _place_in_unit(state: State, unit: str) -> Place:
     if not fit and unit in known.money:
         priced = state.vocabulary.measured_by(known.measures["expensive"], state.names)
         fit = (priced[0],) if priced is not None else ()
+    if not fit and unit == "old":
+        aged = state.vocabulary.measured_by(known.measures["old"], state.names)
+        fit = (aged[0],) if aged is not None else ()
     if len(fit) != 1:
         raise NotUnderstood(f"which column is in {unit}")
     return fit[0]

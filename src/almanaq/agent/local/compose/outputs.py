@@ -11,6 +11,7 @@ from almanaq.agent.local.compose.ranking import rank
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Term, Test
+from almanaq.agent.local.recognize.other_forms import OTHER_FORM
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
@@ -35,12 +36,14 @@ _UNUSED = {
 """What is not clear where no construction took a span of a kind."""
 _OF_ALL = {"all", "only", "always", "just", "exclusively", "entirely"}
 """Words before a value that say it of all rows."""
+_MOST_KINDS, _ROWS_OF_A_KIND = 25, 5
+"""Most values of a column of kinds, and how many rows there have to be of each, on average."""
 _EVERYTHING = ("all", "list", "show", "every", "display", "there")
 
 
 def finish(state: State) -> None:
     computed = [place for _, place in state.aggregates]
-    columns = [place for span in _left(state) if (place := state.place(span)) not in computed]
+    columns = [place for span in _left(state) for place in state.places(span) if place not in computed]
     members.both_bounds(state, columns)
     checks.check_parts(state, columns)
     columns = columns or _asked_by_who(state)
@@ -328,6 +331,8 @@ def _named_rows(state: State) -> None:
         return
     silent = [str(span.data) for span in state.spans if span.kind == "w"]
     tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
+    if any(span.kind == "C" and span.data[0][1] == OTHER_FORM for span in state.spans) and not frame.nouns:
+        raise NotUnderstood("whether rows are counted or shown")  # "convictions in 2014"
     if not frame.nouns and len(tested) == 1 and not _asks_else(state):
         frame.nouns += tested.values()
     everything = any(word in _EVERYTHING for word in silent) and len(state.names) == 1
@@ -360,6 +365,16 @@ def _asks_else(state: State) -> bool:
 def _begins_with_group(state: State) -> bool:
     """Return whether a question is of rows and groups alone: "orders per year"."""
     kinds = "".join(span.kind for span in state.spans if span.kind not in "w&")
-    by = any(span.kind == "B" and span.data == "by" for span in state.spans)  # "cards by type" may be a list
+    by = any(span.kind == "B" and span.data == "by" for span in state.spans)
     period = "Y" in kinds  # "orders per month in 2024"
-    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", kinds)) and not by and (period or not state.frame.tests)
+    listed = by and not all(_makes_few(state, term) for term in state.frame.groups)  # "books by author" may be a list
+    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", kinds)) and not listed and (period or not state.frame.tests)
+
+
+def _makes_few(state: State, term: Term) -> bool:
+    """Return whether a column makes few groups of many rows: its values are kinds, and no names."""
+    place = term.place
+    if place is None or term.function:
+        return False
+    kinds = 2 if place.kind == "boolean" else state.vocabulary.distinct(place)
+    return 0 < kinds <= _MOST_KINDS and (place.relation.rows or 0) >= _ROWS_OF_A_KIND * kinds

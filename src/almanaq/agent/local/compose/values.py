@@ -42,7 +42,8 @@ def missing(state: State, match: re.Match[str], a: Span | None, b: Span | None) 
 def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
     """ "No discount": 0 of a number that is always there, nothing where it may be missing."""
     place, between = state.place(a), {span.data for span in state.spans[match.start() + 1 : match.end() - 1]}
-    if x.data not in ("no", "without", "out of") or place.kind == "prose" or not between <= {"a", "an", "any"}:
+    absent = x.data in ("no", "without", "out of") or "any" in between
+    if not absent or place.kind == "prose" or not between <= {"", "a", "an", "any"}:
         return False
     if place.kind == "boolean":
         return affirmed(state, match, x, a)
@@ -63,6 +64,11 @@ def _without_fact(state: State, place: Place) -> bool:
         return False
     state.frame.members.append(Member(place.relation, (Test(Term("", place), "{} IS NOT NULL"),), False))
     return True
+
+
+def beside_denied(state: State, match: re.Match[str], b: Span, v: Span) -> bool:
+    """A column before what it is not: "whose position is not goalkeeper"."""
+    return any(m[0] is place for m in v.data for place, _ in b.data) and state.use(match, "b")
 
 
 def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -> bool:

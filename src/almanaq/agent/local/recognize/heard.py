@@ -21,6 +21,7 @@ _RECOGNIZERS = (
         amounts.sorting,
         names.verbs,
         names.lone,
+        names.other_forms,
     ),
 )
 _NAMING = "CRVN?"

@@ -20,6 +20,7 @@ _HEADS = ("status", "type", "category", "time")
 """Nouns that say nothing right after the name of a column: the "conservation status"."""
 _JOINING = "or and not no but than".split()
 """Words that are no value where they stand in small letters: OR of Oregon."""
+_NONE = ("not", "don't", "doesn't", "without", "never")
 _TIMED = "before after since until last first recently latest earliest".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _ENDS = "?.,;!"
@@ -168,6 +169,8 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             or (i and token.folded in _HEADS and _is_whole(tokens[i - 1], vocabulary))
         ):
             yield Span(i, i + 1, "w", token.folded, 0.1)
+        elif token.folded == "single" and any(t.folded in _NONE or _is_superlative(t) for t in tokens[:i]):
+            yield Span(i, i + 1, "w", token.folded, 0.1)
         elif token.folded in words().telling:
             yield Span(i, i + 1, "?", token.text, -1.0)
         elif kin := vocabulary.kin(token.folded, asked=_is_asked(tokens, i)):
@@ -176,6 +179,23 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:
             yield Span(i, i + 1, "?", token.text, -1.0)
+
+
+def other_forms(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize single words of which nothing else is known as other forms of a column's name, or of a value."""
+    for i, token in enumerate(tokens):
+        if token.folded in words().silent or token.folded in words().telling or (token.folded,) in words().phrases:
+            continue
+        extreme = i > 0 and _is_superlative(tokens[i - 1])  # "least dense" ranks rows
+        if codes := vocabulary.forms.codes(token.folded):
+            yield Span(i, i + 1, "V", codes, -0.1)
+        elif not extreme and not is_verb(token.folded) and (akin := vocabulary.forms.columns(token.folded)):
+            yield Span(i, i + 1, "C", akin, -0.1)
+
+
+def _is_superlative(token: Token) -> bool:
+    measured = token.folded.endswith("est") and words().measured(token.folded)
+    return bool(measured) or words().phrases.get((token.folded,), ("",))[0] == "extreme"
 
 
 def _is_whole(token: Token, vocabulary: Vocabulary) -> bool:

@@ -14,6 +14,7 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
+from almanaq.agent.local.recognize.other_forms import OtherForms
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
@@ -312,6 +313,8 @@ class Vocabulary:
         as_written = [(m, quality) for m, quality in exact if m[1] == text]
         if exact:
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
+        if countries := self.forms.countries(text):
+            return tuple((m, 0.95) for m in countries)
         return () if self.columns_named(said) else tuple((m, 0.8) for m in self._parts.get(said, ()))
 
     def of_same_rows(self, meanings: Sequence[Meaning]) -> list[Meaning]:
@@ -329,6 +332,16 @@ class Vocabulary:
             if self.index.finds(f"SELECT 1 FROM {sql.name(first.relation.name)} WHERE {apart} LIMIT 1"):
                 return []
         return [(first, value)]
+
+    def is_whole(self, place: Place) -> bool:
+        """Return whether the name of a column of numbers speaks of the whole: `sleep_total`."""
+        named = next((n for n in self.columns if n.place is place), None)
+        return named is not None and place.kind == "number" and whole_of(named.own)
+
+    @cached_property
+    def forms(self) -> OtherForms:
+        """Columns and values by other forms of words than their own."""
+        return OtherForms((n.place for n in self.columns), self._values)
 
     def _is_foreign_code(self, meaning: Meaning, text: str) -> bool:
         """Return whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""

@@ -70,9 +70,10 @@ class Words:
                 for form in (base, doubled, base + "e", base.removesuffix("i") + "y"):
                     if form in self.measures:
                         return self.measures[form]
-        return None
+        return self.measures[word] if word in _DIRECTIONS else None
 
 
+_DIRECTIONS = ("north", "south", "east", "west")
 _SECTIONS = {
     **{
         "aggregates": "A",

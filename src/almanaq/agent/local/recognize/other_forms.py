@@ -1,0 +1,120 @@
+"""Columns and values by other forms than their own: `weakness` of "weak", "REG" of "regular", "DE" of Germany."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.words import derived, stem, stems
+
+_FEW, _LONGEST_CODE = 30, 7
+"""Most values of a column of codes, and letters of the longest of them."""
+_SHORTEST_CODE, _SHORTEST_WORD = 3, 5
+"""Letters of the shortest code that a word may begin with, and of such a word."""
+_OF_CODES = 0.9
+"""Share of a column's values that are codes of countries, or of states, where it holds these."""
+_NAMED = 3
+"""Names of countries that a column holds at least that is one of countries."""
+OTHER_FORM = 0.9
+"""How surely a column is named by another form of its word."""
+
+_AFTER_WORDS = ("by", "at", "on", "in", "date", "year")
+"""What may stand in a name after its one word."""
+
+Values = Mapping[tuple[str, str], Iterable[str]]
+"""The values of columns, by relation and column."""
+
+
+class OtherForms:
+    """Finds the one column or value of which a word is another form.
+
+    Args:
+        places: the columns.
+        values: the values of columns of text.
+    """
+
+    def __init__(self, places: Iterable[Place], values: Values) -> None:
+        self._places = tuple(places)
+        self._codes: dict[str, set[Meaning]] = defaultdict(set)
+        self._countries: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
+        for place in self._places:
+            own = set(values.get((place.relation.name, place.column.name), ()))
+            if place.kind == "text" and own:
+                self._add_codes(place, own)
+                self._add_countries(place, own)
+
+    def columns(self, word: str) -> tuple[tuple[Place, float], ...]:
+        """Return the one column of whose name a word is another form."""
+        said = derived(stem(word))
+        found = [place for place in self._places if said & derived(place.stems[0]) and _is_one_word(place)]
+        return tuple((place, OTHER_FORM) for place in found if len(found) == 1)
+
+    def codes(self, word: str) -> tuple[Meaning, ...]:
+        """Return the one code with which a word begins: "REG" of "regular", "Mon" of Monday."""
+        sizes = range(_SHORTEST_CODE, len(word)) if len(word) >= _SHORTEST_WORD else ()
+        found = {meaning for size in sizes for meaning in self._codes.get(word[:size], ())}
+        return tuple(found) if len(found) == 1 else ()
+
+    def countries(self, text: str) -> tuple[Meaning, ...]:
+        """Return the values that mean a country or a state by another name, a code or what is called after it."""
+        return tuple(self._countries.get(stems(text), ())) if text[:1].isupper() else ()
+
+    def _add_codes(self, place: Place, values: set[str]) -> None:
+        if len(values) > _FEW or not all(value.isalpha() and len(value) <= _LONGEST_CODE for value in values):
+            return
+        for value in values:
+            if len(value) >= _SHORTEST_CODE:
+                self._codes[value.casefold()].add((place, value))
+
+    def _add_countries(self, place: Place, values: set[str]) -> None:
+        names = _countries()
+        kinds = [{row[i]: row for row in names} for i in (0, 1)]
+        states = {code: (code, name) for code, name in _states()}
+        listed = {name: row for row in names for name in (row[2], *row[4:])}
+        coded: Mapping[str, tuple[str, ...]] = max(
+            (*kinds, states), key=lambda codes: (len(values & {*codes}), ("state" in place.stems) == (codes is states))
+        )
+        if len(values & {*coded}) >= max(_OF_CODES * len(values), 1):
+            for code in values & {*coded}:
+                for name in coded[code]:
+                    self._say(place, code, name)
+        elif len(values & {*listed}) >= _NAMED:
+            for value in values & {*listed}:
+                for name in listed[value]:
+                    self._say(place, value, name)
+
+    def _say(self, place: Place, value: str, name: str) -> None:
+        for called in name.split(", "):
+            if called and (place, value) not in self._countries[stems(called)]:
+                self._countries[stems(called)].append((place, value))
+
+
+def _is_one_word(place: Place) -> bool:
+    """Return whether one word of a name says it all: `Directed_by`, `density_2021`."""
+    return all(part in _AFTER_WORDS or part.isdigit() for part in place.stems[1:])
+
+
+@cache
+def _read() -> Mapping[str, str]:
+    return tomllib.loads(files("almanaq.agent.local").joinpath("en/places.toml").read_text("utf-8"))
+
+
+@cache
+def _countries() -> tuple[tuple[str, ...], ...]:
+    """Return of each country its two codes, its name, what is called after it, and other names."""
+    found = []
+    for line in _read()["countries"].split("\n"):
+        if line:
+            named, after, *others = (part.strip() for part in line.split("|"))
+            found.append((*named.split(" ", 2), after, *(name for each in others for name in each.split(", "))))
+    return tuple(found)
+
+
+@cache
+def _states() -> tuple[tuple[str, str], ...]:
+    listed = " ".join(_read()["states"].split()).split(", ")
+    return tuple((code, name) for code, name in (each.split(" ", 1) for each in listed))
