@@ -91,7 +91,7 @@ def edges(catalog: Catalog) -> dict[str, list[Hop]]:
                 linked.add(other.name)
         columns = {identifier_stems(c.name): c.name for c in reversed(relation.columns) if relation.key != (c.name,)}
         for other in catalog.relations:
-            column, key = columns.get(named_after.get(other.name, ())), _key(other)
+            column, key = columns.get(named_after.get(other.name, ())), key_of(other)
             if column is None or key is None or other is relation or other.name in linked:
                 continue
             if not any(h.right == other.name for h in found[relation.name]):
@@ -111,14 +111,14 @@ def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
 
 def _named_after(other: Relation) -> tuple[str, ...]:
     """Return the words by which a column elsewhere is evidently a relation's single key; () where none are."""
-    key = _key(other)
+    key = key_of(other)
     words = () if key is None else identifier_stems(key)
     if words in ((), ("name",)):
         return ()
     return words if len(words) > 1 else (*identifier_stems(other.name), *words)
 
 
-def _key(relation: Relation) -> str | None:
+def key_of(relation: Relation) -> str | None:
     """Return the column that tells rows apart: the declared key, else, where there is none, one
     called so ("book_id").
     """

@@ -12,10 +12,12 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.joins import key_of
 from almanaq.agent.local.recognize.spans import Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import stem
 
 _EQUATING = {"is", "are", "was", "were", "of", "be", "equals", "=", ":", "number", "the", "has", "have", "a", "level"}
@@ -181,6 +183,17 @@ def years_old(state: State, match: re.Match[str], n: Span) -> bool:
     return state.use(match)
 
 
+def numbered(state: State, match: re.Match[str], r: Span, n: Span) -> bool:
+    """ "Order 10250": the row with this key."""
+    amount, unit = n.data
+    places = [p for relation in r.data for p in state.vocabulary.index.places[relation.name]]
+    keys = [p for p in places if p.column.name == key_of(p.relation) and p.kind == "number"]
+    if len(r.data) != 1 or len(keys) != 1 or unit is not None or amount != int(amount):
+        return False
+    state.test(keys[0], f"{{}} = {sql.number(amount)}")
+    return state.use(match, "n")
+
+
 def equal_before(state: State, match: re.Match[str], n: Span, a: Span) -> bool:
     """ "With 4 cylinders", "8 cylinder cars"."""
     amount, unit = n.data
@@ -193,6 +206,8 @@ def equal_before(state: State, match: re.Match[str], n: Span, a: Span) -> bool:
 
 def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
     place = state.place(a) if a is not None else None
+    if (place is None or not _says_when(place)) and _is_in_name(state, d):
+        return state.use(match, "d")
     if place is None or not _says_when(place):
         told = place is not None and bool(_WHEN & set(place.stems))  # the year, of what was "released in 1997"
         place = _told_by_verb(state, match.start("d")) or state.time_column(state.rows_before(match.start("d")))
@@ -217,6 +232,15 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
         test = Test(test.term, f"({other.template} OR {test.template})")  # "in 2014 or 2015"
     state.frame.tests.append(test)
     return True
+
+
+def _is_in_name(state: State, d: Span) -> bool:
+    """Return whether the rows spoken of are all of a year that their relation is called by: `athletes_2024`."""
+    operator, (start, after), yearless = d.data
+    whole = operator == "=" and yearless is None and start == date(start.year, 1, 1) and after.year == start.year + 1
+    named = [r for r in state.mentioned if str(start.year) in relation_stems(r)] if whole else []
+    own = [p for r in named for p in state.vocabulary.index.places[r.name]]
+    return len(named) == len(state.mentioned) == 1 and not any(p.kind == "date" or _says_when(p) for p in own)
 
 
 def _told_by_verb(state: State, at: int) -> Place | None:

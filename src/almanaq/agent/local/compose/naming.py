@@ -13,6 +13,10 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
 
+_BESIDE_NAMES = ("category", "type", "code", "group", "id", "abbreviation", "class", "key", "number", "short")
+"""What stands beside the name of something in the names of columns."""
+
+
 class Naming:
     """The spans of one question, and what they mean beside each other.
 
@@ -40,13 +44,32 @@ class Naming:
         within = [(p, quality) for p, quality in within if p in close]
         if (key := _referred(within)) is not None:
             return key
+        if numeric:
+            within = [(p, quality) for p, quality in within if p.kind == "number" and not p.identifier] or within
         best = max(quality for _, quality in within)
+        if best < OWN and (place := self._evident([p for p, _ in within])) is not None:
+            return place
         if best < OWN and len({p.column.name for p, _ in within}) > 1:
             raise _between([p for p, _ in within])
-        places = self._nearest(span, [p for p, quality in within if quality == best])
-        if numeric:
-            places = [p for p in places if p.kind == "number" and not p.identifier] or places
-        return _only(places)
+        return _only(self._of_what_else(self._nearest(span, [p for p, quality in within if quality == best])))
+
+    def places(self, span: Span) -> list[Place]:
+        """Return the columns that a span means: the one, or the first and the last name that "names" speaks of."""
+        known = [place for place, quality in span.data if quality == span.data[0][1]]
+        within = [place for place in known if place.relation.name in self.names] or known
+        whole = self.vocabulary.whole_name(within[0].relation)
+        return list(whole) if len(whole) > 1 and {*whole} == {*within} else [self.place(span)]
+
+    def _evident(self, places: Sequence[Place]) -> Place | None:
+        """Return the one of several columns that is meant where no more is said: the total, or the name."""
+        whole = [place for place in places if self.vocabulary.is_whole(place)]
+        return whole[0] if len(whole) == 1 else _called(places)  # the total sleep, of several kinds of it
+
+    def _of_what_else(self, places: list[Place]) -> list[Place]:
+        """Return, of columns named alike, that of the one relation which holds all that the question speaks of."""
+        held = [{p.relation.name for p, _ in s.data} for s in self.spans if s.kind in "CV"]
+        fit = [p for p in places if all(p.relation.name in each for each in held)]
+        return fit if len({p.relation.name for p in fit}) == 1 else places
 
     def _spoken_of(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
         """Return the columns that a span may mean of the relations spoken of, each with how surely it is named."""
@@ -130,6 +153,13 @@ class Naming:
 
 def _between(places: Sequence[Place]) -> NotUnderstood:
     return NotUnderstood(f"which of {', '.join(sorted({p.column.name for p in places})[:4])} is meant")
+
+
+def _called(places: Sequence[Place]) -> Place | None:
+    """Return the name of something that has also a code or a category: `language_name`, of a language."""
+    named = [p for p in places if p.stems[-1:] == ("name",)]
+    beside = {p.stems[:-1] for p in places if p.stems[-1] in _BESIDE_NAMES or p in named}
+    return named[0] if len(named) == 1 and beside == {p.stems[:-1] for p in places} == {named[0].stems[:-1]} else None
 
 
 def _only(places: Sequence[Place]) -> Place:

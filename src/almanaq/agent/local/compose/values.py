@@ -16,6 +16,7 @@ from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
 
+_HAVING, _ANY = {"have", "has", "had", "having", "with", "that", "who", "which"}, {"a", "an", "any"}
 _OF_SOME = {"for", "with", "that", "where", "are", "is", "were", "among", "which"}
 """Words after groups that go on with a condition."""
 
@@ -97,6 +98,8 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
 
 def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> bool:
     """A column that holds yes or no: "did not complete the clutch"."""
+    if not any(place.kind == "boolean" for place, _ in a.data):
+        return False
     place = state.place(a)
     listed = re.search(r"B[wCRY&]*?(?P<last>w*)$", "".join(state.kinds[: match.start("a")]))  # "by species and chipped"
     said = {str(span.data) for span in state.spans[slice(*listed.span("last"))]} if listed else set()
@@ -117,6 +120,22 @@ def _forms(place: Place) -> tuple[str, str]:
         denied = f"{{}} <> {sql.text(place.affirms)}" if place.denies else "{} IS NULL"
         return f"{{}} = {sql.text(place.affirms)}", denied
     return "{} IS TRUE", "{} IS FALSE"
+
+
+def having(state: State, match: re.Match[str], r: Span, a: Span) -> bool:
+    """ "Patients that have a date of death": of a column in which some have nothing."""
+    between = {str(span.data) for span in state.spans[match.start() + 1 : match.end("a") - 1]}
+    place = state.place(a)
+    asked = between <= _HAVING | _ANY and between & _HAVING and between & _ANY
+    finds = state.vocabulary.index.finds
+    if not asked or place.relation not in r.data or place.kind not in ("text", "date") or finds is None:
+        return False
+    column = sql.column(place, False)
+    blank = f" OR {column} = ''" if state.vocabulary.index.has_blank(place) else ""
+    if not finds(f"SELECT 1 FROM {sql.name(place.relation.name)} WHERE {column} IS NULL{blank} LIMIT 1"):
+        return False
+    state.test(place, "({} IS NOT NULL AND {} <> '')" if blank else "{} IS NOT NULL")
+    return state.use(match, "a")
 
 
 def absent(state: State, match: re.Match[str], r: Span) -> bool:

@@ -20,6 +20,7 @@ _HEADS = ("status", "type", "category", "time")
 """Nouns that say nothing right after the name of a column: the "conservation status"."""
 _JOINING = "or and not no but than".split()
 """Words that are no value where they stand in small letters: OR of Oregon."""
+_DID = ("did", "does", "do")
 _NONE = ("not", "don't", "doesn't", "without", "never")
 _TIMED = "before after since until last first recently latest earliest".split()
 _AMOUNTS = "more less most least than average above below over under".split()
@@ -163,13 +164,7 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "|", None, 0.3)
         elif token.folded in words().silent or not token.folded[:1].isalnum():
             yield Span(i, i + 1, "w", token.folded, 0.3)
-        elif (
-            (i and token.folded == "date" and _is_dated(tokens[i - 1], vocabulary))
-            or token.folded in _GENERIC
-            or (i and token.folded in _HEADS and _is_whole(tokens[i - 1], vocabulary))
-        ):
-            yield Span(i, i + 1, "w", token.folded, 0.1)
-        elif token.folded == "single" and any(t.folded in _NONE or _is_superlative(t) for t in tokens[:i]):
+        elif _says_nothing(tokens, i, vocabulary):
             yield Span(i, i + 1, "w", token.folded, 0.1)
         elif token.folded in words().telling:
             yield Span(i, i + 1, "?", token.text, -1.0)
@@ -179,6 +174,18 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:
             yield Span(i, i + 1, "?", token.text, -1.0)
+
+
+def _says_nothing(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
+    """Return whether a word says nothing more beside the one before it, or those before it."""
+    word, before = tokens[at].folded, tokens[:at]
+    return (
+        word in _GENERIC
+        or (word == "date" and at > 0 and _is_dated(before[-1], vocabulary))
+        or (word in _HEADS and at > 0 and _is_whole(before[-1], vocabulary))
+        or (word == "single" and any(t.folded in _NONE or _is_superlative(t) for t in before))
+        or (word in words().doing and any(t.folded in _DID for t in before))
+    )
 
 
 def other_forms(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:

@@ -64,7 +64,8 @@ class OtherForms:
         return tuple(self._countries.get(stems(text), ())) if text[:1].isupper() else ()
 
     def _add_codes(self, place: Place, values: set[str]) -> None:
-        if len(values) > _FEW or not all(value.isalpha() and len(value) <= _LONGEST_CODE for value in values):
+        named = "name" in place.roles or 2 * len(values) > (place.relation.rows or 0)
+        if named or len(values) > _FEW or not all(value.isalpha() and len(value) <= _LONGEST_CODE for value in values):
             return
         for value in values:
             if len(value) >= _SHORTEST_CODE:

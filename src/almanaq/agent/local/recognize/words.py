@@ -31,6 +31,7 @@ class Words:
         grouping: verbs before "by" that make groups: "grouped by".
         linking: forms of verbs that say only that two things belong together: "placed an order", "speak Dutch".
         rows: nouns for the rows of any table.
+        doing: verbs that say, after "did", only that something was done.
         telling: verbs that say which rows are meant, where no column or value does: "cancelled".
         abbreviations: parts of identifiers, and the words they stand for.
         synonyms: words of names, and the other words that may mean them.
@@ -48,6 +49,7 @@ class Words:
     compounds: Mapping[str, Phrase]
     things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
+    doing: frozenset[str]
     telling: frozenset[str]
     rows: frozenset[str]
     linking: frozenset[str]
@@ -111,6 +113,7 @@ def words() -> Words:
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         {noun: frozenset(columns.split()) for noun, columns in names["things"].items()},
         frozenset(data["grouping"]["verbs"]),
+        frozenset(data["doing"]["verbs"]),
         frozenset(data["telling"]["verbs"]),
         frozenset(data["rows"]["nouns"]),
         frozenset(form for verb in data["linking"]["verbs"].split() for form in _all_forms(verb)),

@@ -1,0 +1,54 @@
+"""Words in other forms than a table's own: derived words, codes, countries and states, two columns of one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import almanaq
+
+GAMES = """day,season,home,country,visitors,weakness,first_name,last_name,age
+2024-01-08,REG,Oslo,NO,120,ice,Ann,Lee,31
+2024-01-09,POST,Bergen,NO,80,rain,Bo,Lee,25
+2024-01-15,REG,Paris,FR,300,ice,Cy,Orr,19
+2024-01-16,PRE,Lyon,FR,50,rain,Di,Roe,42
+2024-01-22,REG,Rome,IT,90,ice,Ed,Sun,37
+2024-01-23,REG,Oslo,NO,70,ice,Flo,Tan,28
+2024-01-29,REG,Oslo,NO,10,ice,Gus,Und,33
+"""
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[almanaq.Connection]:
+    folder: Path = tmp_path_factory.mktemp("forms")
+    (folder / "games.csv").write_text(GAMES + "".join(GAMES.splitlines(keepends=True)[1:]) * 2)
+    with almanaq.connect(str(folder), model="local") as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("how many regular games were there?", [(15,)]),  # a code that begins the word
+        ("how many games were in Norway?", [(12,)]),  # a country by its code
+        ("how many French games were there?", [(6,)]),
+        ("how many games were weak to rain?", [(6,)]),  # a word of another part of speech
+        ("how many games are between 20 and 30 years old?", [(6,)]),
+        ("games by season", [("REG", 15), ("POST", 3), ("PRE", 3)]),
+    ],
+)
+def test_they_are_understood(games: almanaq.Connection, question: str, rows: list[tuple[object, ...]]) -> None:
+    found = games.ask(question)
+    assert sorted(map(tuple, found.rows)) == sorted(rows), found.answer
+
+
+def test_names_are_both_of_their_columns(games: almanaq.Connection) -> None:
+    found = games.ask("names and ages of the 2 oldest")
+    assert [tuple(row)[:3] for row in found.rows] == [("Di", "Roe", 42), ("Ed", "Sun", 37)]
+
+
+@pytest.mark.parametrize("question", ["how many friendly games were there?", "how many German games were there?"])
+def test_what_no_value_says_is_declined(games: almanaq.Connection, question: str) -> None:
+    assert games.ask(question).status == "no_query"
