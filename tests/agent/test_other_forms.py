@@ -44,8 +44,10 @@ def test_they_are_understood(games: almanaq.Connection, question: str, rows: lis
     assert sorted(map(tuple, found.rows)) == sorted(rows), found.answer
 
 
-def test_names_are_both_of_their_columns(games: almanaq.Connection) -> None:
-    found = games.ask("names and ages of the 2 oldest")
+def test_names_are_both_of_their_columns(tmp_path: Path) -> None:
+    (tmp_path / "games.csv").write_text(GAMES)
+    with almanaq.connect(str(tmp_path), model="local") as connection:
+        found = connection.ask("names and ages of the 2 oldest")
     assert [tuple(row)[:3] for row in found.rows] == [("Di", "Roe", 42), ("Ed", "Sun", 37)]
 
 

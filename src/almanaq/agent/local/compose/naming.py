@@ -12,7 +12,6 @@ from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
-
 _BESIDE_NAMES = ("category", "type", "code", "group", "id", "abbreviation", "class", "key", "number", "short")
 """What stands beside the name of something in the names of columns."""
 
