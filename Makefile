@@ -39,7 +39,7 @@ check: $(VENV)/.installed-test ## style, types, layers, import time, generated f
 
 .PHONY: test
 test: $(VENV)/.installed-test ## the tests, with a sample of those that are many of a kind: under eight minutes
-	$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(TESTS)
 
 .PHONY: nightly
 nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
