@@ -47,6 +47,7 @@ ANSWERED = (
     ("how many keepers have more than 1 animal", {2}),
     ("how many keepers have fewer than 2 animals", {2}),
     ("average age of keepers who have at least 2 animals", {42.5}),
+    ("how many keepers have more than 1 animal younger than 4", {0}),
     ("how many shows has the host with the highest fee", {1}),
     ("home towns and the number of keepers", {"Vik", "Moss"}),
     ("different home towns and the number of keepers", {"Vik", "Moss"}),

@@ -12,29 +12,46 @@ from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Member, Term, Test
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.schema_index import Place
+from almanaq.suql.catalog.relations import Relation
+
+_TURNED = {"<": ">=", "<=": ">"}
+"""What no row is to have instead of having few of them."""
 
 
 def both_bounds(state: State, columns: Sequence[Place]) -> None:
     """Look for one row in each of two bounds that exclude each other: "towns with both clubs founded before 1900 and
     clubs founded after 2000", "visited both a museum opened before 2009 and one opened after 2011".
     """
-    frame = state.frame
+    frame, subject = state.frame, state.subject()
     pair = apart(frame.tests) if any(span.data in ("both", "shared") for span in state.spans) else ()
-    place = pair[0].term.place if pair else None
-    subject = state.subject()
-    if place is None or state.counts or state.aggregates or state.superlative:
+    place = pair[0].term.place if pair and not (state.counts or state.aggregates or state.superlative) else None
+    if place is None:
         return
-    column, way = columns[0].column.name if len(columns) == 1 else "", tuple[Hop, ...]()
+    way: tuple[Hop, ...] = ()
     if subject is None or subject == place.relation or state.is_single(subject, place.relation):
-        if not column or columns[0].relation != place.relation or columns[0] in state.vocabulary.called(place.relation):
+        way = _of_same_value(state, place.relation, columns)
+        if not way:
             return
-        way = (Hop(place.relation.name, column, place.relation.name, column, False),)
-    with_it = [t for t in frame.tests if t.term.place is not None and t.term.place.relation == place.relation]
-    shared = tuple(test for test in with_it if test not in pair)
-    frame.tests = [test for test in frame.tests if test not in with_it]
+    own = _tests_of(frame, place.relation)
+    shared = tuple(test for test in own if test not in pair)
+    frame.tests = [test for test in frame.tests if test not in own]
     frame.members += [Member(place.relation, (test, *shared), True, way=way) for test in pair]
-    frame.nouns = [noun for noun in frame.nouns if noun != place.relation or way]
-    frame.distinct = frame.distinct or bool(way)
+    if way:
+        frame.distinct = True
+    else:
+        frame.nouns = [noun for noun in frame.nouns if noun != place.relation]
+
+
+def _tests_of(frame: Frame, relation: Relation) -> tuple[Test, ...]:
+    return tuple(t for t in frame.tests if t.term.place is not None and t.term.place.relation == relation)
+
+
+def _of_same_value(state: State, relation: Relation, columns: Sequence[Place]) -> tuple[Hop, ...]:
+    """Return the step from rows to those with the same value of the one column that is shown: the clubs of a town."""
+    if len(columns) != 1 or columns[0].relation != relation or columns[0] in state.vocabulary.called(relation):
+        return ()
+    column = columns[0].column.name
+    return (Hop(relation.name, column, relation.name, column, False),)
 
 
 def count_members(state: State, columns: Sequence[Place]) -> None:
@@ -42,19 +59,25 @@ def count_members(state: State, columns: Sequence[Place]) -> None:
     have more than 2 makers", "the founding years of clubs with more than 3 players".
     """
     frame, counted = state.frame, state.having_of
-    rows = [noun for noun in state.nouns_in_order() if noun != counted]
-    if counted is None or not rows or len(frame.having) != 1 or state.superlative or frame.groups or state.each:
-        return
-    told = not (state.counts or state.aggregates) and (not columns or any(map(state.tells_rows, columns)))
-    if told or state.is_single(rows[0], counted) or any(not state.is_single(rows[0], p.relation) for p in columns):
+    if counted is None or len(frame.having) != 1 or not _is_of_rows(state, counted, columns):
         return
     template = frame.having.pop().template
-    fewer = template.startswith("{} <")  # also those that have none
-    frame.members.append(Member(counted, (), not fewer, template.replace("<", ">=", 1) if fewer else template))
-    if "<=" in template:
-        frame.members[-1] = Member(counted, (), False, template.replace("<=", ">"))
+    turned = next((sign for sign in _TURNED if template.startswith(f"{{}} {sign} ")), "")
+    more = template.replace(turned, _TURNED[turned], 1) if turned else template  # fewer are also none
+    own = _tests_of(frame, counted)
+    frame.tests = [test for test in frame.tests if test not in own]
+    frame.members.append(Member(counted, own, not turned, more))
     frame.nouns = [noun for noun in frame.nouns if noun != counted]
     state.counted_relation = None if state.counted_relation == counted else state.counted_relation
+
+
+def _is_of_rows(state: State, counted: Relation, columns: Sequence[Place]) -> bool:
+    """Return whether a question is of rows that may have several of those counted, and does not show these rows."""
+    rows = [noun for noun in state.nouns_in_order() if noun != counted][:1]
+    if not rows or state.superlative or state.frame.groups or state.each or state.is_single(rows[0], counted):
+        return False
+    told = not (state.counts or state.aggregates) and (not columns or any(map(state.tells_rows, columns)))
+    return not told and all(state.is_single(rows[0], place.relation) for place in columns)
 
 
 def are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
@@ -105,7 +128,7 @@ def look_for_tested(state: State) -> bool:
     for relation in tested.values():
         others = [state.is_single(other, relation) for other in state.mentioned if other.name in shown]
         if relation.name not in shown and others and not any(others):
-            own = tuple(t for t in frame.tests if t.term.place is not None and t.term.place.relation == relation)
+            own = _tests_of(frame, relation)
             frame.tests = [test for test in frame.tests if test not in own]
             frame.nouns = [noun for noun in frame.nouns if noun != relation]
             frame.members.append(Member(relation, own, True))

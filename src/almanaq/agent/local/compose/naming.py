@@ -36,9 +36,7 @@ class Naming:
         known: tuple[tuple[Place, float], ...] = span.data
         if (general := self._of_general(span, known)) is not None:
             return general
-        beside = self._told_of_before(span) | self._listed_with(span)
-        near = [(p, quality) for p, quality in known if p.relation.name in beside and quality >= OWN]
-        within = near or self._spoken_of(span, known)
+        within = self._beside(span, known) or self._spoken_of(span, known)
         close = self._nearest(span, [p for p, _ in within])
         within = [(p, quality) for p, quality in within if p in close]
         if (key := _referred(within)) is not None:
@@ -70,13 +68,16 @@ class Naming:
         fit = [p for p in places if all(p.relation.name in each for each in held)]
         return fit if len({p.relation.name for p in fit}) == 1 else places
 
+    def _beside(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
+        """Return the columns that a span may mean of what it tells more of, or of the list in which it stands."""
+        beside = self._told_of_before(span) | self._listed_with(span)
+        return [(p, quality) for p, quality in known if p.relation.name in beside and quality >= OWN]
+
     def _spoken_of(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
         """Return the columns that a span may mean of the relations spoken of, each with how surely it is named."""
         within = [(p, quality) for p, quality in known if p.relation.name in self.names]
         after = {relation.name for s in self._named_after(span) for relation in s.data}
-        if after and not within:
-            # "paragraph texts for the document"
-            within = [(p, quality) for p, quality in known if quality == 1 and after & self.partners_of([p.relation])]
+        within = within or self._of_partners_of(after, known)
         if after and not within:
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
         partly = bool(within) and max(quality for _, quality in within) < 1
@@ -86,6 +87,12 @@ class Naming:
         if not within:
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
         return within
+
+    def _of_partners_of(self, after: set[str], known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
+        """Return columns named whole of rows that each have one of those named after: "paragraph texts for the
+        document".
+        """
+        return [(p, quality) for p, quality in known if quality == 1 and after & self.partners_of([p.relation])]
 
     def _of_general(self, span: Span, known: Sequence[tuple[Place, float]]) -> Place | None:
         """Return a column of what rows are in general: the name of a poker player, of whom another

@@ -15,6 +15,7 @@ from almanaq.agent.local.recognize.other_forms import OTHER_FORM
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
+from almanaq.suql.catalog.relations import Relation
 
 _ASKING = ("what", "when", "where", "how", "why", "whose", "is", "are", "does", "do", "did", "was", "were")
 _WHETHER = ("is", "are", "does", "do", "did", "was", "were", "has", "have")
@@ -257,37 +258,52 @@ def _counted(state: State, columns: list[Place]) -> list[Place]:
         checks.check_counted(state)
     if not columns or frame.groups:
         return columns
-    beside = counted is not None and state.listed_beside() and not state.aggregates
-    others = all(p.relation != counted for p in columns) and state.tells_rows(columns[0])
-    # "the record companies and the number of orchestras"
-    different = "U" in "".join(span.kind for span in state.spans).partition("C")[0] or not state.tells_rows(columns[0])
-    own = [p.relation for p in columns] == [counted] and (columns[0].kind == "text" or columns[0].identifier)
-    own = own and different
-    if not beside or not (others or (own and re.search("C.*H", "".join(span.kind for span in state.spans)))):
+    if counted is None or state.aggregates or not (state.listed_beside() and _make_groups(state, columns, counted)):
         raise NotUnderstood("what is counted")
-    frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"
+    frame.groups += [Term("", p) for p in columns]
     return []
+
+
+def _make_groups(state: State, columns: Sequence[Place], counted: Relation) -> bool:
+    """Return whether columns beside a number of rows make groups of these: "names of teachers and the number of their
+    courses", "the record companies and the number of orchestras".
+    """
+    if all(place.relation != counted for place in columns):
+        return state.tells_rows(columns[0])
+    kinds = "".join(span.kind for span in state.spans)
+    before, _, after = kinds.partition("C")
+    told_apart = "U" in before or not state.tells_rows(columns[0])
+    return len(columns) == 1 and "H" in after and told_apart and (columns[0].kind == "text" or columns[0].identifier)
 
 
 def _by_each(state: State, columns: list[Place]) -> list[Place]:
     """Group by the rows of a relation, "by team"; give the columns that are left to be shown."""
     assert state.each is not None
     frame = state.frame
-    measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
-    own = bool(measured) and all(p.relation == state.each for p in measured)
+    own = _is_measured(state, state.each, columns)
     if state.counts and any(not state.is_single(state.each, place.relation) for place in columns):
         raise NotUnderstood(f"what is shown of each of {state.each.name}")
     said = {span.data for span in state.spans if span.kind == "B"}
-    by = "by" in said or not said
-    figures = state.counts or state.aggregates or state.superlative or frame.having or frame.groups
-    if columns and not by and "per" not in said and not figures and all(p.relation == state.each for p in columns):
-        return columns  # "the name and date of each battle" are no groups
-    if by and state.aggregates and own:
+    if columns and said and not said & {"by", "per"} and _only_lists(state, columns):
+        return columns
+    if ("by" in said or not said) and state.aggregates and own:
         raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
     if not own:
         frame.groups += [Term("", place) for place in state.names_of(state.each)]
         frame.groups = list(dict.fromkeys(frame.groups))
     return [place for place in columns if Term("", place) not in frame.groups]
+
+
+def _is_measured(state: State, rows: Relation, columns: Sequence[Place]) -> bool:
+    """Return whether the numbers asked for are all of some rows."""
+    measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
+    return bool(measured) and all(p.relation == rows for p in measured)
+
+
+def _only_lists(state: State, columns: Sequence[Place]) -> bool:
+    """Return whether columns of rows are asked for, and no figures: "the name and date of each battle"."""
+    figures = state.counts or state.aggregates or state.superlative or state.frame.having or state.frame.groups
+    return not figures and all(place.relation == state.each for place in columns)
 
 
 def _shown_columns(state: State, columns: list[Place]) -> None:

@@ -39,13 +39,9 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
 
 def _of_the_first(state: State, superlative: Superlative) -> bool:
     """Ask only for what belongs to the rows that rank first: "how many concerts were in the largest stadium"."""
-    place, frame = superlative.place, state.frame
-    figures = [state.counted_relation] if state.counts and state.counted is None else []
-    figures += [each.relation for _, each in state.aggregates]
-    ranked = place is not None and superlative.amount is None and not (superlative.function or frame.groups)
-    if not ranked or place is None or len(figures) != 1 or figures[0] is None or state.each is not None:
-        return False
-    if figures[0] == place.relation or not state.is_single(figures[0], place.relation):
+    place, frame, rows = superlative.place, state.frame, _of_figures(state)
+    plain = superlative.amount is None and not superlative.function and not frame.groups and state.each is None
+    if not plain or place is None or rows in (None, place.relation) or not state.is_single(rows, place.relation):
         return False
     own = [test for test in frame.tests if test.term.place is not None and test.term.place.relation == place.relation]
     where = " WHERE " * bool(own) + " AND ".join(test.write(False) for test in own)
@@ -54,6 +50,13 @@ def _of_the_first(state: State, superlative: Superlative) -> bool:
     state.test(place, f"{{}} = (SELECT {extreme} FROM {sql.name(place.relation.name)}{where})")
     frame.tests += own
     return True
+
+
+def _of_figures(state: State) -> Relation | None:
+    """Return the relation whose rows are counted, or whose numbers are put together, where it is one."""
+    figures = [state.counted_relation] if state.counts and state.counted is None else []
+    figures += [place.relation for _, place in state.aggregates]
+    return figures[0] if len(figures) == 1 else None
 
 
 def _of_each_group(state: State, superlative: Superlative, columns: Sequence[Place]) -> bool:

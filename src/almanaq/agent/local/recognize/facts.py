@@ -88,15 +88,14 @@ def shared_numbers(places: Mapping[str, Sequence[Place]], partners: Partners) ->
     """Return the steps along numbers that identify, each once in one relation, all of them there: of one name, or
     called as the rows that they are the key of.
     """
-    keys = [
-        p for own in places.values() for p in own if p.kind == "number" and p.column.name.casefold().endswith(_KEYS)
-    ]
-    found = []
-    single = [p for own in places.values() for p in own if p.kind == "number" and p.relation.key == (p.column.name,)]
-    named = [(p, k) for own in places.values() for p in own for k in single if p.stems == relation_stems(k.relation)]
+    columns = [place for own in places.values() for place in own if place.kind == "number"]
+    keys = [place for place in columns if place.column.name.casefold().endswith(_KEYS)]
+    single = [place for place in columns if place.relation.key == (place.column.name,)]
     alike = [(p, other) for p in keys for other in keys if other.column.name == p.column.name]
-    for place, other in (*alike, *named):
-        if other.relation is not place.relation and place.kind == "number":
+    alike += [(p, other) for p in columns for other in single if p.stems == relation_stems(other.relation)]
+    found = []
+    for place, other in alike:
+        if other.relation is not place.relation:
             hop = Hop(place.relation.name, place.column.name, other.relation.name, other.column.name, True)
             mine, theirs = ([each.column.name] for each in (place, other))
             once = partners.is_unique(other.relation, theirs) and not partners.is_unique(place.relation, mine)
