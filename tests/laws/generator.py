@@ -104,7 +104,9 @@ def generate(seed: int) -> Case:
     )
     maker = Maker(draw, world)
     draw.subquery = None if varied else maker.subquery
-    return Case(seed, world, maker.statement(), link=rng.random() < 0.5)
+    top_k = not (varied or structured) and random.Random(f"top-k {seed}").random() < 0.06
+    statement = maker.with_a_match() if top_k else maker.statement()
+    return Case(seed, world, statement, link=rng.random() < 0.5)
 
 
 def _is_call(text: str) -> bool:
@@ -141,6 +143,30 @@ class Maker:
         if roll < 0.34:
             return self._set_operation(top=True).sql
         return self.block(depth=2, top=True).sql
+
+    def with_a_match(self) -> str:
+        """Draw a block that shows the first of its rows which have a match, and asks nothing else."""
+        sources, text = self._from(1)
+        scope = Scope(tuple(c for s in sources for c in s.scope()))
+        self.draw.subquery, self.draw.text_left = None, max(2, self.draw.text_left)
+        inner_sources, inner_text = self._from(0)
+        inner = Scope(tuple(c for s in inner_sources for c in s.scope()), scope.columns)
+        correlated = self.draw.chance(0.6)
+        asked = text_predicate(self.draw, inner)
+        parts = [self._where(inner, scope.columns if correlated else ()), *([asked] if asked else [])]
+        self.rng.shuffle(parts)
+        kind = self.rng.choice(("int", "text"))
+        values, looked_for = inner.of(kind), [c.sql for c in scope.of(kind, free=False)]
+        rest = f"FROM {inner_text} WHERE {' AND '.join(parts)}"
+        if values and looked_for and self.draw.chance(0.2 if correlated else 0.8):
+            match = f"{self.rng.choice(looked_for)} IN (SELECT {self.rng.choice(values).sql} {rest})"
+        else:
+            match = f"EXISTS (SELECT 1 {rest})"
+        conditions = [match, *([boolean(self.draw, scope)] if self.draw.chance(0.4) else [])]
+        shown = ", ".join(f"{c.sql} AS {self.draw.alias('c')}" for c in self.rng.sample(scope.columns, 2))
+        keys = scope.of("int", "num", "date", "enum", "text", free=False)
+        order = ", ".join(c.sql + self._direction() for c in self.rng.sample(keys, min(2, len(keys))))
+        return f"SELECT {shown} FROM {text} WHERE {' AND '.join(conditions)} ORDER BY {order or '1'}{self._limit()}"
 
     def _with(self) -> str:
         parts = []

@@ -53,7 +53,9 @@ def run(queries, seed, *, speculation=1.0, concurrency=1):
 def as_before(monkeypatch):
     """Candidates in the order of the source, all values, and nothing tried because it is known."""
     monkeypatch.setattr(lower, "surely", lambda _: None)
-    monkeypatch.setattr(text_stage, "SemiJoinQueue", lambda column, most, _: SemiJoinQueue(column, most))
+    monkeypatch.setattr(
+        text_stage, "SemiJoinQueue", lambda column, most, _, **wanted: SemiJoinQueue(column, most, **wanted)
+    )
     monkeypatch.setattr(
         lower, "replace", lambda stage, **named: replace(stage, **({} if "values_wanted" in named else named))
     )

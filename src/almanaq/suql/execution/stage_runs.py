@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from almanaq.models.protocols import Models
 from almanaq.suql.accuracy.estimates import Averaging, Counting, GroupCounting
@@ -60,8 +60,9 @@ class StageRuns:
         return CountedFilter(counting, lambda: self._asking(stage, self.calls), self._room, proxy)
 
     def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
+        in_order = stage.values_ordered and self.options.candidates is None  # else they come in order of similarity
         return StageRun(
-            stage,
+            stage if in_order or not stage.values_ordered else replace(stage, values_wanted=None, values_ordered=False),
             calls,
             ComputedAtoms(self.session, self.renderer, stage.source.args.get("with_")),
             # Where every row is asked about, as many as fill requests that several share.

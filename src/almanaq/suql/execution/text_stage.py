@@ -49,10 +49,12 @@ class StageRun:
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._chances = _Chances()
         asks = calls_of(stage.inputs) if len(stage.inputs) == 1 else None  # of several, one may do
-        self._semi_join = SemiJoinQueue(stage.semi_join_key, math.ceil(speculation), asks)
-        self._values_wanted = stage.values_wanted
+        wanted, ordered = stage.values_wanted, stage.values_ordered
+        self._semi_join = SemiJoinQueue(
+            stage.semi_join_key, math.ceil(speculation), asks, wanted=wanted, ordered=ordered
+        )
         # Where calls cost nothing, all of some rows are waited for, so that the same query gives the same values.
-        self._in_rounds = steady and self._values_wanted is not None
+        self._in_rounds = steady and wanted is not None and not ordered
         self._passed: list[StageRow] = []
         self._ended = _Ended()
         self._open: set[int] = set()
@@ -61,7 +63,7 @@ class StageRun:
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
-        whole = stage.stop_after is None and self._values_wanted is None
+        whole = stage.stop_after is None and wanted is None
         self._context = RowContext(inputs, needs, calls, computed, selection, self.counts, whole)
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
@@ -117,7 +119,7 @@ class StageRun:
         candidate = self._semi_join.next()
         if may_wait and candidate is None and self._taught is not None and self._taught.waits_for_outcomes:
             return None
-        if candidate is None and not self._exhausted:
+        if candidate is None and not self._exhausted and self._semi_join.takes_more:
             candidate = await anext(candidates, None)
             self._exhausted = candidate is None
             if candidate is not None and self._stage.predicate is not None:
@@ -201,6 +203,7 @@ class StageRun:
 
     def _kept(self, rows: list[StageRow]) -> list[StageRow]:
         """Return the first rows, as many as LIMIT keeps, in source order."""
+        rows = [row for row in rows if self._semi_join.keeps(row.number)]
         kept = sorted(rows[: self._stage.stop_after], key=lambda row: row.number)
         self.counts.passed = len(kept)
         return kept
@@ -209,8 +212,8 @@ class StageRun:
         """Return how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
         if self._stage.stop_after is not None:
             missing = self._stage.stop_after - len(passed)
-        elif self._values_wanted is not None:
-            missing = self._values_wanted - len(self._semi_join.found)
+        elif (values := self._semi_join.missing) is not None:
+            missing = values
         else:
             return self._rows_at_once
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
@@ -221,8 +224,8 @@ class StageRun:
         In order, none may be under way before the last of them.
         """
         stop_after, passed = self._stage.stop_after, self._passed
-        if self._values_wanted is not None:
-            return len(self._semi_join.found) >= self._values_wanted and not (self._in_rounds and under_way)
+        if (values := self._semi_join.missing) is not None:
+            return values == 0 and not (self._in_rounds and under_way)
         if stop_after is None or len(passed) < stop_after:
             return False
         if not self._in_turn or not under_way:

@@ -180,11 +180,21 @@ def _describe(stage: TextStage, plan: Plan) -> str:
     else:
         lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
     if stage.semi_join_key is not None:
-        enough = f", and after {stage.values_wanted:,} values" if stage.values_wanted is not None else ""
-        lines.append(f"stop after one row for each value of {stage.semi_join_key}{enough}")
+        lines.append(_describe_semi_join(stage))
     if stage.stop_after is not None:
         lines.append(f"stop after {stage.stop_after} rows" + (" in that order" if stage.ordered else ""))
     return "\n".join(lines)
+
+
+def _describe_semi_join(stage: TextStage) -> str:
+    """Return when a semi-join stops; under ORDER BY with LIMIT it is a top-k with early termination."""
+    stop = f"stop after one row for each value of {stage.semi_join_key}"
+    if stage.values_wanted is None:
+        return stop
+    if not stage.values_ordered:
+        return f"{stop}, and after {stage.values_wanted:,} values"
+    first = f"once the first {stage.values_wanted:,} values that have a row are known"
+    return f"{stop}, and {first} (top-k with early termination: values come in the order of ORDER BY)"
 
 
 def _describe_similarity(stage: SimilarityStage | SimilarityJoin, links: tuple[Link, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -15,7 +14,7 @@ from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.certain_rows import shows_only_certain_rows
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.grouped_keys import keep_grouped_readings
-from almanaq.suql.plan.matches_wanted import matches_wanted
+from almanaq.suql.plan.matches_wanted import matches_wanted, order_known_before
 from almanaq.suql.plan.outputs import number_outputs
 from almanaq.suql.plan.predicates import conjuncts, weakest
 from almanaq.suql.plan.references import (
@@ -34,7 +33,7 @@ from almanaq.suql.plan.references import (
     table,
     where_of,
 )
-from almanaq.suql.plan.semi_joins import restrict_semi_joins
+from almanaq.suql.plan.semi_joins import OUTER, OneWillDo, restrict_semi_joins
 from almanaq.suql.plan.set_functions import derive_functions
 from almanaq.suql.plan.short_circuit import any_of, ask_lazily, matters_under
 from almanaq.suql.plan.sites import text_unit
@@ -48,9 +47,6 @@ from almanaq.suql.plan.stages import (
 )
 from almanaq.suql.plan.text_blocks import text_block
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
-
-OUTER = "_outer"
-"""The column of a derived table that holds the row of the enclosing block it belongs to."""
 
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
@@ -70,7 +66,7 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._one_will_do: list[tuple[exp.Select, int | None]] = []
+        self._one_will_do: list[OneWillDo] = []
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
@@ -175,11 +171,9 @@ class _Builder:
         labels = [item.alias_or_name for item in block.expressions]
         made = [each for each in self.stages if isinstance(each, Materialize)]
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
+        one = next((one.with_place() for one in self._one_will_do if one.block is block), None)
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
-        for one, wanted in self._one_will_do:
-            if one is block:  # of EXISTS: one row for each that it is asked about; of IN: one of each value
-                key = stage.outputs[labels.index(OUTER) if OUTER in labels else 0]
-                stage = replace(stage, semi_join_key=key, values_wanted=wanted)
+        stage = one.told_to(stage, labels) if one is not None else stage
         self.stages.append(stage)
         self.blocks.add(name)
         reader = exp.Select(
@@ -205,7 +199,7 @@ class _Builder:
         self._decorrelate_laterals(block)
         nested = [query for query in nested_queries(block) if has_text(query) and is_correlated(query)]
         if nested:
-            rows = self._materialize_rows(block)
+            rows = self._materialize_rows(block, in_order=True)
             alike: dict[tuple[bool, str], list[exp.Query]] = {}
             for query in nested:
                 alike.setdefault((isinstance(query.parent, exp.Exists), query.sql()), []).append(query)
@@ -305,11 +299,16 @@ class _Builder:
             )
         inner.replace(self.query(inner))
 
-    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None) -> str:
+    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, in_order: bool = False) -> str:
         """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
 
         Rows that WHERE drops whatever the rest of it says are left out.
+
+        Args:
+            in_order: number them in the order of the block's ORDER BY, where a LIMIT may want the first of them.
         """
+        keys = order_known_before(block) if in_order and block.args.get("limit") is not None else None
+        order = exp.Order(expressions=[key.copy() for key in keys]) if keys else None
         name = self._name("rows")
         all_joins = block.args.get("joins") or []
         cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
@@ -325,7 +324,8 @@ class _Builder:
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
         repoint(references, lambda c: column(name, carried_name(c)))
-        select = exp.Select(expressions=[aliased(_row_number(), ROW), *(aliased(n, k) for k, n in outputs.items())])
+        number = exp.Window(this=exp.RowNumber(), order=order)
+        select = exp.Select(expressions=[aliased(number, ROW), *(aliased(n, k) for k, n in outputs.items())])
         select.set("from_", block.args["from_"].pop())
         select.set("joins", [join.pop() for join in all_joins[:cut]])
         if condition is not None:
@@ -375,7 +375,7 @@ class _Builder:
         inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._one_will_do.append((inner, wanted))
+            self._one_will_do.append(OneWillDo(inner, wanted.rows if wanted else None, bool(wanted and wanted.keys)))
         inner.replace(self.query(inner))
         self._decorrelate(block)
 

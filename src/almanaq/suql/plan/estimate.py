@@ -84,11 +84,12 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog) -> Est
         return Estimate(math.ceil(candidates), calls, calls * _TOKENS_PER_CALL)
     kept = _selectivity(stage.predicate)
     asked = candidates
-    if stage.stop_after is not None:
-        asked = min(candidates, stage.stop_after / max(kept, 1e-3))
+    enough = stage.values_wanted if stage.stop_after is None else stage.stop_after
+    if enough is not None:
+        asked = min(candidates, enough / max(kept, 1e-3))
     per_row = min(len(stage.inputs), 1 + 0.5 * (len(atoms(stage.predicate)) - 1))
     calls = math.ceil(min(asked * per_row, sum(texts)))
-    passed = candidates * kept if stage.stop_after is None else min(stage.stop_after, candidates * kept)
+    passed = candidates * kept if enough is None else min(enough, candidates * kept)
     verdicts = all(item.site.yes_or_no for item in stage.inputs)
     return Estimate(math.ceil(passed), calls, calls * _TOKENS_PER_CALL, verdicts)
 

@@ -127,20 +127,28 @@ class _Lowering:
         if block.first_only and block.semi_join_key is not None:
             semi_join_key = "semi_join_key"
             select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
-            self._put_decided_rows_first(select, block.residual)
+            self._order_values(select, block)
         self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
         stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
-        return replace(stage, values_wanted=block.values_wanted) if semi_join_key is not None else stage
+        if semi_join_key is None:
+            return stage
+        return replace(stage, values_wanted=block.values_wanted, values_ordered=block.values_ordered)
 
-    def _put_decided_rows_first(self, select: exp.Select, residual: Predicate) -> None:
-        """Let rows that pass without asking come first, so that nothing is asked about others of the same value."""
-        sure = surely(residual)
+    def _order_values(self, select: exp.Select, block: TextBlock) -> None:
+        """Let the values of a semi-join come in the order in which they are wanted, if there is one.
+
+        Rows that pass without asking come first, so that nothing is asked about others of the same value.
+        """
+        sure = surely(block.residual) if block.residual is not None else None
+        ordered = block.semi_join_key if block.values_ordered else None
+        keys = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
         if sure is not None:
             first = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
             first.set("default", exp.Literal.number(1))
-            keys = [exp.Ordered(this=first), exp.Ordered(this=self._row.copy())]
-            select.set("order", exp.Order(expressions=keys))
+            keys.append(exp.Ordered(this=first))
+        if keys:
+            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
 
     def _bring(self, select: exp.Select) -> None:
         """Let a filter's rows have the columns that the result shows, where these are small or there already."""

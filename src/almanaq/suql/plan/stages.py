@@ -67,6 +67,7 @@ class TextBlock:
         semi_join_key: expression for each value of which one row will do;
             `first_only` says that the text filter stops there.
         values_wanted: so many of these values will do; None: all are wanted.
+        values_ordered: these have to be the least of those that have a row which passes.
     """
 
     name: str
@@ -90,6 +91,7 @@ class TextBlock:
     semi_join_key: exp.Expr | None = None
     first_only: bool = False
     values_wanted: int | None = None
+    values_ordered: bool = False
     light: frozenset[str] = frozenset()
 
     @property
@@ -150,6 +152,7 @@ class TextStage:
         stop_after: stop when so many rows passed; `ordered` says that they must be the first in source order.
         semi_join_key: column of the source for each value of which one row that passes will do.
         values_wanted: so many of its values will do; None: all are wanted.
+        values_ordered: the source gives its values in order, and the first that have a row which passes are wanted.
         sorts: ids of the sites by whose answers the block's rows are sorted.
     """
 
@@ -163,6 +166,7 @@ class TextStage:
     semi_join_key: str | None = None
     sorts: tuple[str, ...] = ()
     values_wanted: int | None = None
+    values_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
