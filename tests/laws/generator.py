@@ -163,7 +163,8 @@ class Maker:
         else:
             match = f"EXISTS (SELECT 1 {rest})"
         conditions = [match, *([boolean(self.draw, scope)] if self.draw.chance(0.4) else [])]
-        shown = ", ".join(f"{c.sql} AS {self.draw.alias('c')}" for c in self.rng.sample(scope.columns, 2))
+        columns = self.rng.sample(scope.columns, min(2, len(scope.columns)))
+        shown = ", ".join(f"{c.sql} AS {self.draw.alias('c')}" for c in columns)
         keys = scope.of("int", "num", "date", "enum", "text", free=False)
         order = ", ".join(c.sql + self._direction() for c in self.rng.sample(keys, min(2, len(keys))))
         return f"SELECT {shown} FROM {text} WHERE {' AND '.join(conditions)} ORDER BY {order or '1'}{self._limit()}"

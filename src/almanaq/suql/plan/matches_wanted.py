@@ -86,7 +86,8 @@ def matches_wanted(exists: exp.Expr | None) -> MatchesWanted | None:
 def order_known_before(block: exp.Select) -> tuple[exp.Expr, ...] | None:
     """Return the keys of a block's ORDER BY, by which its rows can be numbered before anything is asked.
 
-    () without an ORDER BY; None where they hold an answer, a nested query, an aggregate, or what a row without a match could fail at.
+    () without an ORDER BY; None where they hold an answer, a nested query, an aggregate, or what a row without a
+    match could fail at.
     """
     keys = tuple(block.args["order"].expressions) if block.args.get("order") is not None else ()
     known = all(_is_known_before(node) for key in keys for node in nodes_of(key, exp.Expr))
