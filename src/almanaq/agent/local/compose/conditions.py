@@ -25,6 +25,8 @@ _EQUATING = {"is", "are", "was", "were", "of", "be", "equals", "=", ":", "number
 _WHEN = {"year", "founded", "built", "born", "birth", "since", "released", "date", "season", "opened"}
 _TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _COUNTED_UNITS = ("people", "person", "inhabitant", "year", "old")
+_MONTH = 32
+"""More days than a month has."""
 _SIXTIETHS = ("second", "minute", "hour")
 """Units of which each is sixty times, or a sixtieth of, the next."""
 
@@ -220,6 +222,12 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
         return True
     if yearless is not None:
         start, after = state.vocabulary.index.nearest_days(place, yearless)
+    month = (
+        _month_beside(state, place) if operator == "=" and (after - start).days < _MONTH and start.day == 1 else None
+    )
+    if month is not None:
+        state.test(month, f"{{}} = {start.month}")  # of a year and a month in two columns
+        start, after = date(start.year, 1, 1), date(start.year + 1, 1, 1)
     test = Test(Term("", place), days_test(place, operator, start, after))
     other = next((each for each in state.frame.tests if each.term == test.term), None)
     both = place.kind == "number" and any(span.data == "both" for span in state.spans)
@@ -232,6 +240,12 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
         test = Test(test.term, f"({other.template} OR {test.template})")  # "in 2014 or 2015"
     state.frame.tests.append(test)
     return True
+
+
+def _month_beside(state: State, year: Place) -> Place | None:
+    """Return the column of months, 1 to 12, beside one of years."""
+    own = [p for p in state.vocabulary.index.places[year.relation.name] if p.stems == ("month",) and p.kind == "number"]
+    return own[0] if own and year.kind == "number" else None
 
 
 def _is_in_name(state: State, d: Span) -> bool:
@@ -281,7 +295,11 @@ def beyond_row(state: State, match: re.Match[str], z: Span, a: Span | None) -> b
     if not any("name" in m[0].roles or state.vocabulary.names_rows(m[0]) for m in meanings):
         raise NotUnderstood("which row is compared with")
     same = " AND ".join(f"{sql.column(m[0], False)} = {sql.text(m[1])}" for m in meanings)
-    row = f"SELECT {sql.compared(place, False)} FROM {sql.name(place.relation.name)} WHERE {same}"
+    rows = f"FROM {sql.name(place.relation.name)} WHERE {same}"
+    finds = state.vocabulary.index.finds
+    if finds is not None and finds(f"SELECT COUNT(*) {rows} HAVING COUNT(*) > 1"):
+        raise NotUnderstood(f"which {meanings[0][1]} is compared with")
+    row = f"SELECT {sql.compared(place, False)} {rows}"
     state.test(place, f"{{}} {operator} ({row})")
     return state.silence(*match.span())
 

@@ -12,8 +12,8 @@ from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
-_BESIDE_NAMES = ("category", "type", "code", "group", "id", "abbreviation", "class", "key", "number", "short")
-"""What stands beside the name of something in the names of columns."""
+_ENDING = re.compile("(?P<of>.+?)(?P<kind>name|category|type|code|group|id|abbreviation|class|key|number)")
+"""The name of a column that holds one of the names, codes or kinds of something."""
 
 
 class Naming:
@@ -163,9 +163,10 @@ def _between(places: Sequence[Place]) -> NotUnderstood:
 
 def _called(places: Sequence[Place]) -> Place | None:
     """Return the name of something that has also a code or a category: `language_name`, of a language."""
-    named = [p for p in places if p.stems[-1:] == ("name",)]
-    beside = {p.stems[:-1] for p in places if p.stems[-1] in _BESIDE_NAMES or p in named}
-    return named[0] if len(named) == 1 and beside == {p.stems[:-1] for p in places} == {named[0].stems[:-1]} else None
+    parts = {place: _ENDING.fullmatch("".join(place.stems)) for place in places}
+    named = [place for place, each in parts.items() if each is not None and each["kind"] == "name"]
+    alike = {each["of"] if each is not None else "" for each in parts.values()}
+    return named[0] if len(named) == len(alike) == 1 else None
 
 
 def _only(places: Sequence[Place]) -> Place:

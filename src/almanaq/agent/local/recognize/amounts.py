@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -9,7 +10,7 @@ from datetime import date
 from almanaq.agent.local.calendar_spans import Span as Days
 from almanaq.agent.local.calendar_spans import spans as calendar_spans
 from almanaq.agent.local.recognize.spans import HOW, Span
-from almanaq.agent.local.recognize.tokens import SPELLED, Token, runs
+from almanaq.agent.local.recognize.tokens import MAGNITUDES, SPELLED, Token, runs
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 
@@ -201,9 +202,17 @@ def numbers(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             if kind == "after":
                 yield Span(i, end, "O", (sign, (number,), unit, None), 1.0 * (end - i) + 0.1)
         other = number_of(tokens[last + 1]) if last + 1 < len(tokens) and tokens[last].folded == "and" else None
+        if other is not None and " " not in token.text:
+            number *= _shared_magnitude(number, tokens[last + 1], other)
         if other is not None and i and tokens[i - 1].folded == "between":
             end, same = _unit(tokens, last + 2, vocabulary)
             yield Span(i - 1, end, "O", ("between", (number, other), unit or same, None), 1.1 * (end - i + 1))
+
+
+def _shared_magnitude(number: float, after: Token, other: float) -> float:
+    """Return by how much a number counts that shares the magnitude of the next: "between 10 and 12 million"."""
+    magnitude = math.prod(MAGNITUDES[word] for word in after.folded.split(" ")[1:])
+    return magnitude if number < other / magnitude else 1.0
 
 
 def number_of(token: Token) -> float | None:

@@ -10,11 +10,26 @@ from itertools import pairwise
 from almanaq.agent.local.recognize.spans import Span, is_deed, silenced
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.schema_index import Place
 
 
 def in_context(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Return the spans of a question as they are meant beside each other."""
-    return _listed_rows(_own_columns(_people(_compounds(_parts(spans)), vocabulary), vocabulary), vocabulary)
+    parts = _compounds(_parts(_amounts(spans, vocabulary)))
+    return _listed_rows(_own_columns(_people(parts, vocabulary), vocabulary), vocabulary)
+
+
+def _amounts(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Take the name of rows that have a column of numbers of the same name for that: "total sales" of `sales`."""
+    return tuple(
+        replace(span, kind="C", data=own, said="") if (own := _amount_of(span, vocabulary)) else span for span in spans
+    )
+
+
+def _amount_of(span: Span, vocabulary: Vocabulary) -> tuple[tuple[Place, float], ...]:
+    known = vocabulary.columns_named(tuple(span.said.split())) if span.kind == "R" else ()
+    own = {relation.name for relation in span.data} if known else set()
+    return tuple((p, q) for p, q in known if q >= OWN and p.relation.name in own and p.kind == "number")
 
 
 def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:

@@ -10,6 +10,7 @@ from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import stem
 from almanaq.suql.catalog.relations import Relation
 
 Known = Callable[[Place], frozenset[str]]
@@ -115,7 +116,8 @@ def _called(relation: Relation, beside: Relation) -> tuple[str, ...]:
 
     The sheets of a workbook are called after their file and themselves: report_Orders, report_Customers.
     """
-    parts, others = relation.name.casefold().rstrip("s").split("_"), beside.name.casefold().split("_")
+    *before, last = relation.name.casefold().split("_")
+    parts, others = [*before, stem(last)], beside.name.casefold().split("_")
     shared = next((at for at, (own, other) in enumerate(zip(parts, others, strict=False)) if own != other), 0)
     rest = "".join(parts[shared:])
     return ("".join(parts), *([rest] if len(rest) >= _SHORTEST else []))

@@ -23,6 +23,7 @@ _JOINING = "or and not no but than".split()
 _DID = ("did", "does", "do")
 _NONE = ("not", "don't", "doesn't", "without", "never")
 _TIMED = "before after since until last first recently latest earliest".split()
+_AFTER_COLUMNS = "in by per than above below over under ? .".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _ENDS = "?.,;!"
 _ORDERS = "show list give find get display return report".split()
@@ -33,6 +34,9 @@ def named(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize names of columns and relations; "date of birth" and "number of reviews" hold an "of"."""
     for first, last in runs(tokens, _LONGEST_NAME):
         inside = tokens[first:last]
+        if len(inside) == 1 and words().phrases.get((inside[0].folded,), ("",))[0] in ("A", "extreme"):
+            yield from _called_as_computed(tokens, first, vocabulary)
+            continue
         if inside[0].folded in ("of", "the") or inside[-1].folded in ("of", "the"):
             continue
         counting = len(inside) > 2 and inside[1].folded == "of" and inside[0].folded in ("number", "numbers", "count")
@@ -59,7 +63,7 @@ def _column(
     """Return the span of a column that words name, unless they are rather words of the language."""
     columns = vocabulary.columns_named(stems)
     opening, alone = inside[0].folded, len(inside) == 1
-    if not columns or (alone and words().phrases.get((opening,), ("",))[0] in ("A", "extreme")):
+    if not columns:
         return None
     best = columns[0][1]
     if best < 1 and (opening in _AGGREGATES or all(t.folded in words().silent for t in inside)):
@@ -72,13 +76,21 @@ def _column(
     return Span(first, last, "C", columns, score, COMPUTED if opening in _AGGREGATES[:_COMPUTING] and not alone else "")
 
 
+def _called_as_computed(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize a column called as what computes: `median` of "the median in Austin"."""
+    after = tokens[at + 1].folded if at + 1 < len(tokens) else "?"
+    named = [(p, q) for p, q in vocabulary.columns_named((tokens[at].stem,)) if q == 1 and p.kind == "number"]
+    if named and after in _AFTER_COLUMNS:
+        yield Span(at, at + 1, "C", tuple(named), 1.0)
+
+
 def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     silent = words().silent
     for first, last in runs(tokens, _LONGEST_NAME + 2):
         inside = tokens[first:last]
         if all(t.folded in silent or t.number is not None for t in inside) and not _proper(inside, first):
             continue
-        if len(inside) == 1 and inside[0].text in _JOINING:
+        if len(inside) == 1 and (inside[0].text in _JOINING or _joins(inside[0])):
             continue
         if not (inside[0].folded[:1].isalnum() and inside[-1].folded[-1:].isalnum()):
             continue
@@ -88,6 +100,11 @@ def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             best = max(quality for _, quality in meant)
             meanings = tuple(m for m, quality in meant if quality == best)
             yield Span(first, last, "V", meanings, best * (last - first) + 0.1 * (last - first > 1))
+
+
+def _joins(token: Token) -> bool:
+    """Return whether a word in small letters joins or denies others: "by" is no domain of a country."""
+    return token.text.islower() and words().phrases.get((token.folded,), ("",))[0] in ("B", "&", "X")
 
 
 def _proper(inside: Sequence[Token], first: int) -> bool:

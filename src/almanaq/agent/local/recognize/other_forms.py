@@ -61,7 +61,7 @@ class OtherForms:
 
     def countries(self, text: str) -> tuple[Meaning, ...]:
         """Return the values that mean a country or a state by another name, a code or what is called after it."""
-        return tuple(self._countries.get(stems(text), ())) if text[:1].isupper() else ()
+        return tuple(self._countries.get(stems(text), ()))
 
     def _add_codes(self, place: Place, values: set[str]) -> None:
         named = "name" in place.roles or 2 * len(values) > (place.relation.rows or 0)
@@ -72,26 +72,18 @@ class OtherForms:
                 self._codes[value.casefold()].add((place, value))
 
     def _add_countries(self, place: Place, values: set[str]) -> None:
-        names = _countries()
-        kinds = [{row[i]: row for row in names} for i in (0, 1)]
-        states = {code: (code, name) for code, name in _states()}
-        listed = {name: row for row in names for name in (row[2], *row[4:])}
-        coded: Mapping[str, tuple[str, ...]] = max(
-            (*kinds, states), key=lambda codes: (len(values & {*codes}), ("state" in place.stems) == (codes is states))
-        )
+        _, coded = max(_codes(), key=lambda each: (len(values & {*each[1]}), each[0] in "".join(place.stems)))
+        listed = {name: names for kind in ("country", "continent") for _, names in _places()[kind] for name in names}
         if len(values & {*coded}) >= max(_OF_CODES * len(values), 1):
-            for code in values & {*coded}:
-                for name in coded[code]:
-                    self._say(place, code, name)
+            called = coded
         elif len(values & {*listed}) >= _NAMED:
-            for value in values & {*listed}:
-                for name in listed[value]:
-                    self._say(place, value, name)
-
-    def _say(self, place: Place, value: str, name: str) -> None:
-        for called in name.split(", "):
-            if called and (place, value) not in self._countries[stems(called)]:
-                self._countries[stems(called)].append((place, value))
+            called = listed
+        else:
+            return
+        for value in values & {*called}:
+            for name in called[value]:
+                if (place, value) not in self._countries[stems(name)]:
+                    self._countries[stems(name)].append((place, value))
 
 
 def _is_one_word(place: Place) -> bool:
@@ -100,22 +92,22 @@ def _is_one_word(place: Place) -> bool:
 
 
 @cache
-def _read() -> Mapping[str, str]:
-    return tomllib.loads(files("almanaq.agent.local").joinpath("en/places.toml").read_text("utf-8"))
+def _places() -> Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
+    """Return the codes and the names of each country, state and continent."""
+    data = tomllib.loads(files("almanaq.agent.local").joinpath("en/places.toml").read_text("utf-8"))
+    return {kind: tuple(map(_called, filter(None, lines.split("\n")))) for kind, lines in data.items()}
+
+
+def _called(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    codes, names = line.split(":")
+    return tuple(codes.split()), tuple(name.strip() for name in names.split(","))
 
 
 @cache
-def _countries() -> tuple[tuple[str, ...], ...]:
-    """Return of each country its two codes, its name, what is called after it, and other names."""
-    found = []
-    for line in _read()["countries"].split("\n"):
-        if line:
-            named, after, *others = (part.strip() for part in line.split("|"))
-            found.append((*named.split(" ", 2), after, *(name for each in others for name in each.split(", "))))
-    return tuple(found)
-
-
-@cache
-def _states() -> tuple[tuple[str, str], ...]:
-    listed = " ".join(_read()["states"].split()).split(", ")
-    return tuple((code, name) for code, name in (each.split(" ", 1) for each in listed))
+def _codes() -> tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...]:
+    """Return for each kind of place, and each kind of its codes, what these stand for."""
+    return tuple(
+        (kind, {codes[i]: names for codes, names in places})
+        for kind, places in _places().items()
+        for i in range(len(places[0][0]))
+    )

@@ -46,7 +46,8 @@ class Token:
         """The number it writes in digits, "1.5 million" included."""
         first, _, magnitude = self.text.replace(",", "").partition(" ")
         try:
-            number = 1.0 if first.casefold() in ("a", "one") and magnitude else float(first)
+            known = {"a": 1, **SPELLED}.get(first.casefold()) if magnitude else None
+            number = float(first) if known is None else float(known)
         except ValueError:
             return None
         return number * math.prod(MAGNITUDES[word] for word in magnitude.casefold().split())
@@ -77,7 +78,7 @@ def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
         while last < len(tokens) and tokens[last].folded in MAGNITUDES:
             last += 1
         first = tokens[i]
-        if last > i + 1 and (first.number is not None or first.folded in ("a", "one")):
+        if last > i + 1 and (first.number is not None or first.folded == "a" or first.folded in SPELLED):
             text = " ".join(token.text for token in tokens[i:last])
             yield Token(text, text.casefold(), text.casefold(), first.start, tokens[last - 1].end, first.glued)
             i = last

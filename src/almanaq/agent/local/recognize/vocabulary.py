@@ -26,6 +26,7 @@ _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|mg|mm|cm|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
+_GLUED_UNIT = re.compile(r"(?P<rest>[a-z]{4,})(?P<unit>kg|mm|cm|km|ft|usd|eur|mph)(?P<power>[23]?)")
 _TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
@@ -504,7 +505,7 @@ def _named(place: Place) -> Named:
     unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
     names = identifier_stems(bare) if not place.coded else place.stems
-    if (ending := _UNIT.fullmatch(" ".join(names))) is not None:
+    if (ending := _UNIT.fullmatch(" ".join(names)) or _GLUED_UNIT.fullmatch("".join(names))) is not None:
         names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
     names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
     whole = words().compounds.get("".join(names))
