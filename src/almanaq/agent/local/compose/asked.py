@@ -16,6 +16,7 @@ from almanaq.agent.local.schema_index import Place
 _TOGETHER = ("in total", "in all", "altogether", "total number of")
 
 
+_BETWEEN = {"from", "since", "until"}
 _LISTING = ("its", "their", "his", "her", "list", "show", "return", "give", "find", "what", "display")
 """Words after groups with which begins what is shown of them: "for each team, list its name"."""
 
@@ -118,6 +119,8 @@ def ranked(
 ) -> bool:
     """A superlative with what it is over: "the highest average profit", "the most airports", "heaviest"."""
     detail, measured, amount = s.data
+    if {str(span.data) for span in state.spans[match.end("s") : match.end()]} & _BETWEEN:
+        raise NotUnderstood("between what it is measured")  # "the longest from arrest to trial"
     if state.superlative is not None and state.superlative.place is None:
         raise NotUnderstood("two superlatives")
     if detail in ("common", "rare"):

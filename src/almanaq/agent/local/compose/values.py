@@ -78,9 +78,10 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
         return False
     place, spelled = state.meaning(v)
     listed = state.vocabulary.is_list(place)
+    other = state.spans[match.start("not")].data == "other than"
     rows = state.subject() or place.relation
     if not state.is_single(rows, place.relation):
-        if v.data[0][0].column.array or listed:
+        if v.data[0][0].column.array or listed or other:
             raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
         same = Test(Term("", place), f"{{}} = {sql.text(spelled)}")
         state.frame.members.append(Member(place.relation, (same,), False))
@@ -204,16 +205,20 @@ def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:
     return state.silence(min(told, at + 1), max(told + 1, at))
 
 
-def linking(state: State, match: re.Match[str], a: Span, v: Span, b: Span) -> bool:
+def linking(state: State, match: re.Match[str], v: Span) -> bool:
     """A verb that says only that rows of two relations belong together: "countries that speak Dutch", "how many models
-    does each maker produce".
+    does each maker produce", "where Dutch is spoken".
     """
-    one, other = (_holders(state, span) for span in (a, b))
-    own = b.kind == "C" and "H" in match.group() and match.end() == match.end("v")  # "does each company manage"
-    if str(v.data).casefold() not in words().linking or not one or not other or (one & other and not own):
+    at, kinds = match.start(), "".join(state.kinds)
+    named = [i for i in range(at) if kinds[i] in "RCV"]
+    after = re.match("w{0,3}(?=[RCV])", kinds[at + 1 :])
+    ends = re.match("w*(?:$|[&F])", kinds[at + 1 :])
+    pair = [*named[-1:], at + 1 + after.end()] if after else named[-2:] if ends else []
+    if str(v.data).casefold() not in words().linking or len(pair) < 2:
         return False
-    at = match.start("v")
-    return state.silence(at, at + 1)
+    one, other = (_holders(state, state.spans[i]) for i in pair)
+    own = ends is not None and kinds[pair[1]] == "C" and "H" in kinds[: pair[0]]  # "does each company manage"
+    return bool(one and other) and (own or not one & other) and state.silence(at, at + 1)
 
 
 def _holders(state: State, span: Span) -> set[str]:

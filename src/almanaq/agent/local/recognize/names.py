@@ -43,12 +43,24 @@ def named(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if counting and vocabulary.relations_named(tuple(t.stem for t in inside[2:])):
             continue
         stems = tuple(t.stem for t in inside if t.folded not in ("of", "the") or len(inside) < 3)
-        if (column := _column(inside, stems, first, last, vocabulary)) is not None:
+        if (
+            not _is_of_rows(inside, vocabulary)
+            and (column := _column(inside, stems, first, last, vocabulary)) is not None
+        ):
             yield column
         relations = vocabulary.relations_named(stems) if not _is_order(tokens, first, last) else ()
         if relations:
             score = relations[0][1] * (last - first) + 0.08
             yield Span(first, last, "R", tuple(r for r, _ in relations), score, " ".join(stems))
+
+
+def _is_of_rows(inside: Sequence[Token], vocabulary: Vocabulary) -> bool:
+    """Return whether words name rows and a column of theirs, "codes of the countries", and not a column called so."""
+    at = next((i for i, token in enumerate(inside) if token.folded == "of"), 0)
+    rows = [t.stem for t in inside[at + 1 :] if t.folded != "the"] if at else []
+    named = {relation.name for relation, quality in vocabulary.relations_named(tuple(rows)) if quality >= OWN}
+    own = vocabulary.columns_named(tuple(token.stem for token in inside[:at])) if named else ()
+    return any(place.relation.name in named and quality == 1 for place, quality in own)
 
 
 def _is_order(tokens: Sequence[Token], first: int, last: int) -> bool:
@@ -181,6 +193,8 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "|", None, 0.3)
         elif token.folded in words().silent or not token.folded[:1].isalnum():
             yield Span(i, i + 1, "w", token.folded, 0.3)
+        elif _is_anybody(tokens, i, vocabulary):
+            yield Span(i, i + 1, "w", token.folded, 1.2)
         elif _says_nothing(tokens, i, vocabulary):
             yield Span(i, i + 1, "w", token.folded, 0.1)
         elif token.folded in words().telling:
@@ -191,6 +205,16 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:
             yield Span(i, i + 1, "?", token.text, -1.0)
+
+
+def _is_anybody(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
+    """Return whether people are just whoever there is: "where people speak Dutch", "the percentage of people"."""
+    before = tuple(token.folded for token in tokens[max(at - 2, 0) : at])
+    if tokens[at].folded != "people" or not before:
+        return False
+    of = before[-1] == "of" and len(before) > 1 and vocabulary.columns_named((tokens[at - 2].stem,))
+    numbers = bool(of) and all(place.kind == "number" for place, quality in of or () if quality >= OWN)
+    return numbers or before[-1] == "where" or before in (("in", "which"), ("for", "which"))
 
 
 def _says_nothing(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
