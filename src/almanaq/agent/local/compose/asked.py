@@ -17,6 +17,7 @@ _TOGETHER = ("in total", "in all", "altogether", "total number of")
 
 
 _BETWEEN = {"from", "since", "until"}
+"""Words after a superlative with which begins what it is measured between."""
 _LISTING = ("its", "their", "his", "her", "list", "show", "return", "give", "find", "what", "display")
 """Words after groups with which begins what is shown of them: "for each team, list its name"."""
 
@@ -119,7 +120,7 @@ def ranked(
 ) -> bool:
     """A superlative with what it is over: "the highest average profit", "the most airports", "heaviest"."""
     detail, measured, amount = s.data
-    if {str(span.data) for span in state.spans[match.end("s") : match.end()]} & _BETWEEN:
+    if a is not None and {str(span.data) for span in state.spans[match.end("s") : match.start("a")]} & _BETWEEN:
         raise NotUnderstood("between what it is measured")  # "the longest from arrest to trial"
     if state.superlative is not None and state.superlative.place is None:
         raise NotUnderstood("two superlatives")
