@@ -115,3 +115,10 @@ def test_countries_and_cities(tmp_path: Path, question: str, rows: list[tuple[ob
         found = connection.ask(question)
         assert sorted(tuple(row)[: len(rows[0])] for row in found.rows) == rows, found.answer
         assert connection.ask("cities with more people than London").status == "no_query"  # which of two?
+
+
+def test_a_value_is_meant_in_all_its_spellings(tmp_path: Path) -> None:
+    (tmp_path / "cards.csv").write_text("name,element\nA,fire\nB,Fire\nC,Fire \nD,water\n")
+    with almanaq.connect(str(tmp_path), model="local") as connection:
+        assert connection.ask("how many cards are fire").rows[0][0] == 3
+        assert connection.ask("how many cards are not fire").rows[0][0] == 1

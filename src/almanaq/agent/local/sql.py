@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from almanaq.agent.local.schema_index import Place
 from almanaq.text.sql_literals import identifier, is_plain, string_literal
 
 plain, name = is_plain, identifier
+
+
+def is_one_of(values: Sequence[str]) -> str:
+    """Return the template of the condition that a column holds one of some texts."""
+    written = [text(value) for value in values]
+    return f"{{}} = {written[0]}" if len(written) == 1 else f"{{}} IN ({', '.join(written)})"
 
 
 def text(value: str) -> str:

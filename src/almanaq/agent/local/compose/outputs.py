@@ -146,9 +146,8 @@ def _values(state: State, spans: Sequence[Span]) -> None:
             _join_values(state, place)
         elif len(values) > 1 and members.are_all_wanted(state, place, values):
             continue
-        spelled = [sql.text(value) for value in values]
-        template = f"{{}} = {spelled[0]}" if len(spelled) == 1 else f"{{}} IN ({', '.join(spelled)})"
-        tests.append(Test(Term("", place), template))
+        spelled = [each for value in values for each in state.vocabulary.spellings(place, value)]
+        tests.append(Test(Term("", place), sql.is_one_of(spelled)))
     if state.frame.share:
         state.frame.share = [test for test in state.frame.share if test.term.place is not None]
         if not state.frame.share:

@@ -83,7 +83,7 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
     if not state.is_single(rows, place.relation):
         if v.data[0][0].column.array or listed or other:
             raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
-        same = Test(Term("", place), f"{{}} = {sql.text(spelled)}")
+        same = Test(Term("", place), sql.is_one_of(state.vocabulary.spellings(place, spelled)))
         state.frame.members.append(Member(place.relation, (same,), False))
         after = re.match("w{0,1}R", "".join(state.kinds[match.end() :]))
         if after is not None and place.relation in state.spans[match.end() + after.end() - 1].data:
@@ -93,7 +93,8 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
     elif place.column.array:
         state.test(place, f"NOT {sql.text(spelled)} = ANY({{}})")
     else:
-        state.test(place, f"{{}} <> {sql.text(spelled)}")
+        each = [sql.text(spelling) for spelling in state.vocabulary.spellings(place, spelled)]
+        state.test(place, f"{{}} <> {each[0]}" if len(each) == 1 else f"{{}} NOT IN ({', '.join(each)})")
     return state.use(match, "not", "v")
 
 

@@ -14,7 +14,7 @@ from almanaq.agent.local.recognize.tokens import MAGNITUDES, SPELLED, Token, run
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 
-_OF_ONE_MEASURE = "tall high old long deep wide heavy fast expensive".split()
+_OF_ONE_MEASURE = "tall high old long deep wide heavy fast expensive hot cold dense populous".split()
 """Adjectives of which "how" asks for one thing; how big something is may be its area or its people."""
 _PERIODS = "day week month quarter half decade".split()
 _BEFORE_PERIODS = "per by each every and".split()

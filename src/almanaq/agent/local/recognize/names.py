@@ -14,7 +14,7 @@ _LONGEST_NAME = 6
 _AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
 _COMPUTING = 9
 """How many of them compute something: the rest count."""
-_GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
+_GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id", "form")
 """Nouns that say nothing beside the name of a column: the "iata code"."""
 _HEADS = ("status", "type", "category", "time")
 """Nouns that say nothing right after the name of a column: the "conservation status"."""

@@ -353,6 +353,12 @@ class Vocabulary:
         """Return whether one word may be one of so many names by chance: "Western" of "westerns"."""
         return meaning[1] != text and " " not in text and self.distinct(meaning[0]) >= MOST_VALUES
 
+    def spellings(self, place: Place, value: str) -> list[str]:
+        """Return a value with those of its column that differ from it in capitals or white space alone."""
+        known = self._values.get((place.relation.name, place.column.name), set())
+        plain = value.casefold().split()
+        return sorted({value} | {each for each in known if each.casefold().split() == plain})
+
     def distinct(self, place: Place) -> int:
         """Return how many values of a text column are known."""
         return len(self._values.get((place.relation.name, place.column.name), ()))
