@@ -67,6 +67,11 @@ DECLINED = (
     "names of keepers who dread an otter",  # a verb that nobody knows
     "shows in 2020 or with more than 3 stars",
     "home towns that do not keep seals",
+    "keepers who do not have both seals and otters",  # neither, or not both
+    "keepers without seals and otters",
+    "keepers who keep an animal that is not a seal",
+    "keepers with both a seal and an animal older than 4",  # one row, or two
+    "keepers who have at least 2 seals",  # no age of keepers
     "home towns of keepers younger than 35 and older than 50",  # of either, or of both
     "home towns and the number of keepers ordered by age",
 )

@@ -80,6 +80,8 @@ def _unnamed(state: State, match: re.Match[str], comparison: Span, may_be_years:
         return state.compared[listed.start()], operator  # "built before 1960 or after 1990"
     if may_be_years and _are_years(numbers):
         return state.time_column(), operator
+    if "V" in "".join(state.kinds[match.end("o") :])[:2]:
+        return None  # "at least 2 seals" are no age
     near = (p for p in state.vocabulary.index.all_places() if p.relation.name in state.names)
     ages = [p for p in near if p.stems[-1:] == ("age",)]  # "players under 25"
     return (ages[0], operator) if len(ages) == 1 and operator in _TURNED and max(numbers) < 120 else None

@@ -24,6 +24,8 @@ def both_bounds(state: State, columns: Sequence[Place]) -> None:
     """
     frame, subject = state.frame, state.subject()
     pair = apart(frame.tests) if any(span.data in ("both", "shared") for span in state.spans) else ()
+    if not pair and any(span.data == "both" for span in state.spans) and subject is not None:
+        _check_one_row(state, subject)
     place = pair[0].term.place if pair and not (state.counts or state.aggregates or state.superlative) else None
     if place is None:
         return
@@ -40,6 +42,14 @@ def both_bounds(state: State, columns: Sequence[Place]) -> None:
         frame.distinct = True
     else:
         frame.nouns = [noun for noun in frame.nouns if noun != place.relation]
+
+
+def _check_one_row(state: State, subject: Relation) -> None:
+    """Raise where "both" may be of two rows: "keepers with both a seal and an animal older than 4"."""
+    tested = [test.term.place.relation for test in state.frame.tests if test.term.place is not None]
+    for relation in {each.name: each for each in tested if tested.count(each) > 1}.values():
+        if not state.is_single(subject, relation):
+            raise NotUnderstood(f"whether one row of {relation.name} or two of them are meant")
 
 
 def _tests_of(frame: Frame, relation: Relation) -> tuple[Test, ...]:

@@ -81,7 +81,7 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
     other = state.spans[match.start("not")].data == "other than"
     rows = state.subject() or place.relation
     if not state.is_single(rows, place.relation):
-        if v.data[0][0].column.array or listed or other:
+        if v.data[0][0].column.array or listed or other or _goes_further(state, match, place):
             raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
         same = Test(Term("", place), sql.is_one_of(state.vocabulary.spellings(place, spelled)))
         state.frame.members.append(Member(place.relation, (same,), False))
@@ -96,6 +96,17 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
         each = [sql.text(spelling) for spelling in state.vocabulary.spellings(place, spelled)]
         state.test(place, f"{{}} <> {each[0]}" if len(each) == 1 else f"{{}} NOT IN ({', '.join(each)})")
     return state.use(match, "not", "v")
+
+
+def _goes_further(state: State, match: re.Match[str], place: Place) -> bool:
+    """Return whether a negation may be of two values together, "no seals and otters", or of a row that is there: "keep
+    an animal that is not a seal".
+    """
+    more = re.match("w?(?P<and>[&|])w*V", "".join(state.kinds[match.end() :]))
+    also = more is not None and state.spans[match.end() + more.start("and")].data not in ("but", ", but")
+    before = [span for span in state.spans[: match.start("not")] if span.kind != "w"][-1:]
+    own = [span for span in before if span.kind == "R" and place.relation in span.data]
+    return also or any(place.relation != state.subject() for _ in own)
 
 
 def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> bool:
