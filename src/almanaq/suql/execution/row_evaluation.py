@@ -87,6 +87,11 @@ class RowEvaluation:
         values = {**self._candidate.values, **replies}
         return await self._context.computed.evaluate(atom, values)
 
+    def is_unknown(self, atom: Atom) -> bool:
+        """Return whether an atom that was found out rests on a call that failed."""
+        outcomes = (self._outcomes.get(site) for site in self._context.needs[atom.column])
+        return any(outcome is not None and outcome.unknown for outcome in outcomes)
+
     async def chance(self, verdict: Verdict) -> float | None:
         """Return how likely a verdict is "yes" by the reader that is asked; None where it does not say."""
         site = site_of(verdict.column)

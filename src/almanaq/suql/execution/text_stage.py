@@ -280,7 +280,21 @@ class StageRun:
             truth = await row.truth(atom)
             self._chances.learn(atom, truth)
             known[atom.column] = mask(truth)
-        return row.result() if state == TRUE else None
+        passes = state == TRUE or (self._stage.keeps_unknown and await self._may_pass(row, known))
+        return row.result() if passes else None
+
+    async def _may_pass(self, row: RowEvaluation, known: dict[str, int]) -> bool:
+        """Return whether a row would pass for some answers to the calls that failed; asks what may still settle it."""
+        predicate = self._stage.predicate
+        assert predicate is not None
+        asked = [atom for atom in atoms(predicate) if not isinstance(atom, Structured)]
+        unknown = {atom.column for atom in asked if atom.column in known and row.is_unknown(atom)}
+        settled = {column: values for column, values in known.items() if column not in unknown}
+        for atom in asked if unknown else ():
+            if atom.column not in known and possible(predicate, settled) & TRUE:
+                truth = await row.truth(atom)
+                settled |= {} if row.is_unknown(atom) else {atom.column: mask(truth)}
+        return bool(unknown) and bool(possible(predicate, settled) & TRUE)
 
 
 class _Ended:

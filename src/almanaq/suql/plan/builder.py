@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -11,7 +12,7 @@ from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks, joins, similarities
-from almanaq.suql.plan.certain_rows import shows_only_certain_rows
+from almanaq.suql.plan.certain_rows import KEEPS_UNKNOWN, Marked, keep_unknown, kept_by, shows_only_certain_rows
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.grouped_keys import keep_grouped_readings
 from almanaq.suql.plan.matches_wanted import matches_wanted, order_known_before
@@ -51,11 +52,12 @@ from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_qu
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
     """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
-    builder, certain = _Builder(catalog), shows_only_certain_rows(tree)
+    builder, marked, certain = _Builder(catalog), keep_unknown(tree), shows_only_certain_rows(tree)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
     stages = tuple(builder.common.attach_to_stage(stage) for stage in builder.stages)
+    certain = certain and marked <= builder.keeping_unknown
     return LogicalPlan(stages, Output(builder.common.attach(output), tuple(names), evidence), links, certain=certain)
 
 
@@ -67,6 +69,7 @@ class _Builder:
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
         self._one_will_do: list[OneWillDo] = []
+        self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
@@ -119,10 +122,10 @@ class _Builder:
 
         Equal ones stay equal: an output that is a key of GROUP BY must still be found to be one.
         """
-        compiled: dict[str, exp.Query] = {}
+        compiled: dict[tuple[str, bool], exp.Query] = {}
         for nested in nested_queries(block):
             if has_text(nested) and not is_correlated(nested):
-                written = nested.sql()
+                written = nested.sql(), KEEPS_UNKNOWN in nested.unnest().meta
                 known = compiled.get(written)
                 found = known.copy() if known is not None else self.query(nested)
                 compiled.setdefault(written, found)
@@ -168,12 +171,15 @@ class _Builder:
     def _text_block(self, block: exp.Select) -> exp.Query:
         """Turn a plain block into a stage; give the SELECT that reads its table."""
         name = self._name("block")
-        labels = [item.alias_or_name for item in block.expressions]
+        labels, marked = [item.alias_or_name for item in block.expressions], kept_by(block)
         made = [each for each in self.stages if isinstance(each, Materialize)]
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
         one = next((one.with_place() for one in self._one_will_do if one.block is block), None)
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
         stage = one.told_to(stage, labels) if one is not None else stage
+        if marked is not None:
+            stage = replace(stage, keeps_unknown=True)
+            self.keeping_unknown.add(marked)
         self.stages.append(stage)
         self.blocks.add(name)
         reader = exp.Select(
@@ -200,9 +206,10 @@ class _Builder:
         nested = [query for query in nested_queries(block) if has_text(query) and is_correlated(query)]
         if nested:
             rows = self._materialize_rows(block, in_order=True)
-            alike: dict[tuple[bool, str], list[exp.Query]] = {}
+            alike: dict[tuple[bool, bool, str], list[exp.Query]] = {}
             for query in nested:
-                alike.setdefault((isinstance(query.parent, exp.Exists), query.sql()), []).append(query)
+                kind = isinstance(query.parent, exp.Exists), KEEPS_UNKNOWN in query.unnest().meta
+                alike.setdefault((*kind, query.sql()), []).append(query)
             for first, *others in alike.values():  # equal ones stay equal: one may be a key of GROUP BY
                 within = first.this if isinstance(first, exp.Subquery) else first
                 matters = [matters_under(query, block) for query in (first, *others)]
@@ -257,7 +264,8 @@ class _Builder:
         outputs = {carried_name(c): c.copy() for c in references}
         repoint(references, lambda c: column(name, carried_name(c)))
         item.replace(table(name))
-        select = exp.Select(expressions=[aliased(_row_number(), ROW), *(aliased(n, k) for k, n in outputs.items())])
+        number = exp.Window(this=exp.RowNumber())
+        select = exp.Select(expressions=[aliased(number, ROW), *(aliased(n, k) for k, n in outputs.items())])
         select.set("from_", exp.From(this=item))
         if keep:
             select.set("where", exp.Where(this=exp.and_(*keep)))
@@ -373,6 +381,7 @@ class _Builder:
         # Without the constant of a table that nothing else is read from, which DuckDB does not bind here.
         kept = [item for item in inner.expressions if not isinstance(item.unalias(), exp.Literal)]
         inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
+        inner.meta.update(block.meta)
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
             self._one_will_do.append(OneWillDo(inner, wanted.rows if wanted else None, bool(wanted and wanted.keys)))
@@ -382,10 +391,6 @@ class _Builder:
     def _name(self, kind: str) -> str:
         self._count += 1
         return f"_{kind}_{self._count}"
-
-
-def _row_number() -> exp.Expr:
-    return exp.Window(this=exp.RowNumber())
 
 
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:

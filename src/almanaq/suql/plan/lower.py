@@ -131,6 +131,7 @@ class _Lowering:
         self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
         stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
+        stage = replace(stage, keeps_unknown=block.keeps_unknown)
         if semi_join_key is None:
             return stage
         return replace(stage, values_wanted=block.values_wanted, values_ordered=block.values_ordered)

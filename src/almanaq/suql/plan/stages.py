@@ -68,6 +68,7 @@ class TextBlock:
             `first_only` says that the text filter stops there.
         values_wanted: so many of these values will do; None: all are wanted.
         values_ordered: these have to be the least of those that have a row which passes.
+        keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/certain_rows.py`).
     """
 
     name: str
@@ -92,6 +93,7 @@ class TextBlock:
     first_only: bool = False
     values_wanted: int | None = None
     values_ordered: bool = False
+    keeps_unknown: bool = False
     light: frozenset[str] = frozenset()
 
     @property
@@ -153,6 +155,7 @@ class TextStage:
         semi_join_key: column of the source for each value of which one row that passes will do.
         values_wanted: so many of its values will do; None: all are wanted.
         values_ordered: the source gives its values in order, and the first that have a row which passes are wanted.
+        keeps_unknown: rows that a failed call leaves undecided are kept too.
         sorts: ids of the sites by whose answers the block's rows are sorted.
     """
 
@@ -167,6 +170,7 @@ class TextStage:
     sorts: tuple[str, ...] = ()
     values_wanted: int | None = None
     values_ordered: bool = False
+    keeps_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
