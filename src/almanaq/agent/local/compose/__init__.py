@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from almanaq.agent.local.compose import asked, conditions, values
+from almanaq.agent.local.compose import asked, conditions, days, values
 from almanaq.agent.local.compose.outputs import finish
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
@@ -63,7 +63,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<x>X?)w{0,3}(?P<a>C)", values.affirmed),
         (r"(?P<v>V)w{2,6}(?P<a>C)", values.as_column),
         (r"(?P<r>R)w{2,4}(?P<a>C)(?=w*$|w*&)", values.having),
-        (r"(?P<a>C)?w{0,2}(?P<d>D)", conditions.days),
+        (r"(?P<a>C)?w{0,2}(?P<d>D)", days.days),
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
         (r"(?P<s>S)w*[CR]?[wVD]*(?P<by>Bw*(?:(?P<f>A)w*(?P<a>C)|Hw*(?P<r>R)))", asked.ranked_by),
         (r"(?P<f>A)[w&]*Hw*(?P<r>R)w*(?P<b>B)w*(?:(?P<a>C)|(?P<c>R))", asked.number_per),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.compose.conditions import days_test
+from almanaq.agent.local.compose.days import days_test
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.frame import Term, is_scale
 from almanaq.agent.local.joins import Hop
