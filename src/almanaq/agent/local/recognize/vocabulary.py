@@ -10,15 +10,15 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from almanaq.agent.local import sql
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
+from almanaq.agent.local.recognize.known_values import KnownValues
 from almanaq.agent.local.recognize.other_forms import OtherForms
 from almanaq.agent.local.recognize.words import words
-from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
+from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
-from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
+from almanaq.agent.local.words import PAST, identifier_stems, roots, stem
 from almanaq.suql.catalog.relations import Column, Relation
 from almanaq.text.spelling import edit_distance
 
@@ -27,7 +27,6 @@ _TIMES = ("year", "date", "founded", "released")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|mg|mm|cm|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
 _GLUED_UNIT = re.compile(r"(?P<rest>[a-z]{4,})(?P<unit>kg|mm|cm|km|ft|usd|eur|mph)(?P<power>[23]?)")
-_TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
 _SO = (("has",), ("have",), ("is",))
@@ -37,12 +36,7 @@ _WHOLES = ("total", "overall", "body")
 _SHORTEST_MISSPELT = 7
 """Shortest word that may be a name misspelt: a shorter one is too often another word, county for country."""
 _SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest", "lowest", "largest", "smallest")
-_FEWEST = 3
-"""Columns of names that are looked at, to tell whether a list repeats them."""
-_FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
-_CODE = 4
-"""Longest value that has to be written as it is, capitals included, in a column where every row has its own."""
 _OTHER_WORD = 0.01
 """How much less surely a column is named by another word than by one of its own."""
 OWN = 0.98
@@ -64,7 +58,7 @@ class Named:
     unit: frozenset[str]
 
 
-class Vocabulary:
+class Vocabulary(KnownValues):
     """A catalog's names and values, searchable by tokens.
 
     Attributes:
@@ -73,7 +67,7 @@ class Vocabulary:
     """
 
     def __init__(self, index: SchemaIndex) -> None:
-        self.index = index
+        super().__init__(index)
         self.kept: dict[tuple[str, str, date], Any] = {}
         self.of_years: dict[tuple[str, ...], Vocabulary] = {}
         self.yearly: frozenset[Column] = frozenset()
@@ -318,22 +312,6 @@ class Vocabulary:
             return tuple((m, 0.95) for m in countries)
         return () if self.columns_named(said) else tuple((m, 0.8) for m in self._parts.get(said, ()))
 
-    def of_same_rows(self, meanings: Sequence[Meaning]) -> list[Meaning]:
-        """Return one of several values of one relation where the same rows have all of them: a name also in the
-        language of the country; the column that names rows goes first. Return [] where other rows have one.
-        """
-        (first, value), *others = sorted(meanings, key=lambda m: ("name" not in m[0].roles, len(m[0].stems)))
-        elsewhere = any(m[0].relation != first.relation or self.is_list(m[0]) for m in (*others, (first, value)))
-        if self.index.finds is None or not others or elsewhere:
-            return []
-        same = f"{sql.column(first, False)} = {sql.text(value)}"
-        for place, spelled in others:
-            other = f"{sql.column(place, False)} = {sql.text(spelled)}"
-            apart = f"COALESCE({same}, FALSE) <> COALESCE({other}, FALSE)"
-            if self.index.finds(f"SELECT 1 FROM {sql.name(first.relation.name)} WHERE {apart} LIMIT 1"):
-                return []
-        return [(first, value)]
-
     def is_whole(self, place: Place) -> bool:
         """Return whether the name of a column of numbers speaks of the whole: `sleep_total`."""
         named = next((n for n in self.columns if n.place is place), None)
@@ -343,152 +321,6 @@ class Vocabulary:
     def forms(self) -> OtherForms:
         """Columns and values by other forms of words than their own."""
         return OtherForms((n.place for n in self.columns), self._values)
-
-    def _is_foreign_code(self, meaning: Meaning, text: str) -> bool:
-        """Return whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
-        value = meaning[1]
-        return len(value) <= _CODE and value.isupper() and text != value and not self._few(meaning[0])
-
-    def _is_chance(self, meaning: Meaning, text: str) -> bool:
-        """Return whether one word may be one of so many names by chance: "Western" of "westerns"."""
-        return meaning[1] != text and " " not in text and self.distinct(meaning[0]) >= MOST_VALUES
-
-    def spellings(self, place: Place, value: str) -> list[str]:
-        """Return a value with those of its column that differ from it in capitals or white space alone."""
-        known = self._values.get((place.relation.name, place.column.name), set())
-        plain = value.casefold().split()
-        return sorted({value} | {each for each in known if each.casefold().split() == plain})
-
-    def distinct(self, place: Place) -> int:
-        """Return how many values of a text column are known."""
-        return len(self._values.get((place.relation.name, place.column.name), ()))
-
-    def written_missing(self, place: Place) -> str | None:
-        """Return the text by which a column says that its value is not known: "NA"; None where there is none."""
-        values = self._values.get((place.relation.name, place.column.name), set())
-        return next((value for value in sorted(values) if value.casefold() in MISSING), None)
-
-    def written_no(self, place: Place) -> str | None:
-        """Return the "no" that a column of texts holds among others: "yes", "no", "in part"."""
-        values = self._values.get((place.relation.name, place.column.name), set())
-        return next((value for value in sorted(values) if value.casefold() == "no"), None)
-
-    def names_rows(self, place: Place) -> bool:
-        """Return whether a column tells rows apart: hardly two of them share a value."""
-        rows = place.relation.rows
-        if place.relation.key == (place.column.name,):
-            return True
-        if rows is None:
-            return "name" in place.roles
-        return place.kind == "text" and self.distinct(place) >= min(0.8 * rows, 4000) and rows > 1
-
-    def row_name(self, relation: Relation) -> Place | None:
-        """Return the column by which people call the rows of a relation; None where they have no names."""
-        places = self.index.places[relation.name]
-        named = [p for p in places if "name" in p.roles and not p.identifier and self.names_rows(p)]
-        texts = [p for p in places if p.kind == "text" and not p.identifier]
-        alike = [p for p in texts if p.stems == relation_stems(relation)]  # "shop" of shops
-        called = alike if len(alike) == 1 else texts
-        if not named and len(called) == 1 and self.names_rows(called[0]):
-            return called[0]
-        said = next((p for p in texts if p.column.name == relation.named_by and self.names_rows(p)), None)
-        return min(named, key=lambda p: len(p.stems), default=said)
-
-    def whole_name(self, relation: Relation) -> tuple[Place, ...]:
-        """Return the columns by which people call the rows of a relation: a first name goes with the last."""
-        places = self.index.places[relation.name]
-        first = next((p for p in places if p.stems[:1] == ("first",) and p.stems[-1:] == ("name",)), None)
-        last = next((p for p in places if p.stems[:1] in (("last",), ("sur",)) and p.stems[-1:] == ("name",)), None)
-        if first is not None and last is not None:
-            return first, last
-        named = self.row_name(relation)
-        return () if named is None else (named,)
-
-    def called(self, relation: Relation) -> tuple[Place, ...]:
-        """Return what shows which rows are meant: their names, or a bare name that several of them may share."""
-        bare = tuple(p for p in self.index.places[relation.name] if p.kind == "text" and p.stems == ("name",))
-        return self.whole_name(relation) or bare
-
-    def _few(self, place: Place) -> bool:
-        return len(self._values[place.relation.name, place.column.name]) <= _FEW
-
-    @cached_property
-    def _values(self) -> dict[tuple[str, str], set[str]]:
-        found: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for meanings in self.index.known_meanings():
-            for place, value in meanings:
-                found[place.relation.name, place.column.name].add(value)
-        return found
-
-    def is_list(self, place: Place) -> bool:
-        """Return whether the texts of a column are lists: "Drama, Horror", of items that come again and again."""
-        return (place.relation.name, place.column.name) in self._lists
-
-    @cached_property
-    def _lists(self) -> dict[tuple[str, str], tuple[Place, frozenset[str]]]:
-        found = {}
-        for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
-            lists = [value.split(", ") for value in values if ", " in value]
-            items = {item for items in lists for item in items}
-            alone = frozenset(value for value in values if ", " not in value)
-            repeated = len(lists) >= 0.2 * len(values) and len(items) <= 0.7 * sum(map(len, lists))
-            often = repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))
-            if len(lists) > 2 and often:
-                found[place.relation.name, place.column.name] = (place, alone | items)
-        return found
-
-    @cached_property
-    def _keywords(self) -> tuple[Place, ...]:
-        """The lists that repeat the names of their own rows: words to search by, which say nothing new of a row."""
-        return tuple(place for place, _ in self._lists.values() if self._repeats_names(place))
-
-    def _repeats_names(self, place: Place) -> bool:
-        named = [p for p in self.index.places[place.relation.name] if "name" in p.roles and p is not place]
-        alike = (f"{sql.column(place, False)} LIKE '%' || {sql.column(p, False)} || '%'" for p in named[:_FEWEST])
-        most = " OR ".join(f"AVG(CASE WHEN {each} THEN 1 ELSE 0 END) > 0.5" for each in alike)
-        counted = f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {most}"
-        return bool(named) and self.index.finds is not None and self.index.finds(counted)
-
-    @cached_property
-    def _items(self) -> dict[tuple[str, ...], list[Meaning]]:
-        """The items of columns that hold lists, by their words."""
-        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
-        for place, items in self._lists.values():
-            for item in items:
-                found[stems(item)].append((place, item))
-        return found
-
-    @cached_property
-    def _turned(self) -> dict[tuple[str, ...], list[Meaning]]:
-        """Names that are written "Lee, Ann Mary" by how people say them: "Ann Lee", where only one is called so."""
-        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
-        for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
-            turned = {value: match for value in values if (match := _TURNED.fullmatch(value))}
-            for value, match in turned.items() if 2 * len(turned) > len(values) and not self.is_list(place) else ():
-                first, last = stems(match["first"]), stems(match["last"])
-                for size in range(1, len(first) + 1):
-                    found[(*first[:size], *last)].append((place, value))
-        return {said: held for said, held in found.items() if len(held) == 1 or len({p.column for p, _ in held}) > 1}
-
-    @cached_property
-    def _parts(self) -> dict[tuple[str, ...], list[Meaning]]:
-        """Words with which one value alone begins of a column with few values."""
-        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
-        for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
-            if not 1 < len(values) <= _FEW or self.is_list(place):
-                continue
-            holders: dict[tuple[str, ...], set[str]] = defaultdict(set)
-            for value in values:
-                said = stems(value)
-                for size in range(1, len(said)):
-                    holders[said[:size]].add(value)
-            for part, holding in holders.items():
-                if len(holding) == 1 and len("".join(part)) > 3:
-                    found[part].append((place, next(iter(holding))))
-        return found
 
 
 def is_year(place: Place) -> bool:
