@@ -10,7 +10,7 @@ from almanaq.cli.out_file import open_out, remove_left_over
 from almanaq.cli.output import Format, rows_writer, write_result
 from almanaq.cli.rows import Amount
 from almanaq.cli.terminal import reading, warn
-from almanaq.errors import BudgetExceeded
+from almanaq.errors import BudgetExceeded, DeadlineExceeded
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Query = tuple[str, tuple[str, ...]]
 """A query with the values of its placeholders."""
 
-_INTERRUPTED = "interrupted: these rows are in the result, and are not all of it"
+_INCOMPLETE = "these rows are in the result, and are not all of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +67,22 @@ def _write(connection: Connection, query: Query, output: Output) -> None:
     from almanaq.suql.execution.watch import Interrupted
     from almanaq.suql.result import Result
 
-    stopped: BudgetExceeded | Interrupted | None = None
+    stopped: BudgetExceeded | DeadlineExceeded | Interrupted | None = None
     with open_out(output.out) as file:
         write = rows_writer(file, output.format, no_formulas=output.no_formulas)
         try:
             with reading():
                 result = connection.engine.write(*query, to=write)
-        except (BudgetExceeded, Interrupted) as error:
+        except (BudgetExceeded, DeadlineExceeded, Interrupted) as error:
             # Nothing at all must not look like a result without rows.
             if not (isinstance(error.partial, Result) and error.partial.table.num_rows):
                 raise
             stopped = error
+            if isinstance(error, DeadlineExceeded):  # what it ended had given nothing yet
+                write(error.partial.table)
         write(None)
-    if isinstance(stopped, Interrupted):
-        warn([_INTERRUPTED])
     if stopped is not None:
+        warn([_incomplete(stopped)])
         raise stopped
     warn(result.trace.warnings)
     if output.resume:
@@ -96,17 +97,23 @@ def _run(connection: Connection, query: Query, output: Output) -> None:
     try:
         with reading():
             result = connection.sql(*query)
-    except (BudgetExceeded, Interrupted) as stopped:
+    except (BudgetExceeded, DeadlineExceeded, Interrupted) as stopped:
         # Nothing at all must not look like a result without rows.
         if isinstance(stopped.partial, Result) and stopped.partial.rows:
             write_result(stopped.partial, output.format, output.out, output.amount)
-            if isinstance(stopped, Interrupted):
-                warn([_INTERRUPTED])
+            warn([_incomplete(stopped)])
         raise
     warn(result.trace.warnings)
     write_result(result, output.format, output.out, output.amount)
     if output.resume:
         warn([what_it_took(result.trace, len(result))])
+
+
+def _incomplete(stopped: BaseException) -> str:
+    """Say by what a query was stopped, and that the rows it printed are not all."""
+    if isinstance(stopped, BudgetExceeded | DeadlineExceeded):
+        return f"stopped by its {'budget' if isinstance(stopped, BudgetExceeded) else 'deadline'}: {_INCOMPLETE}"
+    return f"interrupted: {_INCOMPLETE}"
 
 
 def what_it_took(trace: Trace, rows: int | None = None) -> str:
