@@ -52,6 +52,7 @@ QUESTIONS = {
     "orders per month in 2024": (
         "SELECT month(order_date), count(*) FROM orders WHERE year(order_date) = 2024 GROUP BY 1"
     ),
+    "orders per weekday": "SELECT isodow(order_date), count(*) FROM orders GROUP BY 1",
     "total amount of orders": "SELECT sum(amount) FROM orders",
     "average amount of orders per status": "SELECT status, avg(amount) FROM orders GROUP BY status",
     "longest session": "SELECT device FROM web_sessions ORDER BY seconds DESC LIMIT 1",
@@ -131,3 +132,14 @@ def test_what_is_said_of_all_rows_is_declined(
     reply = shop[0].ask(question)
     assert reply.suql is None
     assert "whether each row of" in reply.answer
+
+
+def test_what_several_customers_last_did_is_not_told_of_one(
+    shop: tuple[almanaq.Connection, duckdb.DuckDBPyConnection],
+) -> None:
+    chat = shop[0].chat()
+    shown = chat.ask("customers in Bern or Basel").shown
+    assert shown is not None
+    assert len(shown.keys) > 1
+    reply = chat.ask("when did they last order?")
+    assert reply.suql is None, "neither the last customer alone, nor the one last order of all"

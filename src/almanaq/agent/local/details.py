@@ -45,10 +45,12 @@ def detail(question: str, vocabulary: Vocabulary, history: Sequence[Turn]) -> Pa
     notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
     again = _asked_before(question, history)
     related = None if again is not None else _related(_clause(question), reference, vocabulary, main)
-    if related is not None:
+    if related:
         return Parsed("query", related, kind="detail", notes=notes)
     if again is not None:
         items: Sequence[str] = again
+    elif related is not None:
+        return Parsed("no_query", reply=_untold(question, reference, own), kind="detail")
     elif cue("about").search(question) or not _has_content(question):
         items = _everything(own)
     else:
@@ -127,7 +129,9 @@ def _items(tree: exp.Select, main: Relation, own: str) -> list[str]:
 
 
 def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> str | None:
-    """Return the query for rows of another relation that belong to the one referred to: "who directed it?"."""
+    """Return the query for rows of another relation that belong to the one referred to: "who directed it?"; "" where
+    that would tell of one row what is asked of each of several.
+    """
     name = reference.shown.names[0]
     named = link(_named(clause, name), vocabulary)
     asked = [r for span in link(clause, vocabulary).relations for r in span.data if r != main]
@@ -136,6 +140,8 @@ def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Re
     tree = trees.without_text(found) if suql and (found := trees.read(suql)) else None
     if tree is None or not (tree.args.get("joins") or trees.table_name(tree) != main.name):
         return None
+    if len(reference.shown.keys) > 1 and tree.args.get("limit") is not None:
+        return ""  # the last order of each of them, and not of all together
     own = name_place(vocabulary.index.places[main.name]).column.name
     meant = [
         node

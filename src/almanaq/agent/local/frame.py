@@ -38,6 +38,8 @@ class Term:
             return f"CASE {column} {cases} END"
         if self.function in ("year", "month", "quarter", "week"):
             return f"EXTRACT({self.function} FROM {column})"
+        if self.function == "weekday":
+            return f"EXTRACT(isodow FROM {column})"
         if self.function == "decade":
             year = column if self.place.kind == "number" else f"EXTRACT(year FROM {column})"
             return f"{year} - {year} % 10"

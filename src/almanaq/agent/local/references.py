@@ -12,7 +12,9 @@ from almanaq.agent.local.lexicon import NUMBERS, ORDINALS, cue
 _THING = (
     r"(?: (?:one|place|spot|restaurant|person|film|movie|result|option|entry|row|item|guy|lady|man|woman|employee))?"
 )
-_ORDINAL = re.compile(rf"\b(?:the |that |this )?({'|'.join(ORDINALS)})\b(?! (?:time|best|rated|name)){_THING}")
+_DONE = r"(?<!\bthey )(?<!\bhe )(?<!\bshe )"
+"""Not after who did something: "when did they last order" speaks of no place in a list."""
+_ORDINAL = re.compile(rf"{_DONE}\b(?:the |that |this )?({'|'.join(ORDINALS)})\b(?! (?:time|best|rated|name)){_THING}")
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(NUMBERS)})\b")
 _THERE = re.compile(
     r"(?<!is )(?<!are )(?<!were )(?<!was )(?<!'s )\bthere\b(?! (?:is|are|was|were|any|something|anything))"
