@@ -10,6 +10,8 @@ from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.words import PAST
 
+OTHER_FORM = -0.1
+"""The score of a word that is only another form of a column's name, or of a value: anything else goes before."""
 _LONGEST_NAME = 6
 _AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
 _COMPUTING = 9
@@ -236,9 +238,9 @@ def other_forms(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Spa
             continue
         extreme = i > 0 and _is_superlative(tokens[i - 1])  # "least dense" ranks rows
         if codes := vocabulary.forms.codes(token.folded):
-            yield Span(i, i + 1, "V", codes, -0.1)
+            yield Span(i, i + 1, "V", codes, OTHER_FORM)
         elif not extreme and not is_verb(token.folded) and (akin := vocabulary.forms.columns(token.folded)):
-            yield Span(i, i + 1, "C", akin, -0.1)
+            yield Span(i, i + 1, "C", akin, OTHER_FORM)
 
 
 def _is_superlative(token: Token) -> bool:

@@ -73,7 +73,8 @@ class OtherForms:
 
     def _add_countries(self, place: Place, values: set[str]) -> None:
         _, coded = max(_codes(), key=lambda each: (len(values & {*each[1]}), each[0] in "".join(place.stems)))
-        listed = {name: names for kind in ("country", "continent") for _, names in _places()[kind] for name in names}
+        places = [names for kind in ("country", "continent") for _, names in _places()[kind]]
+        listed = {name: names for names in places for name in (names[0], *names[2:])}  # "Italian" is a kitchen, too
         if len(values & {*coded}) >= max(_OF_CODES * len(values), 1):
             called = coded
         elif len(values & {*listed}) >= _NAMED:

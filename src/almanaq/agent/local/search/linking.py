@@ -9,6 +9,7 @@ from dataclasses import replace
 from almanaq.agent.local.lexicon import ADJECTIVES, BEFORE_VALUES, COUNTING, IGNORED, NEGATIONS, QUALITY, TITLES, UNITS
 from almanaq.agent.local.once_a_turn import once_a_turn
 from almanaq.agent.local.recognize.heard import heard
+from almanaq.agent.local.recognize.names import OTHER_FORM
 from almanaq.agent.local.recognize.spans import Span, best_cover
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -32,6 +33,7 @@ def link(question: str, vocabulary: Vocabulary) -> Links:
     found = Links(question, tokens, ["mark" if t.text in ",;?!." else None for t in tokens])
     found.domain = domain_of(vocabulary.index.catalog)
     found.idioms = frozenset(_idioms(found))
+    spans = [span for span in spans if span.score != OTHER_FORM or span.kind not in "CV"]  # left to the texts
     near = [each for span in spans if span.kind in _TAKEN + _LEFT for each in _meant(found, span, vocabulary)]
     cover = sorted(best_cover([*near, *_loose(found, vocabulary)], len(tokens)), key=lambda span: span.first)
     for span in cover:
