@@ -170,6 +170,7 @@ def test_what_fits_nothing_is_named(vocabulary, question):
     assert DECLINED[question] in found.missing
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("question", UNDERSTOOD)
 @pytest.mark.parametrize("word", ["zebra", "Quimby", "4711", "blorfing"])
 def test_no_word_is_passed_over(vocabulary, question, word):

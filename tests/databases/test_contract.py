@@ -148,6 +148,7 @@ def test_a_repeated_temporary_name_is_refused_by_its_own_name(database: Database
             session.create("kept", "SELECT 2 AS a")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -70,6 +70,7 @@ def test_golden(name: str) -> None:
     assert file.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_rule_keeps_the_rows(name: str) -> None:
     sql = EXAMPLES[name]

@@ -79,6 +79,7 @@ def test_the_document_has_enough_examples() -> None:
     assert len(REFUSED) >= 10
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_example(example: str) -> None:
     sql, chosen = choices(example)

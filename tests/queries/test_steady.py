@@ -29,7 +29,7 @@ class Uneven(FunctionModel):
         return await super().read(call)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("order", ["table", "similarity"])
 @pytest.mark.parametrize(
     "query",

@@ -80,7 +80,7 @@ def asked(engine: str, request: pytest.FixtureRequest) -> Asked:
     return Asked(**tables(request.param))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("around", QUERIES)
 def test_rows_are_those_of_a_known_answer_in_their_order(asked: Asked, around: str, inside: str) -> None:
@@ -105,6 +105,7 @@ def least_calls(data: dict[str, dict[str, list[Any]]], limit: int, order: Any) -
     return calls
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("inside", [EXISTS, IN])
 @pytest.mark.parametrize("limit", [1, 2, 4])
 def test_no_note_is_read_that_the_limit_does_not_need(engine: str, inside: str, limit: int) -> None:
@@ -154,6 +155,7 @@ class Uneven(FunctionModel):
         return await super().read(call)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("inside", [EXISTS, IN])
 @pytest.mark.parametrize(("speculation", "concurrency"), [(1.0, 5), (3.0, 2), (3.0, 64), (10.0, 64)])
 def test_in_whichever_order_calls_end_the_rows_are_the_first(inside: str, speculation: float, concurrency: int) -> None:

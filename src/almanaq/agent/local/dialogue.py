@@ -12,14 +12,15 @@ from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
-from almanaq.agent.local.figures_of import asks_of_which, chosen
+from almanaq.agent.local.figures_of import asks_of_which, chosen, left_out
 from almanaq.agent.local.followups import follow_up
 from almanaq.agent.local.going_on import going_on, retold
 from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.lexicon import cue
 from almanaq.agent.local.listing import listing
 from almanaq.agent.local.parser import LocalParser
-from almanaq.agent.local.restated import goes_on
+from almanaq.agent.local.references import shown_before
+from almanaq.agent.local.restated import Words, goes_on
 from almanaq.agent.local.search.linking import link
 from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
@@ -91,6 +92,9 @@ class LocalDialogue:
         if unclear is not None:
             return Parsed("clarify", reply=unclear)
         alone = replace(self._parser.parse(question, catalog, history), asked=question)
+        unsaid = left_out(Words(question, self._parser.vocabulary(catalog))) if shown_before(history) else None
+        if unsaid is not None and alone.status == "query" and kind == "new":
+            return unsaid
         if alone.status == "no_query" and kind in ("narrow", "replace"):
             said = f"I do not know what “{question.strip()}” would change: no column or value here has that name."
             return Parsed("clarify", reply=f"{said} What shall I look for?", kind=kind)

@@ -71,6 +71,15 @@ def _nobody(said: str) -> Parsed:
     return Parsed("no_query", reply=reply, kind="detail")
 
 
+def left_out(words: Words) -> Parsed | None:
+    """Return a refusal where a question with "their" would be read as if it were of all rows; None for others."""
+    refers = _THEY.search(words.text)
+    noun = words.found(re.compile("[RVC]"))
+    if refers is None or (noun is not None and noun[1] < refers.start()):
+        return None  # "customers and their orders"
+    return _nobody(refers.group())
+
+
 def of_which(words: Words, stands: Standing, reads: Reads) -> Parsed | None:
     """Ask of which rows figures are wanted that may be those of the rows found before: "how many copies in total?"."""
     among = stands.tree if stands.lists else stands.of

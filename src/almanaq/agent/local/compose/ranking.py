@@ -124,6 +124,8 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     frame, place = state.frame, superlative.place
     if place is None or state.counts or state.aggregates or frame.groups or frame.having or state.each is not None:
         raise NotUnderstood("what is ranked")
+    if any(span.kind == "B" and str(span.data).split()[-1] in ("each", "every") for span in state.spans):
+        raise NotUnderstood("what ranks first within each")  # "the last visit of each dog"
     _check_single(state, superlative, texts)
     first = next((span.kind for span in state.spans if span.kind not in "wU"), "")
     which = first == "V" and state.spans[0].data in ("which", "what")  # "which sedan has the highest weight"
@@ -156,7 +158,9 @@ def _check_ranked_once(state: State, place: Place, asked: Relation | None) -> No
     """Raise where each of those asked for may have several numbers that add up: "which ferry carried the most
     passengers" may be the one of the fullest trip, or of all its trips.
     """
-    if asked is not None and _says_most(state) and state.adds_up(place) and not state.is_single(asked, place.relation):
+    top = any(span.kind == "S" and span.data[0] in ("top", "bottom") for span in state.spans)  # "top 3 owners by fee"
+    several = asked is not None and not state.is_single(asked, place.relation)
+    if asked is not None and several and (top or (_says_most(state) and state.adds_up(place))):
         raise NotUnderstood(
             f"whether {asked.name} are ranked by one {place.column.name} of theirs or by the sum of all"
         )

@@ -134,6 +134,8 @@ class Vocabulary(KnownValues):
             exactly = all(word in named.parts[i] for word, i in zip(said, places, strict=True) if i is not None)
             quality = (1.0 if exactly else 0.93) if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
             literally = all(word in named.own[i] for word, i in zip(said, places, strict=True) if i is not None)
+            if share < 1 and not literally and named.place.kind == "text":
+                continue  # the revenue of `Sales Rep`
             quality -= 0 if literally or not exactly else _OTHER_WORD
             own = set(relation_stems(named.place.relation))
             left = [i for i, part in enumerate(named.parts) if not part & own]
