@@ -122,3 +122,10 @@ def test_a_value_is_meant_in_all_its_spellings(tmp_path: Path) -> None:
     with almanaq.connect(str(tmp_path), model="local") as connection:
         assert connection.ask("how many cards are fire").rows[0][0] == 3
         assert connection.ask("how many cards are not fire").rows[0][0] == 1
+
+
+def test_rows_are_no_part_of_a_value(tmp_path: Path) -> None:
+    rows = "".join(f"{n},{'Coffee Quality Institute' if n % 3 else 'Farmers'},Kenya\n" for n in range(9))
+    (tmp_path / "coffee_ratings.csv").write_text("id,body,country\n" + rows)
+    with almanaq.connect(str(tmp_path), model="local") as connection:
+        assert connection.ask("how many coffees come from Kenya?").rows[0][0] == 9

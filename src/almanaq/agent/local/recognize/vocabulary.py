@@ -312,7 +312,8 @@ class Vocabulary(KnownValues):
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
         if countries := self.forms.countries(text):
             return tuple((m, 0.95) for m in countries)
-        return () if self.columns_named(said) else tuple((m, 0.8) for m in self._parts.get(said, ()))
+        named = self.columns_named(said) or self.relations_named(said)  # "coffees" are no Coffee Institute
+        return () if named else tuple((m, 0.8) for m in self._parts.get(said, ()))
 
     def is_whole(self, place: Place) -> bool:
         """Return whether the name of a column of numbers speaks of the whole: `sleep_total`."""
