@@ -61,13 +61,17 @@ def _of_figures(state: State) -> Relation | None:
 
 def _of_each_group(state: State, superlative: Superlative, columns: Sequence[Place]) -> bool:
     """Show the extreme of each group: "the highest weight in each team"."""
-    each = any(span.kind == "B" and str(span.data).split()[-1] in ("each", "every") for span in state.spans)
+    each = _says_each(state)
     plain = superlative.place is not None and superlative.amount is None and not superlative.function
     if not (each and plain and state.frame.groups) or columns or state.aggregates or state.frame.nouns != _named(state):
         return False
     assert superlative.place is not None
     state.frame.wanted.append(Term("MAX" if superlative.down else "MIN", superlative.place))
     return True
+
+
+def _says_each(state: State) -> bool:
+    return any(span.kind == "B" and str(span.data).split()[-1] in ("each", "every") for span in state.spans)
 
 
 def _named(state: State) -> list[Relation]:
@@ -124,8 +128,6 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     frame, place = state.frame, superlative.place
     if place is None or state.counts or state.aggregates or frame.groups or frame.having or state.each is not None:
         raise NotUnderstood("what is ranked")
-    if any(span.kind == "B" and str(span.data).split()[-1] in ("each", "every") for span in state.spans):
-        raise NotUnderstood("what ranks first within each")  # "the last visit of each dog"
     _check_single(state, superlative, texts)
     first = next((span.kind for span in state.spans if span.kind not in "wU"), "")
     which = first == "V" and state.spans[0].data in ("which", "what")  # "which sedan has the highest weight"
@@ -174,6 +176,8 @@ def _says_most(state: State) -> bool:
 def _check_single(state: State, superlative: Superlative, texts: Sequence[Place]) -> None:
     """Raise where not single rows may be ranked: of a row that is named, or of groups that a text makes."""
     assert superlative.place is not None
+    if _says_each(state):
+        raise NotUnderstood("what ranks first within each")  # "the last visit of each dog"
     if {superlative.place.relation} == {place.relation for place in state.named_by()}:
         raise NotUnderstood("what is ranked of one row")  # "when was Mia last here"
     own = [place for place in texts if not state.frame.nouns and not state.tells_rows(place)]
