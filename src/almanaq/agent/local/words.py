@@ -12,7 +12,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _FORMS = tomllib.loads(files("almanaq.agent.local").joinpath("en/forms.toml").read_text("utf-8"))
 PAST: Mapping[str, str] = _FORMS["past"]
 """Past forms of irregular verbs, with the plain ones."""
-_DERIVING = tuple("ness ly ion ation ment er or ing ed al ous ity y ance ence th".split())
+_DERIVING = tuple("ness ly ion ation ment er or ee ing ed al ial ous ity y ance ence ant ent ism ist th".split())
 _ENDINGS = ("ing", "ed", "er", "or", "e", "ion", "ment")
 
 

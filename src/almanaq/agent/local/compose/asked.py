@@ -9,7 +9,7 @@ from typing import Any
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State, Superlative
 from almanaq.agent.local.frame import Term, Test
-from almanaq.agent.local.recognize.spans import COMPUTED, Span
+from almanaq.agent.local.recognize.spans import COMPUTED, Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
 
@@ -45,6 +45,8 @@ def grouped(state: State, match: re.Match[str]) -> bool:
             state.frame.groups.append(_period(state, span))
         elif state.kinds[i] == "C":
             place = state.place(span)
+            if "S" in state.kinds and place.kind == "number" and state.spans[match.start()].data != "by":
+                raise NotUnderstood(f"what is meant by each {place.column.name}")  # "the most visitors per event"
             if "S" in state.kinds and place.kind == "number":
                 state.superlative = Superlative(True, None, place)
             else:
@@ -135,7 +137,7 @@ def ranked(
         return state.use(match, "s")
     place = state.place(a, numeric=True) if a is not None else None
     function = f.data if f is not None else ""
-    known = _measure(state, measured, r if a is None else None)
+    known = _told_day(state, match, measured) or _measure(state, measured, r if a is None else None)
     if place is not None and place.kind in ("number", "date"):
         state.superlative = Superlative(down, amount, place, function=function)
     elif place is not None and _says_number(s) and not place.identifier:
@@ -155,6 +157,18 @@ def ranked(
     if r is not None:
         state.mention(r.data)
     return state.use(match)
+
+
+def _told_day(state: State, match: re.Match[str], measured: Any) -> tuple[Place, bool] | None:
+    """Return the day that a verb after a superlative of time tells: "the last fire to start"."""
+    if not measured or measured[0][0] != "date":
+        return None
+    told = [i for i in range(match.end(), len(state.spans)) if state.kinds[i] == "C" and is_deed(state.spans[i])]
+    days = [i for i in told if state.place(state.spans[i]).kind == "date"]
+    if len(days) != 1:
+        return None
+    state.silence(days[0], days[0] + 1)
+    return state.place(state.spans[days[0]]), measured[0][1]
 
 
 def _measure(state: State, measured: Any, noun: Span | None) -> tuple[Place, bool] | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import HEADED, OWN, Vocabulary
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
@@ -44,7 +44,7 @@ class Naming:
         if numeric:
             within = [(p, quality) for p, quality in within if p.kind == "number" and not p.identifier] or within
         best = max(quality for _, quality in within)
-        if best < OWN and (place := self._evident([p for p, _ in within])) is not None:
+        if best < OWN and (place := self._beside_its_parts(span, within) or self._evident(within)) is not None:
             return place
         if best < OWN and len({p.column.name for p, _ in within}) > 1:
             raise _between([p for p, _ in within])
@@ -57,10 +57,25 @@ class Naming:
         whole = self.vocabulary.whole_name(within[0].relation)
         return list(whole) if len(whole) > 1 and {*whole} == {*within} else [self.place(span)]
 
-    def _evident(self, places: Sequence[Place]) -> Place | None:
-        """Return the one of several columns that is meant where no more is said: the total, or the name."""
+    def _beside_its_parts(self, span: Span, known: Sequence[tuple[Place, float]]) -> Place | None:
+        """Return the one of several columns whose name tells of something that is named besides: `candidatevotes`,
+        where a candidate is.
+        """
+        others = [s for s in self.spans if s.kind in "CV" and s is not span]
+        beside = {p.stems[0] for s in others for p, _ in s.data if len(p.stems) == 1}
+        fit = [place for place, _ in known if any(part & beside for part in self.vocabulary.parts_of(place))]
+        return fit[0] if len(fit) == 1 else None
+
+    def _evident(self, known: Sequence[tuple[Place, float]]) -> Place | None:
+        """Return the one of several columns that is meant where no more is said: the total, the name, or what the
+        words are the head of: `country_of_origin`, and no `country_partner`.
+        """
+        places = [place for place, _ in known]
         whole = [place for place in places if self.vocabulary.is_whole(place)]
-        return whole[0] if len(whole) == 1 else _called(places)  # the total sleep, of several kinds of it
+        headed = [place for place, quality in known if quality >= HEADED]
+        if len(whole) == 1 and (len(places) > 2 or {"total", "altogether"} & {str(s.data) for s in self.spans}):
+            return whole[0]  # the total sleep, of several kinds of it
+        return _called(places) or (headed[0] if len(headed) == 1 else None)
 
     def _of_what_else(self, places: list[Place]) -> list[Place]:
         """Return, of columns named alike, that of the one relation which holds all that the question speaks of."""

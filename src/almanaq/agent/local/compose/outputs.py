@@ -314,12 +314,13 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
     denied = any("<>" in test.template or "NOT" in test.template for test in frame.tests)
     denied = denied or bool(frame.absent) or any(not member.wanted for member in frame.members)
-    if alone and denied and not state.tells_rows(columns[0]):
+    asked = re.match("w*Cw*Xw?V", "".join(span.kind for span in state.spans))  # "which towns have no red houses"
+    if (alone or asked) and denied and not state.tells_rows(columns[0]):
         raise NotUnderstood(f"whether all rows of each {columns[0].column.name} are meant")
     if "E" in state.kinds and not frame.order:
         frame.order.append((Term("", columns[0]), state.descending()))
     frame.distinct = frame.distinct or (alone and not frame.order)
-    if frame.distinct and alone and not frame.tests:
+    if frame.distinct and alone:
         state.test(columns[0], "{} IS NOT NULL")  # the kinds that there are: none is no kind
 
 
@@ -331,9 +332,9 @@ def _names_of_general(state: State, columns: Sequence[Place]) -> list[Place]:
 
 
 def _names_first(state: State) -> tuple[Place, ...]:
-    """Return what names the rows that a question begins with: "ferries in Oslo and their crew size"."""
-    content = [i for i, span in enumerate(state.spans) if span.kind not in "w&U"]
-    first = state.spans[content[0]]
+    """Return what names the rows that a question begins with: "red ferries in Oslo and their crew size"."""
+    content = [i for i, span in enumerate(state.spans) if span.kind not in "w&UV"]
+    first = state.spans[content[0]] if content else state.spans[0]
     if first.kind != "R" or state.spans[content[0] + 1].kind == "C" or first.data[0] not in state.frame.nouns:
         return ()
     return state.vocabulary.called(first.data[0])

@@ -16,7 +16,7 @@ from almanaq.agent.local.recognize.vocabulary import Vocabulary, is_year
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.spoken import relation_stems
-from almanaq.agent.local.words import PAST
+from almanaq.agent.local.words import PAST, roots
 from almanaq.suql.catalog.relations import Relation
 
 _DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:high|old|large|most)")
@@ -148,7 +148,8 @@ class State(Naming):
         named = {i: s.data[0][0] for i, s in enumerate(self.spans) if s.kind == "C" and s.data}
         found = [p for p in days if p in named.values() and p.stems[-1].endswith("ed")]
         self.kinds = ["w" if named.get(i) in found else kind for i, kind in enumerate(self.kinds)]
-        return found
+        done = {root for s in self.spans if s.kind in "vr" for root in roots(s.said or str(s.data)) if len(root) > 3}
+        return found or [p for p in days if any(done & roots(part) for part in p.stems)]
 
     def date_of(self, verb: Span) -> Place | None:
         """Return the day on which the one relation that shares its root with a verb says that it was done."""

@@ -17,6 +17,8 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
 
 _HAVING, _ANY = {"have", "has", "had", "having", "with", "that", "who", "which"}, {"a", "an", "any"}
+_THERE = ("placed", "made", "recorded", "taken", "listed", "issued", "filed", "conducted")
+"""Verbs that say of rows only that there are some."""
 _OF_SOME = {"for", "with", "that", "where", "are", "is", "were", "among", "which"}
 """Words after groups that go on with a condition."""
 
@@ -226,6 +228,8 @@ def linking(state: State, match: re.Match[str], v: Span) -> bool:
     after = re.match("w{0,3}(?=[RCV])", kinds[at + 1 :])
     ends = re.match("w*(?:$|[&F])", kinds[at + 1 :])
     pair = [*named[-1:], at + 1 + after.end()] if after else named[-2:] if ends else []
+    if ends and str(v.data) in _THERE and [kinds[i] for i in named] == ["R"]:
+        return state.silence(at, at + 1)  # "how many orders were placed"
     if str(v.data).casefold() not in words().linking or len(pair) < 2:
         return False
     one, other = (_holders(state, state.spans[i]) for i in pair)
@@ -240,10 +244,20 @@ def _holders(state: State, span: Span) -> set[str]:
 
 
 def silent(state: State, match: re.Match[str]) -> bool:
-    """A verb before what is counted says only that there is some, "placed the most orders"; "by" before a value
-    leaves it to that in which column it stands. In the present, before a value, it says more: "people work in Bern".
+    """A verb before what is counted says only that there is some, "placed the most orders". In the present, before a
+    value, it says more: "people work in Bern".
     """
     first = state.spans[match.start()]
     if first.kind == "v" and state.kinds[match.end() :][:3].count("V") and not is_verb(str(first.data)):
         return False
+    return state.silence(*match.span())
+
+
+def by_value(state: State, match: re.Match[str], b: Span) -> bool:
+    """ "By Ozu" leaves it to the value in which column it stands; "for each of Bern and Basel" makes groups of two."""
+    if str(b.data).split()[-1] in ("each", "every"):
+        held = [state.meaning(state.spans[i])[0] for i in range(*match.span("values")) if state.kinds[i] == "V"]
+        if len({*held}) != 1 or len(held) < 2:
+            raise NotUnderstood("by what the rows are grouped")
+        state.frame.groups.append(Term("", held[0]))
     return state.silence(*match.span())

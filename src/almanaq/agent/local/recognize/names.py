@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.recognize.tokens import Token, runs
-from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import HEADED, OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.words import PAST
 
@@ -27,6 +27,8 @@ _NONE = ("not", "don't", "doesn't", "without", "never")
 _TIMED = "before after since until last first recently latest earliest".split()
 _AFTER_COLUMNS = "in by per than above below over under ? .".split()
 _AMOUNTS = "more less most least than average above below over under".split()
+_BEFORE_ROWS = "on in by at for from to with".split()
+"""Words that stand before rows and begin no part of a column's name: "freight on orders" is no `units_on_order`."""
 _ENDS = "?.,;!"
 _ORDERS = "show list give find get display return report".split()
 _MARKS = ('"', "“", "”", "`", "'")
@@ -79,15 +81,23 @@ def _column(
     opening, alone = inside[0].folded, len(inside) == 1
     if not columns:
         return None
-    best = columns[0][1]
-    if best < 1 and (opening in _AGGREGATES or all(t.folded in words().silent for t in inside)):
+    place, best = columns[0]
+    computed = opening in _AGGREGATES and not (len(columns) == 1 and stems[0] in place.stems and best > HEADED)
+    if best < 1 and (computed or _is_before_rows(inside, vocabulary) or all(t.folded in words().silent for t in inside)):
         return None
     if alone and best < OWN and is_verb(opening):
         near = [place for place, quality in columns if quality == best]
         if len(near) > 1 or near[0].kind == "text":
             return None  # "ordered" is no order_id
-    score = (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
+    whole = 0.05 * (best == 1.0) + 0.1 * (best < 1 and opening in _AGGREGATES)
+    score = (best + whole) * (last - first) + 0.01 * (last - first > 1)
     return Span(first, last, "C", columns, score, COMPUTED if opening in _AGGREGATES[:_COMPUTING] and not alone else "")
+
+
+def _is_before_rows(inside: Sequence[Token], vocabulary: Vocabulary) -> bool:
+    """Return whether words are a preposition and rows that are named in the plural."""
+    several = inside[-1].folded != inside[-1].stem
+    return several and inside[0].folded in _BEFORE_ROWS and bool(vocabulary.relations_named((inside[-1].stem,)))
 
 
 def _called_as_computed(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> Iterator[Span]:
@@ -237,7 +247,7 @@ def other_forms(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Spa
         if token.folded in words().silent or token.folded in words().telling or (token.folded,) in words().phrases:
             continue
         extreme = i > 0 and _is_superlative(tokens[i - 1])  # "least dense" ranks rows
-        if codes := vocabulary.forms.codes(token.folded):
+        if codes := vocabulary.forms.values(token.folded) or vocabulary.forms.codes(token.folded):
             yield Span(i, i + 1, "V", codes, OTHER_FORM)
         elif not extreme and not is_verb(token.folded) and (akin := vocabulary.forms.columns(token.folded)):
             yield Span(i, i + 1, "C", akin, OTHER_FORM)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import derived, stem, stems
+from almanaq.suql.catalog.relations import Relation
 
 _FEW, _LONGEST_CODE = 30, 7
 """Most values of a column of codes, and letters of the longest of them."""
@@ -17,6 +19,9 @@ _SHORTEST_CODE, _SHORTEST_WORD = 3, 5
 """Letters of the shortest code that a word may begin with, and of such a word."""
 _OF_CODES = 0.9
 """Share of a column's values that are codes of countries, or of states, where it holds these."""
+_OF_THINGS = ("ee", "ial", "ism", "ist")
+_OF_VALUES, _MOST = 0.3, 200
+"""Share of a column's values that hold a word by which people call it, "party", and most of such values."""
 _NAMED = 3
 """Names of countries that a column holds at least that is one of countries."""
 OTHER_FORM = 0.9
@@ -41,17 +46,35 @@ class OtherForms:
         self._places = tuple(places)
         self._codes: dict[str, set[Meaning]] = defaultdict(set)
         self._countries: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
+        self._derived: dict[str, set[Meaning]] = defaultdict(set)
+        self._repeated: dict[str, set[Place]] = defaultdict(set)
         for place in self._places:
             own = set(values.get((place.relation.name, place.column.name), ()))
             if place.kind == "text" and own:
                 self._add_codes(place, own)
+                self._add_words(place, own)
                 self._add_countries(place, own)
 
     def columns(self, word: str) -> tuple[tuple[Place, float], ...]:
         """Return the one column of whose name a word is another form."""
         said = derived(stem(word))
         found = [place for place in self._places if said & derived(place.stems[0]) and _is_one_word(place)]
+        found = found or [*self._repeated.get(stem(word), ())]
         return tuple((place, OTHER_FORM) for place in found if len(found) == 1)
+
+    def relations(self, word: str) -> tuple[Relation, ...]:
+        """Return the one relation of whose name a noun or an adjective is another form: the exonerees of
+        `exonerations`; no verb, which tells what was done.
+        """
+        said = derived(stem(word)) if stem(word).endswith(_OF_THINGS) else frozenset()
+        found = {place.relation.name: place.relation for place in self._places if said & _forms(place.relation)}
+        return tuple(found.values()) if len(found) == 1 else ()
+
+    def values(self, word: str) -> tuple[Meaning, ...]:
+        """Return the one value of which a word is another form: "Retirement" of retired."""
+        said = derived(stem(word)) if len(word) >= _SHORTEST_WORD else frozenset()
+        found = {meaning for form in said for meaning in self._derived.get(form, ())}
+        return tuple(found) if len(found) == 1 else ()
 
     def codes(self, word: str) -> tuple[Meaning, ...]:
         """Return the one code with which a word begins: "REG" of "regular", "Mon" of Monday."""
@@ -71,6 +94,18 @@ class OtherForms:
             if len(value) >= _SHORTEST_CODE:
                 self._codes[value.casefold()].add((place, value))
 
+    def _add_words(self, place: Place, values: set[str]) -> None:
+        """Add the values of one word by its other forms, and the words that many values of a column share."""
+        if len(values) > _MOST or "name" in place.roles:
+            return
+        for value in values if len(values) <= _FEW else ():
+            for form in derived(stem(value)) if value.isalpha() and len(value) >= _SHORTEST_WORD else ():
+                self._derived[form].add((place, value))
+        held = Counter(part for value in values for part in {*stems(value)} if part.isalpha() and len(part) > 3)
+        for part, count in held.items():
+            if count >= max(_OF_VALUES * len(values), _NAMED):
+                self._repeated[part].add(place)
+
     def _add_countries(self, place: Place, values: set[str]) -> None:
         _, coded = max(_codes(), key=lambda each: (len(values & {*each[1]}), each[0] in "".join(place.stems)))
         places = [names for kind in ("country", "continent") for _, names in _places()[kind]]
@@ -85,6 +120,12 @@ class OtherForms:
             for name in called[value]:
                 if (place, value) not in self._countries[stems(name)]:
                     self._countries[stems(name)].append((place, value))
+
+
+def _forms(relation: Relation) -> frozenset[str]:
+    """Return the other forms of what a relation is called, in one word."""
+    called = relation_stems(relation)
+    return derived(called[0]) if len(called) == 1 else frozenset()
 
 
 def _is_one_word(place: Place) -> bool:

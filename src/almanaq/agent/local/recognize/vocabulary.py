@@ -29,6 +29,8 @@ _UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|mg|mm|cm|km|ft|lb|usd|eur|ha|mph)(
 _GLUED_UNIT = re.compile(r"(?P<rest>[a-z]{4,})(?P<unit>kg|mm|cm|km|ft|usd|eur|mph)(?P<power>[23]?)")
 _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
 """What the last piece of a name without any sign between its words may be."""
+_COUNTS = ("number", "no", "num", "nr", "count", "total", "amount", "percentage", "percent", "share")
+"""What stands before "of" in the name of a column of numbers: it is called as what is counted."""
 _SO = (("has",), ("have",), ("is",))
 """What begins the names of columns that say whether something is so: `hasParking` is called parking."""
 _WHOLES = ("total", "overall", "body")
@@ -39,6 +41,8 @@ _SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest"
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _OTHER_WORD = 0.01
 """How much less surely a column is named by another word than by one of its own."""
+HEADED = 0.66
+"""How surely words at least name a column that end its name; words that only begin it are less sure."""
 OWN = 0.98
 """How surely the rest of a column's name means it where its relation's name is left away."""
 
@@ -75,7 +79,8 @@ class Vocabulary(KnownValues):
         self.facts = facts(index.places, self._known, self.names_rows)
         self._keys = [(key.relation.name, key.column.name) for each in self.facts for key in each.members]
         spoken_of = [p for p in index.all_places() if (p.relation.name, p.column.name) not in self._keys]
-        self.columns = tuple(_named(place) for place in spoken_of)
+        known = self._words_of_names()
+        self.columns = tuple(_named(place, known) for place in spoken_of)
         self._by_word: dict[str, list[Named]] = defaultdict(list)
         self._whole: dict[str, list[Named]] = defaultdict(list)
         for named in self.columns:
@@ -84,6 +89,12 @@ class Vocabulary(KnownValues):
             called = {"".join(name) for name in also_called(named.place.column.description)}
             for word in _whole_names(named) | self._called_as_fact(named.place) | called | _agents_of(named.place):
                 self._whole[word].append(named)
+
+    def _words_of_names(self) -> frozenset[str]:
+        """Return the words that stand by themselves in names: with them a name in one piece is cut in two."""
+        said = {part for place in self.index.all_places() for part in place.stems}
+        said |= {part for relation in self.index.catalog.relations for part in relation_stems(relation)}
+        return frozenset(part for part in (*said, *_WHOLES, *words().abbreviations.values()) if len(part) > 3)
 
     def _known(self, place: Place) -> frozenset[str]:
         return frozenset(self._values.get((place.relation.name, place.column.name), ()))
@@ -221,6 +232,7 @@ class Vocabulary(KnownValues):
             near = [r for r in self.index.relations_named(said[0]) if r.name not in self.of_facts({r.name})]
             found = [(r, 0.8) for r in near if said[0] not in relation_stems(r)]
             found = found or self._things.get(said[0], [])
+            found = found or [(r, 0.8) for r in self.forms.relations(said[0])]
             every = self.index.catalog.relations
             found = found or [(r, 0.8) for r in every if len(every) == 1 and said[0] in words().rows]
         best = max((quality for _, quality in found), default=0.0)
@@ -312,13 +324,17 @@ class Vocabulary(KnownValues):
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
         if countries := self.forms.countries(text):
             return tuple((m, 0.95) for m in countries)
-        named = self.columns_named(said) or self.relations_named(said)  # "coffees" are no Coffee Institute
+        named = self.columns_named(said) or self.relations_named(said) or (len(said) == 1 and self.forms.columns(text))
+        # "coffees" are no Coffee Institute, and "independent" is no Independent Church, beside `independence`
         return () if named else tuple((m, 0.8) for m in self._parts.get(said, ()))
 
     def is_whole(self, place: Place) -> bool:
         """Return whether the name of a column of numbers speaks of the whole: `sleep_total`."""
-        named = next((n for n in self.columns if n.place is place), None)
-        return named is not None and place.kind == "number" and whole_of(named.own)
+        return place.kind == "number" and whole_of(self.parts_of(place))
+
+    def parts_of(self, place: Place) -> tuple[frozenset[str], ...]:
+        """Return the words of a column's name, an abbreviation with what it stands for."""
+        return next((named.own for named in self.columns if named.place is place), ())
 
     @cached_property
     def forms(self) -> OtherForms:
@@ -341,7 +357,7 @@ def whole_of(parts: Iterable[frozenset[str]]) -> bool:
     return any(word in part for part in parts for word in _WHOLES)
 
 
-def _named(place: Place) -> Named:
+def _named(place: Place, known: frozenset[str]) -> Named:
     """Return what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
     unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
@@ -350,15 +366,29 @@ def _named(place: Place) -> Named:
         names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
     names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
     whole = words().compounds.get("".join(names))
-    names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
-    own = tuple(_own(part) for part in names or identifier_stems(place.column.name))
+    names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name, known))
+    own = tuple(_own(part) for part in _head_last(names) or identifier_stems(place.column.name))
     return Named(place, tuple(map(_meant, own)), own, unit)
 
 
-def _pieces(name: str) -> tuple[str, ...]:
-    """Cut a name in one piece before what it holds: `bodywt` is a body's weight."""
+def _head_last(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a name with the one that says what it holds last: the country of `country_of_origin`, and
+    the bags of `number_of_bags`.
+    """
+    at = names.index("of") if "of" in names[1:-1] else 0
+    rest, kind = tuple(part for part in names[at + 1 :] if part != "the"), names[:at]
+    if not at:
+        return names
+    return (*kind, *rest) if kind[-1] in _COUNTS else (*rest, *kind)
+
+
+def _pieces(name: str, known: frozenset[str]) -> tuple[str, ...]:
+    """Cut a name in one piece before what it holds: `bodywt` is a body's weight, `candidatevotes` beside `candidate`
+    are votes.
+    """
     ending = next((e for e in _HEADS if name.endswith(e) and len(name) >= len(e) + 4), "")
-    return (name.removesuffix(ending), ending) if ending else (name,)
+    ending = ending or next((name[i:] for i in range(4, len(name) - 3) if name[:i] in known), "")
+    return (name.removesuffix(ending), stem(ending)) if ending else (name,)
 
 
 def _means(word: str, part: frozenset[str], shortest: int) -> bool:
