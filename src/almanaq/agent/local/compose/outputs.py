@@ -320,7 +320,7 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     if "E" in state.kinds and not frame.order:
         frame.order.append((Term("", columns[0]), state.descending()))
     frame.distinct = frame.distinct or (alone and not frame.order)
-    if frame.distinct and alone:
+    if frame.distinct and alone and not (frame.tests and state.named_by()):
         state.test(columns[0], "{} IS NOT NULL")  # the kinds that there are: none is no kind
 
 

@@ -29,7 +29,15 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         texts = [place for place in columns[:1] if state.begins_with("C", place)]
     if not texts and superlative.place is not None and superlative.amount is None:
         texts = [p for p in columns[:1] if is_year(p) and state.begins_with("C", p) and not state.tells_rows(p)]
-    if superlative.place is not None and not function and _sums_groups(state, superlative, texts, superlative.place):
+    single = any(span.data == "single" for span in state.spans)  # "the most points in a single game"
+    if single and function:
+        raise NotUnderstood("what is put together of a single row")
+    if (
+        not single
+        and superlative.place is not None
+        and not function
+        and _sums_groups(state, superlative, texts, superlative.place)
+    ):
         function = "SUM"  # "top 5 cities by profit": no single row is a city
     if superlative.common or superlative.counts or function:
         _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])

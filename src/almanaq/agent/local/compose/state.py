@@ -175,10 +175,20 @@ class State(Naming):
         near = whole if len(near) > 1 and len(whole) == 1 else near
         near = [m for m in near if m[0].relation.name in self.partners_of(self.mentioned[:1])] or near
         near = self.vocabulary.of_same_rows(near) or near
+        near = self._where_the_rest_is(near)
         if len({(m[0].relation.name, m[0].column.name) for m in near}) != 1:
             names = tuple(dict.fromkeys(" ".join(m[0].stems) for m in near))
+            if len(names) == 1:
+                names = tuple(f"{names[0]} of {' '.join(relation_stems(m[0].relation))}" for m in near)
             raise NotUnderstood("in which column " + near[0][1] + " is meant", (near[0][1], names))
         return near[0]
+
+    def _where_the_rest_is(self, near: list[Meaning]) -> list[Meaning]:
+        """Return the meaning in the relation that a question needs anyway: the only one that has a column it names."""
+        held = [{p.relation.name for p, _ in s.data} for s in self.spans if s.kind == "C"]
+        needed = {name for names in held for name in names if len(names) == 1}
+        there = [m for m in near if m[0].relation.name in needed]
+        return there if len(there) == len(needed) == 1 else near
 
     def mention(self, relations: Sequence[Relation]) -> Relation:
         """Note that the question names a relation, and give it."""

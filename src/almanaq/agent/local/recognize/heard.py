@@ -22,6 +22,7 @@ _RECOGNIZERS = (
         names.verbs,
         names.lone,
         names.other_forms,
+        names.glossed,
     ),
 )
 _NAMING = "CRVN?"

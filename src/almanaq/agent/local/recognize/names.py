@@ -83,7 +83,9 @@ def _column(
         return None
     place, best = columns[0]
     computed = opening in _AGGREGATES and not (len(columns) == 1 and stems[0] in place.stems and best > HEADED)
-    if best < 1 and (computed or _is_before_rows(inside, vocabulary) or all(t.folded in words().silent for t in inside)):
+    if best < 1 and (
+        computed or _is_before_rows(inside, vocabulary) or all(t.folded in words().silent for t in inside)
+    ):
         return None
     if alone and best < OWN and is_verb(opening):
         near = [place for place, quality in columns if quality == best]
@@ -251,6 +253,37 @@ def other_forms(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Spa
             yield Span(i, i + 1, "V", codes, OTHER_FORM)
         elif not extreme and not is_verb(token.folded) and (akin := vocabulary.forms.columns(token.folded)):
             yield Span(i, i + 1, "C", akin, OTHER_FORM)
+
+
+def glossed(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize unknown words that the parentheses after them put in the table's own: "from Hawaii (HI)", "rushing
+    yards (ryds)".
+    """
+    for i, token in enumerate(tokens[1:], 1):
+        last = next((j for j in range(i + 1, min(i + 5, len(tokens))) if tokens[j].text == ")"), 0)
+        inside = tokens[i + 1 : last] if token.text == "(" else ()
+        if not inside or not _is_own(inside, vocabulary) or not _is_strange(tokens[i - 1], vocabulary):
+            continue
+        yield Span(i - 1, i, "w", "", 0.0)
+        before = tokens[i - 2] if i > 1 else token
+        plain = before.folded not in words().silent and (before.folded,) not in words().phrases
+        if plain and before.text.islower() and not vocabulary.columns_named((before.stem,)):
+            yield Span(i - 2, i - 1, "w", "", 1.1)
+
+
+def _is_own(inside: Sequence[Token], vocabulary: Vocabulary) -> bool:
+    """Return whether words are a column's name, or a value as it is written."""
+    stems = tuple(token.stem for token in inside)
+    text = " ".join(token.text for token in inside)
+    whole = any(quality == 1 for _, quality in vocabulary.columns_named(stems))
+    return whole or any(value == text for (_, value), _ in vocabulary.values_named(text, stems))
+
+
+def _is_strange(token: Token, vocabulary: Vocabulary) -> bool:
+    """Return whether nothing is known of a word."""
+    known = token.folded in words().silent or (token.folded,) in words().phrases
+    named = vocabulary.columns_named((token.stem,)) or vocabulary.relations_named((token.stem,))
+    return not (known or named or vocabulary.values_named(token.text, (token.stem,)))
 
 
 def _is_superlative(token: Token) -> bool:

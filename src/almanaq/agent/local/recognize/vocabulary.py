@@ -4,62 +4,38 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date
 from functools import cached_property
 from typing import Any
 
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
+from almanaq.agent.local.recognize.called import WHOLES, Named, agents_of, means, spelled_out, whole_names, whole_of
 from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
 from almanaq.agent.local.recognize.known_values import KnownValues
 from almanaq.agent.local.recognize.other_forms import OtherForms
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
-from almanaq.agent.local.words import PAST, identifier_stems, roots, stem
+from almanaq.agent.local.words import PAST, roots, stem
 from almanaq.suql.catalog.relations import Column, Relation
 from almanaq.text.spelling import edit_distance
 
-_PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
-_UNIT = re.compile(r"(?P<rest>.+) (?P<unit>kg|mg|mm|cm|km|ft|lb|usd|eur|ha|mph)(?: ?(?P<power>[23]?))")
-_GLUED_UNIT = re.compile(r"(?P<rest>[a-z]{4,})(?P<unit>kg|mm|cm|km|ft|usd|eur|mph)(?P<power>[23]?)")
-_HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
-"""What the last piece of a name without any sign between its words may be."""
-_COUNTS = ("number", "no", "num", "nr", "count", "total", "amount", "percentage", "percent", "share")
-"""What stands before "of" in the name of a column of numbers: it is called as what is counted."""
-_SO = (("has",), ("have",), ("is",))
-"""What begins the names of columns that say whether something is so: `hasParking` is called parking."""
-_WHOLES = ("total", "overall", "body")
-"""Of several columns that one word means, the one of the whole."""
 _SHORTEST_MISSPELT = 7
 """Shortest word that may be a name misspelt: a shorter one is too often another word, county for country."""
+_MOST_KINDS = 60
+"""Most values of a column of kinds, of which one may be misspelt."""
 _SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest", "lowest", "largest", "smallest")
-"""Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
+"""Words of the language that are often misspelt."""
 _OTHER_WORD = 0.01
 """How much less surely a column is named by another word than by one of its own."""
 HEADED = 0.66
 """How surely words at least name a column that end its name; words that only begin it are less sure."""
 OWN = 0.98
 """How surely the rest of a column's name means it where its relation's name is left away."""
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What a column is called.
-
-    Attributes:
-        parts: its words, each with the other words that mean it; `own` without these.
-        unit: the spellings of the unit that the name says.
-    """
-
-    place: Place
-    parts: tuple[frozenset[str], ...]
-    own: tuple[frozenset[str], ...]
-    unit: frozenset[str]
 
 
 class Vocabulary(KnownValues):
@@ -80,21 +56,21 @@ class Vocabulary(KnownValues):
         self._keys = [(key.relation.name, key.column.name) for each in self.facts for key in each.members]
         spoken_of = [p for p in index.all_places() if (p.relation.name, p.column.name) not in self._keys]
         known = self._words_of_names()
-        self.columns = tuple(_named(place, known) for place in spoken_of)
+        self.columns = tuple(spelled_out(place, known) for place in spoken_of)
         self._by_word: dict[str, list[Named]] = defaultdict(list)
         self._whole: dict[str, list[Named]] = defaultdict(list)
         for named in self.columns:
             for word in {word for part in named.parts for word in part}:
                 self._by_word[word].append(named)
             called = {"".join(name) for name in also_called(named.place.column.description)}
-            for word in _whole_names(named) | self._called_as_fact(named.place) | called | _agents_of(named.place):
+            for word in whole_names(named) | self._called_as_fact(named.place) | called | agents_of(named.place):
                 self._whole[word].append(named)
 
     def _words_of_names(self) -> frozenset[str]:
         """Return the words that stand by themselves in names: with them a name in one piece is cut in two."""
         said = {part for place in self.index.all_places() for part in place.stems}
         said |= {part for relation in self.index.catalog.relations for part in relation_stems(relation)}
-        return frozenset(part for part in (*said, *_WHOLES, *words().abbreviations.values()) if len(part) > 3)
+        return frozenset(part for part in (*said, *WHOLES, *words().abbreviations.values()) if len(part) > 3)
 
     def _known(self, place: Place) -> frozenset[str]:
         return frozenset(self._values.get((place.relation.name, place.column.name), ()))
@@ -135,7 +111,7 @@ class Vocabulary(KnownValues):
         shortest = {word: 3 if len(said) > 1 and (word,) not in self._relations else 4 for word in said}
         for named in self._holding(said[0]):
             places = [
-                next((i for i, part in enumerate(named.parts) if _means(word, part, shortest[word])), None)
+                next((i for i, part in enumerate(named.parts) if means(word, part, shortest[word])), None)
                 for word in said
             ]
             if None in places or len(set(places)) < len(said):
@@ -290,15 +266,22 @@ class Vocabulary(KnownValues):
         )
 
     def misspelt(self, word: str) -> str | None:
-        """Return the one word of names or of the language of which a long word is one slip of the hand away."""
+        """Return the one word of names, of values or of the language of which a long word is one slip of the hand away."""
         if len(word) < _SHORTEST_MISSPELT - 1 or word != word.casefold():
             return None
         names = {word for n in self.columns for part in n.own for word in part}
         names |= {part for name in self._relations for part in name}
+        names |= {value.casefold() for value in self._values_of_kinds if value.isalpha()}
         known = [*_SPOKEN, *(names if len(word) >= _SHORTEST_MISSPELT else ())]
         forms = {word, stem(word)}
         near = {each for each in known if each[:1] == word[:1] and any(edit_distance(f, each, 1) == 1 for f in forms)}
         return next(iter(near)) if len(near) == 1 else None
+
+    @cached_property
+    def _values_of_kinds(self) -> frozenset[str]:
+        """The values of the columns that hold few of them."""
+        kinds = [n.place for n in self.columns if n.place.kind == "text" and 0 < self.distinct(n.place) <= _MOST_KINDS]
+        return frozenset(value for p in kinds for value in self._values[p.relation.name, p.column.name])
 
     def agents(self, word: str) -> list[Place]:
         """Return the columns of those who do what a verb says."""
@@ -350,69 +333,3 @@ def is_year(place: Place) -> bool:
 
 def _is_amount(place: Place) -> bool:
     return place.kind in ("number", "date") and not place.identifier
-
-
-def whole_of(parts: Iterable[frozenset[str]]) -> bool:
-    """Return whether a name speaks of the whole: the total sleep, the weight of the body."""
-    return any(word in part for part in parts for word in _WHOLES)
-
-
-def _named(place: Place, known: frozenset[str]) -> Named:
-    """Return what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
-    unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
-    bare = _PARENTHESES.sub(" ", place.column.name)
-    names = identifier_stems(bare) if not place.coded else place.stems
-    if (ending := _UNIT.fullmatch(" ".join(names)) or _GLUED_UNIT.fullmatch("".join(names))) is not None:
-        names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
-    names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
-    whole = words().compounds.get("".join(names))
-    names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name, known))
-    own = tuple(_own(part) for part in _head_last(names) or identifier_stems(place.column.name))
-    return Named(place, tuple(map(_meant, own)), own, unit)
-
-
-def _head_last(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a name with the one that says what it holds last: the country of `country_of_origin`, and
-    the bags of `number_of_bags`.
-    """
-    at = names.index("of") if "of" in names[1:-1] else 0
-    rest, kind = tuple(part for part in names[at + 1 :] if part != "the"), names[:at]
-    if not at:
-        return names
-    return (*kind, *rest) if kind[-1] in _COUNTS else (*rest, *kind)
-
-
-def _pieces(name: str, known: frozenset[str]) -> tuple[str, ...]:
-    """Cut a name in one piece before what it holds: `bodywt` is a body's weight, `candidatevotes` beside `candidate`
-    are votes.
-    """
-    ending = next((e for e in _HEADS if name.endswith(e) and len(name) >= len(e) + 4), "")
-    ending = ending or next((name[i:] for i in range(4, len(name) - 3) if name[:i] in known), "")
-    return (name.removesuffix(ending), stem(ending)) if ending else (name,)
-
-
-def _means(word: str, part: frozenset[str], shortest: int) -> bool:
-    """Return whether a word is a part of a name or begins with it; beside other words three letters say enough."""
-    return word in part or any(shortest <= len(each) <= len(word) - 2 and word.startswith(each) for each in part)
-
-
-def _whole_names(named: Named) -> set[str]:
-    """Return a column's name in one piece, and what its abbreviation stands for."""
-    called = identifier_stems(named.place.column.name)
-    bare = "".join(called[called[:1] in _SO :])
-    meant = {"".join(part) for part in named.own} if len(named.own) == 1 else set()
-    return {bare, *meant, *(word for part in named.own for word in part if len(named.own) == 1)}
-
-
-def _agents_of(place: Place) -> set[str]:
-    """Return how those are called who did what a column says: the director of `Directed_by`."""
-    deed = place.stems[0] if len(place.stems) == 2 and place.stems[1] == "by" else ""
-    return {root + ending for root in roots(deed) for ending in ("or", "er", "r")} if deed else set()
-
-
-def _own(part: str) -> frozenset[str]:
-    return frozenset(map(stem, (part, words().abbreviations.get(part, part))))
-
-
-def _meant(own: frozenset[str]) -> frozenset[str]:
-    return own.union(*(words().synonyms.get(word, ()) for word in own))
