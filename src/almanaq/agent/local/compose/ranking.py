@@ -79,7 +79,7 @@ def _of_each_group(state: State, superlative: Superlative, columns: Sequence[Pla
 
 
 def _says_each(state: State) -> bool:
-    return any(span.kind == "B" and str(span.data).split()[-1] in ("each", "every") for span in state.spans)
+    return any(span.kind == "B" and {"each", "every"} & {*str(span.data).split()} for span in state.spans)
 
 
 def _named(state: State) -> list[Relation]:

@@ -296,6 +296,7 @@ class State(Naming):
         parts = set(place.stems)
         whole = place.column.name.casefold()
         done = len(place.stems) > 1 and place.stems[-1].endswith("ed") and whole.startswith(place.stems[0] + "s")
+        done = done or place.stems[:2] == ("number", "of")
         return (done or bool(parts & words().additive)) and not parts & words().rates
 
     def descending(self) -> bool:

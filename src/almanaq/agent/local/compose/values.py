@@ -255,7 +255,7 @@ def silent(state: State, match: re.Match[str]) -> bool:
 
 def by_value(state: State, match: re.Match[str], b: Span) -> bool:
     """ "By Ozu" leaves it to the value in which column it stands; "for each of Bern and Basel" makes groups of two."""
-    if str(b.data).split()[-1] in ("each", "every"):
+    if {"each", "every"} & {*str(b.data).split()}:
         held = [state.meaning(state.spans[i])[0] for i in range(*match.span("values")) if state.kinds[i] == "V"]
         if len({*held}) != 1 or len(held) < 2:
             raise NotUnderstood("by what the rows are grouped")

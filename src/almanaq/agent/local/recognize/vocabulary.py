@@ -266,7 +266,7 @@ class Vocabulary(KnownValues):
         )
 
     def misspelt(self, word: str) -> str | None:
-        """Return the one word of names, of values or of the language of which a long word is one slip of the hand away."""
+        """Return the one word of names, values or the language of which a long word is one slip of the hand away."""
         if len(word) < _SHORTEST_MISSPELT - 1 or word != word.casefold():
             return None
         names = {word for n in self.columns for part in n.own for word in part}
