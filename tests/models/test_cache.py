@@ -44,7 +44,7 @@ def test_a_failure_is_not_kept_and_not_shared(prompt: Prompt) -> None:
 
 
 def test_a_waiter_outlives_the_leader_that_was_cancelled(prompt: Prompt) -> None:
-    inner = ScriptedModel(["kept"], latency=0.05)
+    inner = ScriptedModel(["kept"], latency=0.3)
     model = CachedModel(inner, ReplyCache())
 
     async def cancelled() -> str:
