@@ -26,6 +26,8 @@ _DAYS = {"day": 1, "week": 7}
 _RELATIVE = re.compile(
     r"""\b(?:
     (?:the\ )?(?P<decade>\d{3}0)s
+    |(?:the\ ['’]?|['’])(?P<short>[3-9]0)s
+    |(?:the\ )?(?P<century>\d{1,2})(?:st|nd|rd|th)\ century
     |(?P<near>yesterday|today|tomorrow)
     |(?:the\ )?(?P<nth>first|second|third|fourth|last)\ (?P<part>half|quarter)\ of\ (?P<of>\d{4})
     |(?:the\ )?(?P<which>last|past|previous|this|current|next)\ (?P<unit>week|month|quarter|year)
@@ -107,6 +109,11 @@ def _relative(match: re.Match[str], today: date) -> Span | None:
     try:
         if match["decade"]:
             start, after = date(int(match["decade"]), 1, 1), date(int(match["decade"]) + 10, 1, 1)
+        elif match["short"]:
+            start, after = date(1900 + int(match["short"]), 1, 1), date(1910 + int(match["short"]), 1, 1)
+        elif match["century"]:
+            after = date(100 * int(match["century"]) + 1, 1, 1)
+            start = after.replace(year=after.year - 100)
         elif match["nth"]:
             months = 6 if match["part"].casefold() == "half" else 3
             nth = "first second third fourth".split().index(match["nth"].casefold()) if match["nth"] != "last" else -1

@@ -50,6 +50,6 @@ def escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def list_test(item: str) -> str:
-    """Write that a text which is a list, items set apart by commas, holds an item."""
-    return f"(', ' || {{}} || ',') LIKE {text(f'%, {escaped(item)},%')}"
+def list_test(item: str, mark: str) -> str:
+    """Write that a text which is a list, items set apart by a mark, holds an item."""
+    return f"({text(mark)} || {{}} || {text(mark)}) LIKE {text(f'%{mark}{escaped(item)}{mark}%')}"

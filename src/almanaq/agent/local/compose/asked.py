@@ -10,7 +10,7 @@ from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span, is_deed
-from almanaq.agent.local.recognize.vocabulary import is_year
+from almanaq.agent.local.recognize.vocabulary import OWN, is_year
 from almanaq.agent.local.schema_index import Place
 
 _TOGETHER = ("in total", "in all", "altogether", "total number of")
@@ -91,7 +91,14 @@ def each_of_these(state: State, match: re.Match[str], b: Span) -> bool:
 
 
 def number_per(
-    state: State, match: re.Match[str], f: Span, r: Span, b: Span, a: Span | None = None, c: Span | None = None
+    state: State,
+    match: re.Match[str],
+    f: Span,
+    r: Span,
+    b: Span,
+    a: Span | None = None,
+    c: Span | None = None,
+    y: Span | None = None,
 ) -> bool:
     """ "The average number of orders per customer"."""
     if f.data != "AVG" or b.data == "by":
@@ -102,11 +109,15 @@ def number_per(
         key = [name for name in state.names_of(others) if is_unique(others, [name.column.name])]
     else:
         key = [state.place(a)] if a is not None else []
+    period = _period(state, y) if y is not None else None
+    if period is not None and period.place is not None and period.function in ("", "year"):
+        key = [period.place]
     if len(key) != 1:
         raise NotUnderstood("for each of what a number is taken")
     state.counted_relation = state.mention(r.data)
     state.test(key[0], "{} IS NOT NULL")
-    state.frame.wanted.append(Term("COUNT(*) * 1.0 / COUNT(DISTINCT {})", key[0]))
+    each = "EXTRACT(year FROM {})" if period is not None and period.function else "{}"
+    state.frame.wanted.append(Term(f"COUNT(*) * 1.0 / COUNT(DISTINCT {each})", key[0]))
     return state.use(match)
 
 
@@ -304,7 +315,8 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
             state.aggregates.append(("SUM", place))
             return state.use(match)
         if not told_apart and (
-            dict(a.data)[place] < 1 or (place.kind == "text" and state.vocabulary.names_rows(place))
+            dict(a.data)[place] < (OWN if place.identifier else 1)
+            or (place.kind == "text" and state.vocabulary.names_rows(place))
         ):
             raise NotUnderstood(f"whether values of {place.column.name} are counted")
         state.counted = place

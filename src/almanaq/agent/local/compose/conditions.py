@@ -13,6 +13,7 @@ from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.joins import key_of
+from almanaq.agent.local.recognize.called import thing_of
 from almanaq.agent.local.recognize.spans import Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.agent.local.recognize.words import words
@@ -33,7 +34,7 @@ def average_reference(state: State, match: re.Match[str], g: Span, a: Span | Non
     place = state.place(named, numeric=True) if named is not None else state.measured(measured)[0]
     rows = state.nouns_in_order()[:1]
     several = bool(rows) and rows[0] != place.relation and not state.is_single(rows[0], place.relation)
-    if place.kind != "number" or several:
+    if place.kind != "number" or several or "D" in state.kinds:
         raise NotUnderstood(f"of what the average of {place.column.name} is taken")
     average = f"SELECT AVG({sql.compared(place, False)}) FROM {sql.name(place.relation.name)}"
     state.test(place, f"{{}} {operator} ({average})")
@@ -187,11 +188,16 @@ def numbered(state: State, match: re.Match[str], r: Span, n: Span) -> bool:
     """ "Order 10250": the row with this key."""
     amount, unit = n.data
     places = [p for relation in r.data for p in state.vocabulary.index.places[relation.name]]
-    keys = [p for p in places if p.column.name == key_of(p.relation) and p.kind == "number"]
+    keys = [p for p in places if p.kind == "number" and (p.column.name == key_of(p.relation) or _is_called(p, r))]
     if len(r.data) != 1 or len(keys) != 1 or unit is not None or amount != int(amount):
         return False
     state.test(keys[0], f"{{}} = {sql.number(amount)}")
     return state.use(match, "n")
+
+
+def _is_called(key: Place, rows: Span) -> bool:
+    """Return whether rows are called as their key is: session 12, of `session_id`."""
+    return thing_of(key) == tuple(rows.said.split())
 
 
 def equal_before(state: State, match: re.Match[str], n: Span, a: Span) -> bool:

@@ -23,7 +23,8 @@ def days(state: State, match: re.Match[str], a: Span | None, d: Span) -> bool:
     """ "In May 2012", "since 2020", "founded in 1999"."""
     place = state.place(a) if a is not None else None
     if place is not None and says_when(place):
-        state.use(match)
+        grouped = re.search("Bw*$", "".join(state.kinds[: match.start()]))
+        state.use(match, "d") if grouped else state.use(match)  # "by year since 2020"
     elif _is_in_name(state, d):
         return state.use(match, "d")
     else:

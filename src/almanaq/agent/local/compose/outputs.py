@@ -136,7 +136,7 @@ def _values(state: State, spans: Sequence[Span]) -> None:
         if place.column.array:
             state.test(place, f"{sql.text(value)} = ANY({{}})")
         elif state.vocabulary.is_list(place):
-            tests.append(Test(Term("", place), sql.list_test(value)))
+            tests.append(Test(Term("", place), state.vocabulary.holds_item(place, value)))
         else:
             by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
     if any(len(set(values)) < len(values) for _, values in by_column.values()):
@@ -384,7 +384,7 @@ def _begins_with_group(state: State) -> bool:
     by = any(span.kind == "B" and span.data == "by" for span in state.spans)
     period = "Y" in kinds  # "orders per month in 2024"
     listed = by and not all(_makes_few(state, term) for term in state.frame.groups)  # "books by author" may be a list
-    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", kinds)) and not listed and (period or not state.frame.tests)
+    return bool(re.fullmatch(r"U?V*RB[CYR]+[VDBO]*", kinds)) and not listed and (period or not state.frame.tests)
 
 
 def _makes_few(state: State, term: Term) -> bool:

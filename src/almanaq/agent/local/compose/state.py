@@ -19,7 +19,7 @@ from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import PAST, roots
 from almanaq.suql.catalog.relations import Relation
 
-_DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:high|old|large|most)")
+_DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:high|old|large|most|big|long)")
 """How an order begins that goes down: "highest first", but not "from lowest to highest"."""
 
 

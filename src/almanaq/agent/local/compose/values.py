@@ -91,7 +91,7 @@ def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -
         if after is not None and place.relation in state.spans[match.end() + after.end() - 1].data:
             state.silence(match.end(), match.end() + after.end())  # "never returned an order", "no returned orders"
     elif listed:
-        state.test(place, f"NOT {sql.list_test(spelled)}")
+        state.test(place, f"NOT {state.vocabulary.holds_item(place, spelled)}")
     elif place.column.array:
         state.test(place, f"NOT {sql.text(spelled)} = ANY({{}})")
     else:

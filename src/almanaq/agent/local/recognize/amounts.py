@@ -56,7 +56,11 @@ def _makes_groups(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> b
 def _counts(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
     """Return whether "number of" counts: not where "number" belongs to a column named before it, "phone number of"."""
     of_column = tokens[at].folded in ("number", "numbers") and at > 0
-    of_column = of_column and any(quality >= OWN for _, quality in vocabulary.columns_named((tokens[at - 1].stem,)))
+    before = tokens[at - 1].stem
+    of_column = of_column and (
+        any(quality >= OWN for _, quality in vocabulary.columns_named((before,)))
+        or any(quality == 1 for _, quality in vocabulary.columns_named((before, "number")))
+    )
     return not of_column or (at > 1 and tokens[at - 2].folded in _BEFORE_PERIODS)
 
 

@@ -17,8 +17,12 @@ _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "co
 """What the last piece of a name without any sign between its words may be."""
 _COUNTS = ("number", "no", "num", "nr", "count", "total", "amount", "percentage", "percent", "share")
 """What stands before "of" in the name of a column of numbers: it is called as what is counted."""
-WHOLES = ("total", "overall", "body")
+WHOLES = ("total", "overall", "body", "global")
 """Of several columns that one word means, the one of the whole."""
+_TIMES = ("time", "date", "day", "hour", "minute", "duration")
+"""What ends the names of times."""
+_OF_KEYS = ("id", "uuid", "key", "no", "nr", "number")
+"""How names of keys end."""
 _SO = (("has",), ("have",), ("is",))
 """What begins the names of columns that say whether something is so: `hasParking` is called parking."""
 
@@ -49,7 +53,9 @@ def spelled_out(place: Place, known: frozenset[str]) -> Named:
     whole = words().compounds.get("".join(names))
     names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name, known))
     own = tuple(_own(part) for part in _head_last(names) or identifier_stems(place.column.name))
-    return Named(place, tuple(map(_meant, own)), own, unit)
+    timed = names[-1:] and names[-1] in _TIMES  # the charge of `charge_time` is no cost
+    meant = [*own[:-1], _meant(own[-1])] if timed else map(_meant, own)
+    return Named(place, tuple(meant), own, unit)
 
 
 def _head_last(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -89,6 +95,11 @@ def agents_of(place: Place) -> set[str]:
     """Return how those are called who did what a column says: the director of `Directed_by`."""
     deed = place.stems[0] if len(place.stems) == 2 and place.stems[1] == "by" else ""
     return {root + ending for root in roots(deed) for ending in ("or", "er", "r")} if deed else set()
+
+
+def thing_of(place: Place) -> tuple[str, ...]:
+    """Return what a key is of: the sessions of `session_id`; () for other columns."""
+    return place.stems[:-1] if place.identifier and place.stems[-1:] and place.stems[-1] in _OF_KEYS else ()
 
 
 def _own(part: str) -> frozenset[str]:

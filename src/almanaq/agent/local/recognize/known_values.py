@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cached_property
 
 from almanaq.agent.local import sql
@@ -14,9 +14,13 @@ from almanaq.agent.local.words import stems
 from almanaq.suql.catalog.relations import Relation
 
 _TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
+_MARKS = (", ", "; ", " | ", ";", "|", ",")
+"""What sets the items of a list apart."""
 _FEWEST = 3
 """Columns of names that are looked at, to tell whether a list repeats them."""
 _FEW = 60
+_KINDS = 6
+"""Most values of a column that says yes, no, or something between."""
 _CODE = 4
 """Longest value that has to be written as it is, capitals included, in a column where every row has its own."""
 
@@ -53,10 +57,9 @@ class KnownValues:
         return meaning[1] != text and " " not in text and self.distinct(meaning[0]) >= MOST_VALUES
 
     def spellings(self, place: Place, value: str) -> list[str]:
-        """Return a value with those of its column that differ from it in capitals or white space alone."""
+        """Return a value with those of its column that differ in capitals, white space or a last point alone."""
         known = self._values.get((place.relation.name, place.column.name), set())
-        plain = value.casefold().split()
-        return sorted({value} | {each for each in known if each.casefold().split() == plain})
+        return sorted({value} | {each for each in known if _plain(each) == _plain(value)})
 
     def distinct(self, place: Place) -> int:
         """Return how many values of a text column are known."""
@@ -70,7 +73,7 @@ class KnownValues:
     def written_no(self, place: Place) -> str | None:
         """Return the "no" that a column of texts holds among others: "yes", "no", "in part"."""
         values = self._values.get((place.relation.name, place.column.name), set())
-        return next((value for value in sorted(values) if value.casefold() == "no"), None)
+        return next((v for v in sorted(values) if v.casefold() == "no"), None) if len(values) <= _KINDS else None
 
     def names_rows(self, place: Place) -> bool:
         """Return whether a column tells rows apart: hardly two of them share a value."""
@@ -123,24 +126,26 @@ class KnownValues:
         """Return whether the texts of a column are lists: "Drama, Horror", of items that come again and again."""
         return (place.relation.name, place.column.name) in self._lists
 
+    def holds_item(self, place: Place, item: str) -> str:
+        """Return the template of the condition that a text which is a list holds an item."""
+        return sql.list_test(item, self._lists[place.relation.name, place.column.name][2])
+
     @cached_property
-    def _lists(self) -> dict[tuple[str, str], tuple[Place, frozenset[str]]]:
+    def _lists(self) -> dict[tuple[str, str], tuple[Place, frozenset[str], str]]:
+        """The columns of lists, each with its items and what sets them apart."""
         found = {}
         for place in self.index.all_places():
             values = self._values.get((place.relation.name, place.column.name), set())
-            lists = [value.split(", ") for value in values if ", " in value]
-            items = {item for items in lists for item in items}
-            alone = frozenset(value for value in values if ", " not in value)
-            repeated = len(lists) >= 0.2 * len(values) and len(items) <= 0.7 * sum(map(len, lists))
-            often = repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))
-            if len(lists) > 2 and often:
-                found[place.relation.name, place.column.name] = (place, alone | items)
+            marked = ((mark, _items(values, mark)) for mark in _MARKS)
+            mark, items = next(((mark, items) for mark, items in marked if items), ("", frozenset[str]()))
+            if items:
+                found[place.relation.name, place.column.name] = (place, items, mark)
         return found
 
     @cached_property
     def _keywords(self) -> tuple[Place, ...]:
         """The lists that repeat the names of their own rows: words to search by, which say nothing new of a row."""
-        return tuple(place for place, _ in self._lists.values() if self._repeats_names(place))
+        return tuple(place for place, _, _ in self._lists.values() if self._repeats_names(place))
 
     def _repeats_names(self, place: Place) -> bool:
         named = [p for p in self.index.places[place.relation.name] if "name" in p.roles and p is not place]
@@ -153,7 +158,7 @@ class KnownValues:
     def _items(self) -> dict[tuple[str, ...], list[Meaning]]:
         """The items of columns that hold lists, by their words."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
-        for place, items in self._lists.values():
+        for place, items, _ in self._lists.values():
             for item in items:
                 found[stems(item)].append((place, item))
         return found
@@ -188,3 +193,17 @@ class KnownValues:
                 if len(holding) == 1 and len("".join(part)) > 3:
                     found[part].append((place, next(iter(holding))))
         return found
+
+
+def _items(values: Set[str], mark: str) -> frozenset[str]:
+    """Return the items of texts, where these are lists of items that come again and again; none where they are not."""
+    lists = [value.split(mark) for value in values if mark in value]
+    items = {item for items in lists for item in items}
+    alone = frozenset(value for value in values if mark not in value)
+    repeated = len(lists) >= 0.2 * len(values) and len(items) <= 0.7 * sum(map(len, lists))
+    often = repeated or (len(lists) >= 0.1 * len(values) and len(items & alone) > 0.2 * len(items))
+    return alone | items if len(lists) > 2 and often else frozenset()
+
+
+def _plain(value: str) -> list[str]:
+    return value.casefold().removesuffix(".").split()

@@ -11,7 +11,16 @@ from typing import Any
 
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
-from almanaq.agent.local.recognize.called import WHOLES, Named, agents_of, means, spelled_out, whole_names, whole_of
+from almanaq.agent.local.recognize.called import (
+    WHOLES,
+    Named,
+    agents_of,
+    means,
+    spelled_out,
+    thing_of,
+    whole_names,
+    whole_of,
+)
 from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
 from almanaq.agent.local.recognize.known_values import KnownValues
 from almanaq.agent.local.recognize.other_forms import OtherForms
@@ -108,6 +117,7 @@ class Vocabulary(KnownValues):
         Every stem has to be a word of the name. The last word of a name is the one that says what it holds.
         """
         found = [(named.place, 1.0) for named in self._whole.get("".join(said), ())]
+        found = found or [(place, OWN) for place in self._others.get(tuple(said), ())]
         shortest = {word: 3 if len(said) > 1 and (word,) not in self._relations else 4 for word in said}
         for named in self._holding(said[0]):
             places = [
@@ -140,9 +150,10 @@ class Vocabulary(KnownValues):
         """Return the one column of some relations that an adjective measures, with the direction; None for several."""
         for word, up in meant:
             fit = [n for n in self._by_word.get(word, ()) if n.place.relation.name in relations and _is_amount(n.place)]
+            only = [n for n in fit if n.place.stems == (word,)]
             exact = [n for n in fit if n.place.stems[-1:] == (word,)]
             own = [n for n in fit if {*n.place.stems} & {*relation_stems(n.place.relation)}]  # order_date of orders
-            for near in (fit, [n for n in fit if whole_of(n.parts)], exact, own if word == "date" else ()):
+            for near in (fit, only, [n for n in fit if whole_of(n.parts)], exact, own if word == "date" else ()):
                 if len(near) == 1:
                     return near[0].place, up
             if fit:
@@ -188,6 +199,20 @@ class Vocabulary(KnownValues):
             words_of_it = called.stems[:-1] if called is not None and called.stems[-1:] == ("name",) else ()
             if words_of_it and words_of_it not in found:  # "products", of rows with a product name
                 found[words_of_it].append((relation, 0.95))
+        for place in self.index.all_places():
+            thing = thing_of(place)
+            if thing and thing not in found and self.partners.is_unique(place.relation, [place.column.name]):
+                found[thing].append((place.relation, 0.95))  # "sessions", of rows with a session_id of their own
+        return found
+
+    @cached_property
+    def _others(self) -> dict[tuple[str, ...], list[Place]]:
+        """The keys of things that have no table, by what they are called: the users of `user_id`."""
+        found: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+        for place in self.index.all_places():
+            thing = thing_of(place)
+            if thing and thing not in self._relations and thing[-1:] not in self._relations:
+                found[thing].append(place)
         return found
 
     @cached_property
