@@ -17,7 +17,7 @@ from almanaq.errors import DeadlineExceeded, UsageError
 from almanaq.suql.databases import opening
 
 ROWS = 120_000
-WITHIN = 1.0
+WITHIN, TRIES = 1.0, 3
 
 
 def _csv(path: Path) -> Path:
@@ -51,14 +51,23 @@ SOURCES = {"plain.csv": _csv, "ragged.csv": _ragged, "array.json": _json, "shop.
 @pytest.mark.parametrize("name", SOURCES)
 def test_deadline(name: str, tmp_path: Path) -> None:
     path = SOURCES[name](tmp_path / name)
+    took = [_given_up(path)]
+    while took[-1] > WITHIN and len(took) < TRIES:  # a machine may be busy with other things for a while
+        took.append(_given_up(path))
+    assert took[-1] < WITHIN, took
+
+
+def _given_up(path: Path) -> float:
+    """Return how many seconds it took to give up what is not opened within the deadline."""
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded, match=r"not opened within the deadline of 0\.05 s"):
         almanaq.connect(str(path), deadline=0.05, cache=False)
-    assert time.monotonic() - started < 0.05 + WITHIN
+    took = time.monotonic() - started
     for thread in threading.enumerate():
         if thread.name.startswith("almanaq-"):
             thread.join(30)
             assert not thread.is_alive()
+    return took
 
 
 def test_a_fault_is_raised_as_it_is() -> None:
