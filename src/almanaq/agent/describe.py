@@ -311,6 +311,12 @@ def _null(node: exp.Expr) -> str:
 
 def _alike(node: exp.Expr) -> str:
     pattern = node.args["expression"].name
+    ends = node.this.unnest()
+    if isinstance(ends, exp.DPipe) and isinstance(ends.this, exp.DPipe) and isinstance(ends.expression, exp.Literal):
+        mark = ends.expression.name  # a text that lists items, with a mark before the first and after the last
+        return (
+            f"{_expression(ends.this.expression)} contains {pattern.strip('%').removeprefix(mark).removesuffix(mark)}"
+        )
     how = "contains" if pattern[:1] == "%" == pattern[-1:] else "begins with" if pattern[-1:] == "%" else "ends with"
     return f"{_expression(node.this)} {how} {pattern.strip('%')}"
 

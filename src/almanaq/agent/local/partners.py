@@ -7,9 +7,12 @@ from functools import cache
 
 from almanaq.agent.local import sql
 from almanaq.agent.local.joins import Hop
-from almanaq.agent.local.schema_index import Finds
+from almanaq.agent.local.schema_index import Finds, Place
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation
+
+_FAR = 100
+"""A number so many times as large as the largest value of a column is not one of it."""
 
 
 class Partners:
@@ -38,6 +41,18 @@ class Partners:
         inside = f"SELECT {hop.compared(theirs)} FROM {sql.name(hop.right)} WHERE {theirs} IS NOT NULL"
         alone = f"{own} IS NULL OR {hop.compared(own)} NOT IN ({inside})"
         return self._found(f"SELECT {own} FROM {sql.name(hop.left)} WHERE {alone}") is False
+
+    def has_none_and_many(self, place: Place) -> bool:
+        """Return whether a column holds whole numbers, 0 for some rows and more than 1 for others."""
+        own = sql.compared(place, False)
+        whole = f"MIN({own}) = 0 AND MAX({own}) > 1 AND MAX(ABS({own} - FLOOR({own}))) = 0"
+        return self._found(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {whole}") is True
+
+    def reaches(self, place: Place, number: float) -> bool:
+        """Return whether a number is not far beyond all that a column holds; what cannot be found out is so."""
+        own = sql.compared(place, False)
+        near = f"{own} >= {sql.number(number / _FAR)}"
+        return self._found(f"SELECT 1 FROM {sql.name(place.relation.name)} WHERE {near}") is not False
 
     def _ask(self, query: str) -> bool | None:
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from almanaq.agent.local.compose import asked, conditions, days, values
+from almanaq.agent.local.compose import asked, choices, conditions, days, values
 from almanaq.agent.local.compose.outputs import finish
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
@@ -30,6 +30,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<a>C)w{1,2}(?=V)", values.said_of),
         (r"[vr][wB]{0,2}(?P<v>V)", values.told_by_verb),
         (r"(?P<v>V)[vr]", values.told_by_verb),
+        (r"(?P<v>V)w*\|w*(?P<u>V)", choices.versus),
         (r"(?P<n>N)(?=[RC][wCv]*S)", asked.amount_before),
         (r"B(?=w*[SO])", asked.passive),
         (r"v(?=w{0,2}[SODBG])", values.silent),
@@ -37,11 +38,13 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<b>B)(?=w*(?P<values>V(?:w{0,2}[&|]?w{0,2}V)*))", values.by_value),
         (r"[HA].*R.*(?P<b>B)(?=[w&]*(?:$|F))", asked.each_of_these),
         (r"(?P<v>v)", values.linking),
+        (r"(?P<s>S)w*&w*(?P<z>S)", asked.both_extremes),
         (r"Sw*S", asked.superlatives),
         (r"(?:(?P<a>C)w*)?(?P<g>G)(?:w*(?P<b>C))?", conditions.average_reference),
         (r"(?P<f>A)w*(?P<a>C)w*(?P<o>O)", conditions.compared),
         (r"(?P<o>O)w*(?P<r>R)", conditions.counted_rows),
         (r"(?P<a>C)w{0,3}(?P<o>O)(?!C)", conditions.compared),
+        (r"(?P<o>O)[wU]*(?P<a>C)", conditions.counted_values),
         (r"(?P<o>O)w{0,2}(?P<a>C)", conditions.compared),
         (r"(?P<o>O)", conditions.compared),
         (r"(?P<k>k)w*(?P<a>C)w*(?P<n>N)", conditions.beside_number),
@@ -62,7 +65,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<x>X)w{0,1}(?P<a>C)", values.none_of),
         (r"(?P<x>X?)w{0,3}(?P<a>C)", values.affirmed),
         (r"(?P<v>V)w{2,6}(?P<a>C)", values.as_column),
-        (r"(?P<r>R)w{2,4}(?P<a>C)(?=w*$|w*&)", values.having),
+        (r"(?P<r>R)w{1,4}(?P<a>C)(?=w*$|w*&)", values.having),
         (r"(?P<a>C)?w{0,2}(?P<d>D)", days.days),
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
         (r"(?P<s>S)w*[CR]?[wVD]*(?P<by>Bw*(?:(?P<f>A)w*(?P<a>C)|Hw*(?P<r>R)))", asked.ranked_by),
@@ -72,11 +75,13 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<y>Y)(?=.*S)", asked.ranked_period),
         (r"^w*(?P<y>Y).*(?P<a>C)w*$", asked.asked_year),
         (r"(?P<r>R)[wCV&]+(?=[AH])", asked.of_each),
+        (r"(?:(?P<f>A)w*)?(?P<a>C)w*(?P<s>S)", choices.measured),
         (r"(?P<a>C)w{0,2}(?P<s>S)(?=(?P<c>w{0,2}[RCA])?)", asked.ranked_by_verb),
         (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?P<r>R?)(?P<a>C)(?P<f>A?)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?:Vw?)*(?P<a>C?)(?P<r>R?)w*(?P<f>A?)", asked.ranked),
-        (r"(?P<list>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)", asked.totalled),
+        (r"(?P<a>C)[wVRD]*(?P<f>A)w*$", asked.on_average),
+        (r"(?P<list>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)(?P<more>(?:w*&w*C)*)", asked.totalled),
         (r"P[wX]*(?P<r>R?)", asked.percentage),
         (r"H[wU]*(?P<r>R)(?P<a>C)", asked.different_values),
         (r"H[wU]*V*w*(?:(?P<r>R)|(?P<a>C))?", asked.how_many),

@@ -7,14 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from almanaq.agent.local.compose.refusal import NotUnderstood
-from almanaq.agent.local.compose.state import State, Superlative
+from almanaq.agent.local.compose.state import TOGETHER, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span, is_deed
 from almanaq.agent.local.recognize.vocabulary import OWN, is_year
 from almanaq.agent.local.schema_index import Place
-
-_TOGETHER = ("in total", "in all", "altogether", "total number of")
-
 
 _BETWEEN = {"from", "since", "until"}
 """Words after a superlative with which begins what it is measured between."""
@@ -265,6 +262,16 @@ def ranked_by_verb(state: State, match: re.Match[str], a: Span, s: Span, c: Span
     return state.use(match)
 
 
+def both_extremes(state: State, match: re.Match[str], s: Span, z: Span) -> bool:
+    """ "The cheapest and the most expensive wine", "highest and lowest price"."""
+    opposite = _is_down(s) != _is_down(z) and not s.data[2] and not z.data[2]
+    common = {"common", "rare", "top", "bottom"} & {s.data[0], z.data[0]}
+    if not opposite or common or state.kinds.count("S") > 2 or "B" in state.kinds:
+        return False
+    state.both = True
+    return state.silence(match.start(), match.end() - 1)
+
+
 def superlatives(state: State, match: re.Match[str]) -> bool:
     """ "The top 3 highest ratings": the first one says how many."""
     (_, _, amount), (detail, measured, other) = state.spans[match.start()].data, state.spans[match.end() - 1].data
@@ -273,18 +280,46 @@ def superlatives(state: State, match: re.Match[str]) -> bool:
     return state.silence(match.start(), match.start() + 1)
 
 
+def on_average(state: State, match: re.Match[str], a: Span, f: Span) -> bool:
+    """An aggregate after its column: "how much do members pay on average"."""
+    others = [kind for i, kind in enumerate(state.kinds) if kind in "AHSP" and i != match.start("f")]
+    place = state.place(a, numeric=True)
+    if (
+        others
+        or f.data != "AVG"
+        or place.kind != "number"
+        or place.identifier
+        or state.kinds[: match.start()].count("C")
+    ):
+        return False
+    state.aggregates.append((f.data, place))
+    return state.use(match, "a", "f")
+
+
 def totalled(state: State, match: re.Match[str], a: Span) -> bool:
-    """An aggregate of a column: "average body mass", "minimum and maximum price"."""
+    """An aggregate of a column: "average body mass", "minimum and maximum price", "average height and weight"."""
     place = state.place(a, numeric=True)
     functions = [state.spans[i].data for i in range(*match.span("list")) if state.spans[i].kind == "A"]
     dated = place.kind == "date" and set(functions) <= {"MIN", "MAX"}
     if not dated and (place.kind != "number" or place.identifier):
         raise NotUnderstood(f"{', '.join(functions).lower()} of {place.column.name}")
-    state.aggregates += [(function, place) for function in functions]
+    state.aggregates += [(function, each) for each in (place, *_as_well(state, match)) for function in functions]
     for i in range(*match.span()):
         if state.kinds[i] == "R":
             state.mention(state.spans[i].data)
-    return state.use(match)
+    return state.use(match, "list", "a") if match.group("more") else state.use(match)
+
+
+def _as_well(state: State, match: re.Match[str]) -> list[Place]:
+    """Return the further columns of which an aggregate is: "average height and weight", but not "and the capacity"."""
+    inside = range(*match.span("more"))
+    said = {str(state.spans[i].data) for i in inside if state.kinds[i] == "w"}
+    places = [state.place(state.spans[i], numeric=True) for i in inside if state.kinds[i] == "C"]
+    if not places or said & {"the", "its", "their"} or any(p.kind != "number" or p.identifier for p in places):
+        return []
+    for i in inside:
+        state.kinds[i] = "w"
+    return places
 
 
 def percentage(state: State, match: re.Match[str], r: Span | None) -> bool:
@@ -309,7 +344,7 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
             state.counted_relation, state.counts = state.mention([place.relation]), True
             return state.use(match)  # companies are the rows that they name
         if place.kind == "number" and not place.identifier:
-            together = any(span.data in _TOGETHER for span in state.spans)
+            together = any(span.data in TOGETHER for span in state.spans)
             if not state.adds_up(place) and not together:
                 raise NotUnderstood(f"whether {place.column.name} is counted or added up")
             state.aggregates.append(("SUM", place))

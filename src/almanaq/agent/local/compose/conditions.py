@@ -24,6 +24,8 @@ _EQUATING = {"is", "are", "was", "were", "of", "be", "equals", "=", ":", "number
 """Words between a column and the number that it is to be; "in" says something else."""
 _TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _COUNTED_UNITS = ("people", "person", "inhabitant", "year", "old")
+_LARGE = 1000
+"""A number from which on it is no number of another kind where no value of a column comes near it."""
 _SIXTIETHS = ("second", "minute", "hour")
 """Units of which each is sixty times, or a sixtieth of, the next."""
 
@@ -51,6 +53,8 @@ def compared(state: State, match: re.Match[str], o: Span, a: Span | None = None,
         return False
     place, operator = meant
     state.compared[match.start("o")] = place
+    if max(numbers) >= _LARGE and place.kind == "number" and not state.vocabulary.partners.reaches(place, max(numbers)):
+        raise NotUnderstood(f"whether {place.column.name} is compared with {sql.number(max(numbers))}")
     if place.kind == "date" and f is None and _are_years(numbers):
         start, after = date(int(numbers[0]), 1, 1), date(int(numbers[-1]) + 1, 1, 1)
         template = days_test(place, "=" if operator == "between" else operator, start, after)
@@ -158,6 +162,19 @@ def counted_rows(state: State, match: re.Match[str], o: Span, r: Span) -> bool:
     if state.kinds[done] == "C" and is_deed(state.spans[done]) and state.place(state.spans[done]).relation in r.data:
         state.silence(done, done + 1)  # "opened more than 5 tickets" is no group of the day they were opened
     return state.use(match)
+
+
+def counted_values(state: State, match: re.Match[str], o: Span, a: Span) -> bool:
+    """Values of a column compared in number: "customers with more than 3 different products"."""
+    operator, numbers, unit, measured = o.data
+    place = state.place(a)
+    several = place.kind == "text" or (place.identifier and "U" in match.group())
+    if state.frame.having or dict(a.data)[place] < OWN:
+        return False
+    if unit or measured or not several or place.column.array or state.vocabulary.is_list(place):
+        return False
+    state.frame.having.append(Test(Term("COUNT DISTINCT", place), _comparison(operator, numbers)))
+    return state.silence(*match.span())
 
 
 def equal(state: State, match: re.Match[str], a: Span, n: Span) -> bool:

@@ -48,11 +48,17 @@ def finish(state: State) -> None:
     members.both_bounds(state, columns)
     checks.check_parts(state, columns)
     columns = columns or _asked_by_who(state)
-    if any(place.kind == "prose" for place in columns):
+    if any(place.kind == "prose" for place in columns) and not _is_of_one(state):
         raise NotUnderstood("prose")
     _outputs(state, columns)
     _check_order(state.frame)
     state.frame.groups, state.frame.wanted = (list(dict.fromkeys(x)) for x in (state.frame.groups, state.frame.wanted))
+
+
+def _is_of_one(state: State) -> bool:
+    """Return whether a question asks what is written of one row, which is named."""
+    figures = state.counts or state.aggregates or state.superlative or state.frame.groups
+    return bool(state.named_by()) and len(state.frame.tests) == 1 and not figures
 
 
 def _left(state: State) -> list[Span]:
@@ -133,6 +139,8 @@ def _values(state: State, spans: Sequence[Span]) -> None:
     for span in spans:
         place, value = state.meaning(span)
         _check_all(state, span, place)
+        if not place.column.array and state.vocabulary.is_one_of_several(place, value):
+            raise NotUnderstood(f"whether rows that name others beside {value} are meant")
         if place.column.array:
             state.test(place, f"{sql.text(value)} = ANY({{}})")
         elif state.vocabulary.is_list(place):
@@ -349,12 +357,21 @@ def _named_rows(state: State) -> None:
     tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
     if any(span.kind == "C" and span.data[0][1] == OTHER_FORM for span in state.spans) and not frame.nouns:
         raise NotUnderstood("whether rows are counted or shown")  # "convictions in 2014"
+    if not frame.nouns and state.named_by() and any(word in _EVERYTHING for word in silent):
+        _check_kind(state, state.named_by()[0])
     if not frame.nouns and len(tested) == 1 and not _asks_else(state):
         frame.nouns += tested.values()
     everything = any(word in _EVERYTHING for word in silent) and len(state.names) == 1
     if not frame.nouns or not (frame.tests or frame.absent or frame.members or everything):
         raise NotUnderstood("what is asked of the rows")
     frame.wanted += state.shown(frame.nouns[0])
+
+
+def _check_kind(state: State, named: Place) -> None:
+    """Raise where a row is named of which others are a kind: "list the noble gases" asks for the elements."""
+    hops = (hop for each in state.vocabulary.hops.values() for hop in each)
+    if any(hop.single and hop.right == named.relation.name for hop in hops):
+        raise NotUnderstood(f"whether {named.relation.name} or what belongs to it is listed")
 
 
 def _asked_of_one(state: State) -> bool:

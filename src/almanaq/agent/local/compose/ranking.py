@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from almanaq.agent.local import sql
+from almanaq.agent.local.compose import choices
 from almanaq.agent.local.compose.refusal import NotUnderstood
-from almanaq.agent.local.compose.state import State, Superlative
+from almanaq.agent.local.compose.state import TOGETHER, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
@@ -17,6 +18,12 @@ _EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", 
 
 def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
     state.frame.distinct = False
+    if state.both:
+        _both_extremes(state, superlative, columns)
+        return
+    choices.check_chosen(state)
+    if state.compared_values is not None:
+        columns = [state.compared_values, *(each for each in columns if each is not state.compared_values)]
     if _of_each_group(state, superlative, columns):
         return
     if _of_the_first(state, superlative):
@@ -29,6 +36,8 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         texts = [place for place in columns[:1] if state.begins_with("C", place)]
     if not texts and superlative.place is not None and superlative.amount is None:
         texts = [p for p in columns[:1] if is_year(p) and state.begins_with("C", p) and not state.tells_rows(p)]
+    if choices.is_summed(state, superlative, function, columns):
+        function = "SUM"
     single = any(span.data == "single" for span in state.spans)  # "the most points in a single game"
     if single and function:
         raise NotUnderstood("what is put together of a single row")
@@ -36,13 +45,32 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         not single
         and superlative.place is not None
         and not function
-        and _sums_groups(state, superlative, texts, superlative.place)
+        and (_sums_groups(state, superlative, texts, superlative.place) or _is_together(state, superlative.place))
     ):
         function = "SUM"  # "top 5 cities by profit": no single row is a city
     if superlative.common or superlative.counts or function:
         _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])
     else:
         _rank_rows(state, superlative, columns, texts)
+
+
+def _both_extremes(state: State, superlative: Superlative, columns: Sequence[Place]) -> None:
+    """Show the two extremes of a column, or the rows that have them."""
+    place, frame = superlative.place, state.frame
+    figures = superlative.counts or superlative.function or state.counts or state.aggregates or frame.groups
+    if place is None or figures or frame.having or state.each is not None or columns or frame.members or frame.absent:
+        raise NotUnderstood("of what both extremes are asked for")
+    if not frame.nouns and not superlative.adjective:
+        frame.wanted = [Term("MAX", place), Term("MIN", place)]
+        return
+    asked = frame.nouns[0] if frame.nouns else place.relation
+    if asked != place.relation or any(test.term.place and test.term.place.relation != asked for test in frame.tests):
+        raise NotUnderstood("of what both extremes are asked for")
+    where = " WHERE " * bool(frame.tests) + " AND ".join(test.write(False) for test in frame.tests)
+    rows, own = f"FROM {sql.name(asked.name)}{where}", sql.compared(place, False)
+    state.test(place, f"{{}} IN ((SELECT MAX({own}) {rows}), (SELECT MIN({own}) {rows}))")
+    frame.nouns, frame.wanted = [asked], list(dict.fromkeys([*state.shown(asked, place), Term("", place)]))
+    frame.order = [(Term("", place), True)]
 
 
 def _of_the_first(state: State, superlative: Superlative) -> bool:
@@ -96,6 +124,11 @@ def _sums_groups(state: State, superlative: Superlative, texts: Sequence[Place],
     return (grouped or periods) and state.adds_up(place)
 
 
+def _is_together(state: State, place: Place) -> bool:
+    """Return whether the numbers of a group are to be added up: "the most goals in total"."""
+    return any(span.data in TOGETHER for span in state.spans) and state.adds_up(place)
+
+
 def _rank_groups(
     state: State, superlative: Superlative, function: str, texts: Sequence[Place], numbers: Sequence[Place]
 ) -> None:
@@ -105,6 +138,7 @@ def _rank_groups(
     places = [term.place for term in groups if term.place is not None]
     term = Term("COUNT", None) if superlative.place is None else Term(function, superlative.place)
     frame.groups, frame.wanted = groups, [term]
+    places = [place for place in places if place is not state.compared_values]
     frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in places]
     frame.tests += [Test(Term("", place), "{} <> ''") for place in places if state.vocabulary.index.has_blank(place)]
     _limit(state, superlative, term)

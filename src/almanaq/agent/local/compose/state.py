@@ -19,6 +19,8 @@ from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import PAST, roots
 from almanaq.suql.catalog.relations import Relation
 
+TOGETHER = ("in total", "in all", "altogether", "total number of")
+"""Words that say that numbers are added up."""
 _DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:high|old|large|most|big|long)")
 """How an order begins that goes down: "highest first", but not "from lowest to highest"."""
 
@@ -49,6 +51,8 @@ class State(Naming):
     Attributes:
         kinds: the kind of each span; "w" once it is used.
         compared: for each comparison, by its place, the column compared.
+        both: both extremes are asked for, "the cheapest and the dearest".
+        compared_values: the column of the two values between which one is chosen.
         counts: rows are counted; `counted` the column whose values are, `counted_relation` whose rows.
         having_of: the relation whose rows are compared in number.
         kin: for each verb that shares its root with relations, their names.
@@ -59,6 +63,8 @@ class State(Naming):
         self.frame = Frame()
         self.kinds = [span.kind for span in spans]
         self.superlative: Superlative | None = None
+        self.both = False
+        self.compared_values: Place | None = None
         self.counted: Place | None = None
         self.counts = False
         self.compared: dict[int, Place] = {}

@@ -143,6 +143,9 @@ def having(state: State, match: re.Match[str], r: Span, a: Span) -> bool:
     place = state.place(a)
     asked = between <= _HAVING | _ANY and between & _HAVING and between & _ANY
     finds = state.vocabulary.index.finds
+    if _has_some(state, match, place, between) and place.relation in r.data:
+        state.test(place, "{} > 0")
+        return state.use(match, "a")
     if not asked or place.relation not in r.data or place.kind not in ("text", "date") or finds is None:
         return False
     column = sql.column(place, False)
@@ -151,6 +154,13 @@ def having(state: State, match: re.Match[str], r: Span, a: Span) -> bool:
         return False
     state.test(place, "({} IS NOT NULL AND {} <> '')" if blank else "{} IS NOT NULL")
     return state.use(match, "a")
+
+
+def _has_some(state: State, match: re.Match[str], place: Place, between: set[str]) -> bool:
+    """Return whether rows are meant that have things which a column counts: "planets that have moons"."""
+    told = "H" in state.kinds or between & (_HAVING - {"with"})
+    asked = between <= _HAVING | _ANY and between & _HAVING and told and not state.kinds[match.end() :].count("&")
+    return bool(asked) and state.vocabulary.counts_things(place)
 
 
 def absent(state: State, match: re.Match[str], r: Span) -> bool:

@@ -9,10 +9,10 @@ from datetime import date
 
 from almanaq.agent.local.calendar_spans import Span as Days
 from almanaq.agent.local.calendar_spans import spans as calendar_spans
-from almanaq.agent.local.recognize.spans import HOW, Span
+from almanaq.agent.local.recognize.spans import CHOSEN, HOW, Span
 from almanaq.agent.local.recognize.tokens import MAGNITUDES, SPELLED, Token, runs
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
-from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.recognize.words import DIRECTIONS, words
 
 _OF_ONE_MEASURE = "tall high old long deep wide heavy fast expensive hot cold dense populous".split()
 """Adjectives of which "how" asks for one thing; how big something is may be its area or its people."""
@@ -27,6 +27,7 @@ _SORTING = ("sort", "order", "arrange", "rank")
 _AGES = ("year", "years")
 _MORE = "more higher greater larger bigger better".split()
 _LESS = "less lower fewer smaller".split()
+_CHOOSING = "which who what is are was were did does do has have".split()
 _UNTIL = ("and", "to", "until", "till", "through")
 _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
 Found = tuple[int, int, tuple[date, date], Days | None]
@@ -162,7 +163,7 @@ def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Sp
         meant = words().measured(token.folded)
         if meant is None:
             continue
-        if token.folded.endswith("est"):
+        if token.folded.endswith("est") and token.folded not in DIRECTIONS:
             before, after = _amount(tokens, i - 1), _amount(tokens, i + 1)
             first, last = (i - 1 if before else i), (i + 2 if after and not before else i + 1)
             yield Span(first, last, "S", ("measured", meant, before or after), 1.0 * (last - first) + 0.01)
@@ -170,6 +171,24 @@ def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Sp
             up = ">" if meant[0][1] else "<"
             yield from _comparison(tokens, vocabulary, i, i + 2, up, meant)
             yield Span(i, i + 2, "Z", (up, meant), 1.1)
+
+
+def chosen(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
+    """Recognize by what one of two is chosen: "which is heavier, A or B", "did A or B sell more tickets"."""
+    said = {token.folded for token in tokens}
+    if tokens[0].folded not in _CHOOSING or "or" not in said or "than" in said:
+        return
+    for i, token in enumerate(tokens):
+        meant = words().measured(token.folded) if token.folded.endswith("er") else None
+        if token.folded in ("more", "less", "fewer"):
+            most = "most" if token.folded == "more" else "least"
+            yield Span(i, i + 1, "S", (most, None, None), 1.05, f"{CHOSEN} {most}")
+        elif token.folded in (*_MORE, *_LESS):
+            up = token.folded in _MORE
+            detail = ("most", "highest") if up else ("least", "lowest")
+            yield Span(i, i + 1, "S", (detail[0], meant, None), 1.05, f"{CHOSEN} {detail[1]}")
+        elif meant:
+            yield Span(i, i + 1, "S", ("measured", meant, None), 1.05, CHOSEN)
 
 
 def ordinals(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:

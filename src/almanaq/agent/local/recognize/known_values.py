@@ -16,6 +16,7 @@ from almanaq.suql.catalog.relations import Relation
 _TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _MARKS = (", ", "; ", " | ", ";", "|", ",")
 """What sets the items of a list apart."""
+_BESIDE = r"[,;/&|]|\band\b"
 _FEWEST = 3
 """Columns of names that are looked at, to tell whether a list repeats them."""
 _FEW = 60
@@ -74,6 +75,14 @@ class KnownValues:
         """Return the "no" that a column of texts holds among others: "yes", "no", "in part"."""
         values = self._values.get((place.relation.name, place.column.name), set())
         return next((v for v in sorted(values) if v.casefold() == "no"), None) if len(values) <= _KINDS else None
+
+    def is_one_of_several(self, place: Place, value: str) -> bool:
+        """Return whether other texts of a column list a value beside others: "Ray & Davy" of "Davy"."""
+        if self.is_list(place) or "name" in place.roles or self.names_rows(place):
+            return False
+        listed = re.compile(rf"(?:^|{_BESIDE}) *{re.escape(value)} *(?:$|{_BESIDE})", re.IGNORECASE)
+        others = self._values.get((place.relation.name, place.column.name), set()) - {value}
+        return len(others) >= _FEW and any(listed.search(other) for other in others if len(other) > len(value))
 
     def names_rows(self, place: Place) -> bool:
         """Return whether a column tells rows apart: hardly two of them share a value."""

@@ -29,6 +29,8 @@ _AFTER_COLUMNS = "in by per than above below over under ? .".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _BEFORE_ROWS = "on in by at for from to with".split()
 """Words that stand before rows and begin no part of a column's name: "freight on orders" is no `units_on_order`."""
+_HOLDERS = ("table", "tables", "file", "files", "sheet", "dataset")
+"""Nouns for what holds rows: a word before them is the name of rows, and no value."""
 _ENDS = "?.,;!"
 _ORDERS = "show list give find get display return report".split()
 _MARKS = ('"', "“", "”", "`", "'")
@@ -118,6 +120,8 @@ def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             continue
         if len(inside) == 1 and (inside[0].text in _JOINING or _joins(inside[0])):
             continue
+        if last < len(tokens) and tokens[last].folded in _HOLDERS and inside[-1].text.islower():
+            continue  # "the medication table"
         if not (inside[0].folded[:1].isalnum() and inside[-1].folded[-1:].isalnum()):
             continue
         text = " ".join(t.text for t in inside)
@@ -164,6 +168,14 @@ def holdings(tokens: Sequence[Token], vocabulary: Vocabulary, question: str) -> 
             text = match["text"].strip(" \"'“”‘’`?.")
             if named and text:
                 yield Span(inside[0], inside[-1] + 1, "L", (form, text, named), 1.2 * len(inside))
+
+
+def used_for(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize "used for" as the column of what things are used for."""
+    named = [each for each in vocabulary.columns_named(("use",)) if each[1] == 1]
+    for i in range(len(tokens) - 1) if named else ():
+        if (tokens[i].folded, tokens[i + 1].folded) == ("used", "for"):
+            yield Span(i, i + 2, "C", tuple(named), 2.0)
 
 
 def _is_timed(near: Sequence[Token]) -> bool:

@@ -31,6 +31,8 @@ class Span:
 
 COMPUTED = "="
 """What `Span.said` holds for a column called after how it is computed: `average_temperature`."""
+CHOSEN = "chosen"
+"""With what `Span.said` begins for a superlative that chooses between two: "who is older, Ann or Bo"."""
 HOW = "how"
 """What `Span.said` holds for a column that "how tall" asks for."""
 

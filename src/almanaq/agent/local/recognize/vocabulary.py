@@ -39,6 +39,21 @@ _MOST_KINDS = 60
 """Most values of a column of kinds, of which one may be misspelt."""
 _SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest", "lowest", "largest", "smallest")
 """Words of the language that are often misspelt."""
+_COUNTING_NONE = (
+    "number",
+    "week",
+    "level",
+    "year",
+    "month",
+    "day",
+    "hour",
+    "rank",
+    "code",
+    "score",
+    "age",
+    "temperature",
+)
+"""What ends the names of whole numbers that count nothing."""
 _OTHER_WORD = 0.01
 """How much less surely a column is named by another word than by one of its own."""
 HEADED = 0.66
@@ -164,6 +179,11 @@ class Vocabulary(KnownValues):
         days = [place for place in days if place.relation.name in relations]
         days = days if len(days) < 2 else [p for p in days if set(p.stems) & set(relation_stems(p.relation))]
         return (days[0], timed[0]) if timed and len(days) == 1 else None
+
+    def counts_things(self, place: Place) -> bool:
+        """Return whether a column says of how many things there are for each row: none for some, several for others."""
+        named = place.kind == "number" and not place.identifier and place.stems[-1:] and place.stems[-1]
+        return bool(named) and named not in _COUNTING_NONE and self.partners.has_none_and_many(place)
 
     def in_unit(self, unit: str, relations: set[str]) -> tuple[Place, ...]:
         """Return the number columns of some relations whose name says a unit."""

@@ -72,10 +72,10 @@ class Words:
                 for form in (base, doubled, base + "e", base.removesuffix("i") + "y"):
                     if form in self.measures:
                         return self.measures[form]
-        return self.measures[word] if word in _DIRECTIONS else None
+        return self.measures[word] if word in DIRECTIONS else None
 
 
-_DIRECTIONS = ("north", "south", "east", "west")
+DIRECTIONS = ("north", "south", "east", "west")
 _SECTIONS = {
     **{
         "aggregates": "A",
