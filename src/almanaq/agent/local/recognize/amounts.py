@@ -9,7 +9,7 @@ from datetime import date
 
 from almanaq.agent.local.calendar_spans import Span as Days
 from almanaq.agent.local.calendar_spans import spans as calendar_spans
-from almanaq.agent.local.recognize.spans import CHOSEN, HOW, Span
+from almanaq.agent.local.recognize.spans import CHOSEN, HOW, IN_UNIT, Span
 from almanaq.agent.local.recognize.tokens import MAGNITUDES, SPELLED, Token, runs
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import DIRECTIONS, words
@@ -27,6 +27,7 @@ _SORTING = ("sort", "order", "arrange", "rank")
 _AGES = ("year", "years")
 _MORE = "more higher greater larger bigger better".split()
 _LESS = "less lower fewer smaller".split()
+_UNITS_END = ("?", ".", ",", "of", "for", "by", "per", "and")
 _CHOOSING = "which who what is are was were did does do has have".split()
 _UNTIL = ("and", "to", "until", "till", "through")
 _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
@@ -153,6 +154,15 @@ def apart(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
             for last in (than + 2, than + 3):
                 if words().phrases.get(tuple(t.folded for t in tokens[than:last]), ("",))[0] == "average_reference":
                     yield Span(than, last, "G", (sign, None), 1.1 * (last - than))
+
+
+def in_units(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize in which unit a figure is asked for, where a column is in it: "average length in minutes"."""
+    for i in range(1, len(tokens) - 1):
+        unit = tokens[i + 1].folded
+        ends = i + 2 == len(tokens) or tokens[i + 2].folded in (*_UNITS_END, *words().units)
+        if tokens[i].folded == "in" and unit in words().units | vocabulary.units and ends:
+            yield Span(i, i + 2, "w", f"{IN_UNIT}{unit}", 1.2)
 
 
 def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from almanaq.agent.local.recognize.other_forms import place_names
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import identifier_stems, roots, stem
@@ -21,6 +22,7 @@ WHOLES = ("total", "overall", "body", "global")
 """Of several columns that one word means, the one of the whole."""
 _TIMES = ("time", "date", "day", "hour", "minute", "duration")
 """What ends the names of times."""
+_MINUTES = frozenset(("minute", "minutes", "min", "mins"))
 _OF_KEYS = ("id", "uuid", "key", "no", "nr", "number")
 """How names of keys end."""
 _SO = (("has",), ("have",), ("is",))
@@ -49,13 +51,24 @@ def spelled_out(place: Place, known: frozenset[str]) -> Named:
     names = identifier_stems(bare) if not place.coded else place.stems
     if (ending := _UNIT.fullmatch(" ".join(names)) or _GLUED_UNIT.fullmatch("".join(names))) is not None:
         names, unit = tuple(ending["rest"].split()), unit | {ending["unit"], ending["unit"] + ending["power"]}
+    unit |= _MINUTES if place.minutes else frozenset()
     names = names[1:] if names[:1] in _SO and len(names) > 1 and place.kind in ("boolean", "text") else names
     whole = words().compounds.get("".join(names))
     names = whole or tuple(part for name in names for part in words().compounds.get(name) or _pieces(name, known))
+    coded = place_names(names[0]) if _is_of_places(place) else frozenset[str]()
     own = tuple(_own(part) for part in _head_last(names) or identifier_stems(place.column.name))
+    own = (own[0] | coded, *own[1:])
     timed = names[-1:] and names[-1] in _TIMES  # the charge of `charge_time` is no cost
     meant = [*own[:-1], _meant(own[-1])] if timed else map(_meant, own)
     return Named(place, tuple(meant), own, unit)
+
+
+def _is_of_places(place: Place) -> bool:
+    """Return whether a name begins with the code of a place, as other names beside it do: `JP_sales`, `EU_sales`."""
+    first, *rest = identifier_stems(place.column.name)
+    others = [identifier_stems(column.name) for column in place.relation.columns if column.name != place.column.name]
+    alike = [other for other in others if list(other[1:]) == rest and place_names(other[0])]
+    return bool(rest and alike and place_names(first))
 
 
 def _head_last(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from almanaq.agent.local.schema_index import Place
 
 def in_context(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Return the spans of a question as they are meant beside each other."""
-    parts = _compounds(_parts(_amounts(spans, vocabulary)))
+    parts = _compounds(_parts(_amounts(spans, vocabulary), vocabulary))
     return _listed_rows(_own_columns(_people(parts, vocabulary), vocabulary), vocabulary)
 
 
@@ -32,9 +32,9 @@ def _amount_of(span: Span, vocabulary: Vocabulary) -> tuple[tuple[Place, float],
     return tuple((p, q) for p, q in known if q == 1 and p.relation.name in own and p.kind == "number")
 
 
-def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
+def _parts(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Take two words of which each may mean several columns for the one that both name: "threatened more than 500
-    structures", "how many structures were destroyed".
+    structures", "how many structures were destroyed", the `JP_sales` of "sales in Japan".
     """
     parts = list(spans)
     at = [i for i, span in enumerate(spans) if span.kind == "C"]
@@ -43,7 +43,8 @@ def _parts(spans: Sequence[Span]) -> tuple[Span, ...]:
         shared = [place for place in one if place in other and min(one[place], other[place]) < OWN]
         if len(shared) != 1 or max(len(one), len(other)) < 2:
             continue
-        if len(shared[0].stems) > 1 and shared[0].stems[-1].endswith("ed"):
+        whole = vocabulary.of_place(shared[0])
+        if whole or (len(shared[0].stems) > 1 and shared[0].stems[-1].endswith("ed")):
             parts[i], parts[j] = replace(spans[i], data=((shared[0], OWN),)), silenced(spans[j])
     return tuple(parts)
 

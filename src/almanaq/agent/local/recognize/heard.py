@@ -19,6 +19,7 @@ _RECOGNIZERS = (
         amounts.apart,
         amounts.superlatives,
         amounts.chosen,
+        amounts.in_units,
         amounts.sorting,
         names.verbs,
         names.used_for,

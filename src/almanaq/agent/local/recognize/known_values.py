@@ -173,6 +173,17 @@ class KnownValues:
         return found
 
     @cached_property
+    def _in_other_order(self) -> dict[tuple[str, ...], list[Meaning]]:
+        """Values with a mark between their words, by these in any order: "TRUCK,UTILITY" of "utility truck"."""
+        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
+        for place in self.index.all_places():
+            values = self._values.get((place.relation.name, place.column.name), set())
+            for value in values if len(values) <= _FEW and not self.is_list(place) else ():
+                if any(mark in value for mark in _MARKS):
+                    found[tuple(sorted(stems(value)))].append((place, value))
+        return found
+
+    @cached_property
     def _turned(self) -> dict[tuple[str, ...], list[Meaning]]:
         """Names that are written "Lee, Ann Mary" by how people say them: "Ann Lee", where only one is called so."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)

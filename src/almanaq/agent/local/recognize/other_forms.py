@@ -19,6 +19,9 @@ _SHORTEST_CODE, _SHORTEST_WORD = 3, 5
 """Letters of the shortest code that a word may begin with, and of such a word."""
 _OF_CODES = 0.9
 """Share of a column's values that are codes of countries, or of states, where it holds these."""
+_LANGUAGE = "language"
+_OF_LANGUAGES = 0.6
+"""Share of a column's values that are codes of languages, where it is called after these: films have rare ones, too."""
 _OF_THINGS = ("ee", "ial", "ism", "ist")
 _OF_VALUES, _MOST = 0.3, 200
 """Share of a column's values that hold a word by which people call it, "party", and most of such values."""
@@ -107,10 +110,12 @@ class OtherForms:
                 self._repeated[part].add(place)
 
     def _add_countries(self, place: Place, values: set[str]) -> None:
-        _, coded = max(_codes(), key=lambda each: (len(values & {*each[1]}), each[0] in "".join(place.stems)))
+        kinds = [each for each in _codes() if each[0] != _LANGUAGE or _LANGUAGE in place.stems]
+        kind, coded = max(kinds, key=lambda each: (len(values & {*each[1]}), each[0] in "".join(place.stems)))
         places = [names for kind in ("country", "continent") for _, names in _places()[kind]]
         listed = {name: names for names in places for name in (names[0], *names[2:])}  # "Italian" is a kitchen, too
-        if len(values & {*coded}) >= max(_OF_CODES * len(values), 1):
+        least = _OF_LANGUAGES if kind == _LANGUAGE else _OF_CODES
+        if len(values & {*coded}) >= max(least * len(values), 1):
             called = coded
         elif len(values & {*listed}) >= _NAMED:
             called = listed
@@ -143,6 +148,12 @@ def _places() -> Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...
 def _called(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     codes, names = line.split(":")
     return tuple(codes.split()), tuple(name.strip() for name in names.split(","))
+
+
+def place_names(code: str) -> frozenset[str]:
+    """Return the names, in small letters, of the countries and continents that a code stands for."""
+    listed = [names for kind in ("country", "continent") for codes, names in _places()[kind] if code.upper() in codes]
+    return frozenset(name.casefold() for names in listed for name in names if " " not in name)
 
 
 @cache

@@ -33,6 +33,8 @@ COMPUTED = "="
 """What `Span.said` holds for a column called after how it is computed: `average_temperature`."""
 CHOSEN = "chosen"
 """With what `Span.said` begins for a superlative that chooses between two: "who is older, Ann or Bo"."""
+IN_UNIT = "in the unit "
+"""With what `Span.data` begins for words that say in which unit a figure is asked for."""
 HOW = "how"
 """What `Span.said` holds for a column that "how tall" asks for."""
 

@@ -23,7 +23,7 @@ from almanaq.agent.local.recognize.called import (
 )
 from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
 from almanaq.agent.local.recognize.known_values import KnownValues
-from almanaq.agent.local.recognize.other_forms import OtherForms
+from almanaq.agent.local.recognize.other_forms import OtherForms, place_names
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
@@ -350,6 +350,8 @@ class Vocabulary(KnownValues):
         as_written = [(m, quality) for m, quality in exact if m[1] == text]
         if exact:
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
+        if len(alike := self._in_other_order.get(tuple(sorted(said)), [])) == 1 and len(said) > 1:
+            return ((alike[0], 0.9),)
         if countries := self.forms.countries(text):
             return tuple((m, 0.95) for m in countries)
         named = self.columns_named(said) or self.relations_named(said) or (len(said) == 1 and self.forms.columns(text))
@@ -359,6 +361,11 @@ class Vocabulary(KnownValues):
     def is_whole(self, place: Place) -> bool:
         """Return whether the name of a column of numbers speaks of the whole: `sleep_total`."""
         return place.kind == "number" and whole_of(self.parts_of(place))
+
+    def of_place(self, place: Place) -> bool:
+        """Return whether the name of a column begins with the code of a place: `JP_sales`."""
+        own = self.parts_of(place)
+        return len(own) > 1 and bool(own[0] & place_names(place.stems[0]))
 
     def parts_of(self, place: Place) -> tuple[frozenset[str], ...]:
         """Return the words of a column's name, an abbreviation with what it stands for."""
