@@ -36,7 +36,7 @@ from experiments.agent.halves import half
 from experiments.local import everyday
 from experiments.local.fit_confidence import OPEN
 from experiments.local.parsing import _even
-from experiments.strangers.run import QUESTIONS, gold_rows, known
+from experiments.strangers.run import QUESTIONS, gold_rows, is_right
 from experiments.strangers.sources import SOURCES as STRANGERS
 from experiments.strangers.sources import build
 
@@ -193,8 +193,7 @@ def _judged(connection: Any, today: date | None = None) -> Callable[[str, Any], 
             found = rows(suql)
             if found is None or gold is None:
                 return "declined" if found is None else "wrong"
-            right = everyday.holds(found, gold) or everyday.holds(known(found), known(gold))
-            return "right" if right else "wrong"
+            return "right" if is_right(found, suql, list(gold)) else "wrong"
 
         def ask() -> tuple[str, str]:
             made, suql = _made(dialogue, connection.catalog, words, ())

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sqlite3
 import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import date, datetime
 from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
@@ -31,6 +32,10 @@ from almanaq.agent.history import NO_DATA
 from almanaq.agent.local import LocalDialogue
 
 SOURCES = Path(__file__).parent / "everyday"
+_LASTING = re.compile(r"(?=\d)(?:(?P<hours>\d+) ?h)? ?(?:(?P<minutes>\d+) ?m(?:in)?)?")
+"""How a file writes how long something took: "1h 30m", "90 min"."""
+_DAYS = ("%d %B %Y", "%d %b %Y")
+"""How a file may write a day that we read as one."""
 FORMS = {"csv": "", "duckdb": "data.duckdb", "sqlite": "data.sqlite"}
 
 
@@ -155,11 +160,21 @@ def holds(rows: Iterable[Sequence[Any]], gold: Iterable[Sequence[Any]]) -> bool:
 
 
 def _plain(value: object) -> str:
-    """Return a value as every database writes it."""
+    """Return a value as every database writes it: a day, and how long something took, in one way."""
+    text = str(value)
+    if (lasting := _LASTING.fullmatch(text)) is not None:
+        hours, minutes = int(lasting["hours"] or 0), int(lasting["minutes"] or 0)
+        return f"{hours + minutes // 60:02d}:{minutes % 60:02d}:00"
     try:
-        return f"{float(str(value)):.6g}"
+        return f"{float(text):.6g}"
     except ValueError:
-        return str(value).removesuffix(" 00:00:00")
+        pass
+    for form in _DAYS:
+        try:
+            return datetime.strptime(text, form).date().isoformat()
+        except ValueError:
+            continue
+    return text.removesuffix(" 00:00:00")
 
 
 if __name__ == "__main__":

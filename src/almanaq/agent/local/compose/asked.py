@@ -147,7 +147,10 @@ def ranked(
     function = f.data if f is not None else ""
     known = _told_day(state, match, measured) or _measure(state, measured, r if a is None else None)
     if place is not None and place.kind in ("number", "date"):
-        state.superlative = Superlative(down, amount, place, function=function)
+        told = (
+            detail == "measured" and place.kind == "number" and not (function or state.both)
+        )  # "the heaviest squat" has somebody who did it
+        state.superlative = Superlative(down, amount, place, function=function, adjective=told)
     elif place is not None and _says_number(s) and not place.identifier:
         state.superlative = Superlative(down, amount, place, function="COUNT DISTINCT")
     elif place is not None:
@@ -357,6 +360,23 @@ def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None)
         state.counted = place
     state.counts = True
     return state.use(match)
+
+
+def breakdown(state: State, match: re.Match[str], h: Span, a: Span | None, r: Span | None) -> bool:
+    """ "Breakdown of status": how many rows there are of each."""
+    if h.data != "breakdown of":
+        return False
+    named = state.place(a) if a is not None else None
+    own = [p for each in r.data for p in state.vocabulary.index.places[each.name]] if r is not None else []
+    alike = [p for p in own if r is not None and p.stems == tuple(r.said.split()) and p.kind in ("text", "boolean")]
+    if named is None and "B" in state.kinds and not alike:
+        return False
+    place = named or (alike[0] if len(alike) == 1 else None)
+    if place is None or (place.kind == "number" and not place.identifier):
+        raise NotUnderstood("by what the rows are broken down")
+    state.frame.groups.append(Term("", place))
+    state.frame.wanted.append(Term("COUNT", None))
+    return state.silence(*match.span())
 
 
 def different_values(state: State, match: re.Match[str], r: Span, a: Span) -> bool:

@@ -14,6 +14,7 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import stem
 
+_OF_PEOPLE = {"sex", "gender"}
 _OF_WHAT = ("of", "for", "with", "about", "by", "from")
 _BOUND = re.compile(r"\{\} ([<>]=?|=) '?(-?[\d.]+)'?")
 
@@ -137,6 +138,18 @@ def check_counted(state: State) -> None:
     counted, first = state.counted_relation, next(iter(state.nouns_in_order()), None)
     if counted is not None and first not in (None, counted) and state.begins_with("R", first):
         raise NotUnderstood(f"whether all {counted.name} are counted or those of each of {first.name}")
+
+
+def check_people(state: State) -> None:
+    """Raise where people are counted by what they are, in rows of which a person may have several: "how many women",
+    of results.
+    """
+    tested = [test.term.place for test in state.frame.tests if test.term.place is not None]
+    for place in tested if not state.frame.nouns else ():
+        bare = [p for p in state.vocabulary.index.places[place.relation.name] if p.kind == "text" and "name" in p.roles]
+        single = any(map(state.vocabulary.names_rows, bare))
+        if _OF_PEOPLE & {*place.stems} and bare and not single:
+            raise NotUnderstood(f"whether people or rows of {place.relation.name} are counted")
 
 
 def check_computed(state: State) -> None:

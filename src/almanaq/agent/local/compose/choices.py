@@ -35,6 +35,15 @@ def measured(state: State, match: re.Match[str], a: Span, s: Span, f: Span | Non
     return state.use(match)
 
 
+def counted(state: State, match: re.Match[str], s: Span, r: Span) -> bool:
+    """Rows by whose number one of two is chosen: "are there more trips from Oslo or from Bergen"."""
+    if not s.said.endswith(("most", "least")) or not s.said.startswith(CHOSEN):
+        return False
+    state.superlative = Superlative(s.data[0] == "most", None, counts=True)
+    state.counted_relation = state.mention(r.data)
+    return state.use(match)
+
+
 def check_chosen(state: State) -> None:
     """Raise where a comparison is between nothing that was found."""
     if state.compared_values is None and any(span.said.startswith(CHOSEN) for span in state.spans if span.kind == "S"):

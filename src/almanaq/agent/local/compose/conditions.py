@@ -267,6 +267,10 @@ def holding(state: State, match: re.Match[str], t: Span) -> bool:
     if place.kind not in ("text", "prose") or place.column.array:
         raise NotUnderstood(f"what {place.column.name} is to hold")
     state.test(place, "{} ILIKE " + sql.text(form.replace("X", sql.escaped(text))))
+    counted = re.search(r"H[wU]*$", "".join(state.kinds[: match.start()]))
+    if counted is not None and place.kind == "text" and not state.vocabulary.names_rows(place):
+        state.counts, state.counted = True, place  # "how many product types contain milk"
+        return state.silence(counted.start(), match.end())
     return state.use(match)
 
 

@@ -166,6 +166,11 @@ class Naming:
         way = paths(self.vocabulary.hops, rows).get(other.name)
         return way is not None and all(hop.single for hop in way)
 
+    def is_one_to_one(self, rows: Relation, other: Relation) -> bool:
+        """Return whether each row of a relation has a row of the other that it shares with none."""
+        way = paths(self.vocabulary.hops, rows).get(other.name, ())
+        return len(way) == 1 and way[0].single and self.vocabulary.partners.is_unique(rows, [way[0].left_column])
+
     def partners_of(self, relations: Sequence[Relation]) -> set[str]:
         """Return the relations of which each row of some relations has at most one: the person who a player is."""
         others = self.vocabulary.index.catalog.relations

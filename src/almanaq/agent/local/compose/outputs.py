@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from almanaq.agent.local import sql
-from almanaq.agent.local.compose import checks, members
+from almanaq.agent.local.compose import checks, members, value_tests
 from almanaq.agent.local.compose.ranking import rank
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Term, Test
 from almanaq.agent.local.recognize.other_forms import OTHER_FORM
 from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 from almanaq.suql.catalog.relations import Relation
@@ -35,8 +35,6 @@ _UNUSED = {
     "F": "by what the rows are put in order",
 }
 """What is not clear where no construction took a span of a kind."""
-_OF_ALL = {"all", "only", "always", "just", "exclusively", "entirely"}
-"""Words before a value that say it of all rows."""
 _MOST_KINDS, _ROWS_OF_A_KIND = 25, 5
 """Most values of a column of kinds, and how many rows there have to be of each, on average."""
 _EVERYTHING = ("all", "list", "show", "every", "display", "there")
@@ -64,7 +62,7 @@ def _is_of_one(state: State) -> bool:
 def _left(state: State) -> list[Span]:
     """Use what no construction took, but for columns: values, rows that are named, "different"; give the columns."""
     left = [(state.spans[i], kind) for i, kind in enumerate(state.kinds) if kind.isupper() or kind in "?kv"]
-    _values(state, [span for span, kind in left if kind == "V"])
+    value_tests.add(state, [span for span, kind in left if kind == "V"])
     for span, kind in left:
         if kind == "R":
             state.mention(span.data)
@@ -130,75 +128,6 @@ def _doers(state: State) -> list[Place]:
     return [p for p in named if p is not None and set(p.stems) <= {"name", *relation_stems(p.relation)}]
 
 
-def _values(state: State, spans: Sequence[Span]) -> None:
-    """Make conditions of values: several of one column are alternatives."""
-    tests = state.frame.share or state.frame.tests
-    given = _given(state, spans) if state.frame.share else []
-    spans = [span for span in spans if span not in given]
-    by_column: dict[tuple[str, str], tuple[Place, list[str]]] = {}
-    for span in spans:
-        place, value = state.meaning(span)
-        _check_all(state, span, place)
-        if not place.column.array and state.vocabulary.is_one_of_several(place, value):
-            raise NotUnderstood(f"whether rows that name others beside {value} are meant")
-        if place.column.array:
-            state.test(place, f"{sql.text(value)} = ANY({{}})")
-        elif state.vocabulary.is_list(place):
-            tests.append(Test(Term("", place), state.vocabulary.holds_item(place, value)))
-        else:
-            by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
-    if any(len(set(values)) < len(values) for _, values in by_column.values()):
-        raise NotUnderstood("a name that is said twice")
-    for place, values in by_column.values():
-        if len(values) > 1 and "|" in state.kinds:
-            _join_values(state, place)
-        elif len(values) > 1 and members.are_all_wanted(state, place, values):
-            continue
-        spelled = [each for value in values for each in state.vocabulary.spellings(place, value)]
-        tests.append(Test(Term("", place), sql.is_one_of(spelled)))
-    if state.frame.share:
-        state.frame.share = [test for test in state.frame.share if test.term.place is not None]
-        if not state.frame.share:
-            state.frame.share, state.frame.tests = state.frame.tests, []
-        state.frame.tests += _of_given(state, given)
-        if len(state.frame.share) != 1:
-            raise NotUnderstood("of what the share is meant")
-
-
-def _given(state: State, spans: Sequence[Span]) -> list[Span]:
-    """Return the values that say of which rows a share is asked, where more is said of them: "of murder cases"."""
-    kinds = "".join(span.kind for span in state.spans)
-    before = re.search(r"P[wV]*R", kinds)
-    first, last = before.span() if before else (0, 0)
-    given = [span for span in spans if any(span is state.spans[i] for i in range(first, last))]
-    return given if state.frame.tests or len(given) < len(spans) else []
-
-
-def _of_given(state: State, given: Sequence[Span]) -> list[Test]:
-    meanings = [state.meaning(span) for span in given]
-    several = len({place for place, _ in meanings}) < len(meanings)
-    if several or any(place.column.array or state.vocabulary.is_list(place) for place, _ in meanings):
-        raise NotUnderstood("of which rows the share is meant")
-    return [Test(Term("", place), f"{{}} = {sql.text(value)}") for place, value in meanings]
-
-
-def _check_all(state: State, span: Span, place: Place) -> None:
-    """Raise where all rows of another table are to be so: "customers whose orders were all delivered"."""
-    before = {str(each.data) for each in [s for s in state.spans if s.last <= span.first][-2:] if each.kind == "w"}
-    subject = state.subject()
-    if before & _OF_ALL and subject is not None and not state.is_single(subject, place.relation):
-        raise NotUnderstood(f"whether each row of {place.relation.name} has to be {span.data[0][1]}")
-
-
-def _join_values(state: State, place: Place) -> None:
-    """Use each "or" that stands between two values of a column."""
-    for i, kind in enumerate(state.kinds):
-        sides = [span for span in state.spans[:i] if span.kind not in "w&"][-1:]
-        sides += [span for span in state.spans[i + 1 :] if span.kind not in "w&"][:1]
-        if kind == "|" and [s.kind for s in sides] == ["V", "V"] and all(state.meaning(s)[0] is place for s in sides):
-            state.kinds[i] = "w"
-
-
 def _outputs(state: State, columns: list[Place]) -> None:
     frame = state.frame
     members.count_members(state, columns)
@@ -213,6 +142,8 @@ def _outputs(state: State, columns: list[Place]) -> None:
         rank(state, state.superlative, columns)
     if state.superlative is None:
         _plain_outputs(state, _counted(state, columns) if state.counts else columns)
+        if "E" in state.kinds and frame.groups and len(frame.wanted) == 1 and not frame.order:
+            frame.order.append((frame.wanted[0], state.descending()))  # "orders per city, most first"
 
 
 def _check_order(frame: Frame) -> None:
@@ -261,6 +192,8 @@ def _counted(state: State, columns: list[Place]) -> list[Place]:
     frame, counted = state.frame, state.counted_relation
     frame.wanted.append(Term("COUNT" if state.counted is None else "COUNT DISTINCT", state.counted))
     frame.distinct = False
+    if state.counted is None:
+        checks.check_people(state)
     if not columns and not frame.groups:
         checks.check_counted(state)
     if not columns or frame.groups:
@@ -293,12 +226,21 @@ def _by_each(state: State, columns: list[Place]) -> list[Place]:
     said = {span.data for span in state.spans if span.kind == "B"}
     if columns and said and not said & {"by", "per"} and _only_lists(state, columns):
         return columns
+    if own and (kinds := _kinds_of(state, state.each)):
+        frame.groups += [Term("", kinds)]  # constituents, of which many rows have the same name
+        return columns
     if ("by" in said or not said) and state.aggregates and own:
         raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
     if not own:
         frame.groups += [Term("", place) for place in state.names_of(state.each)]
         frame.groups = list(dict.fromkeys(frame.groups))
     return [place for place in columns if Term("", place) not in frame.groups]
+
+
+def _kinds_of(state: State, rows: Relation) -> Place | None:
+    """Return the bare name that rows share with others, where they have no name of their own."""
+    named = () if state.vocabulary.whole_name(rows) else state.vocabulary.called(rows)
+    return named[0] if named and state.vocabulary.is_kind(named[0]) else None
 
 
 def _is_measured(state: State, rows: Relation, columns: Sequence[Place]) -> bool:
@@ -364,7 +306,17 @@ def _named_rows(state: State) -> None:
     everything = any(word in _EVERYTHING for word in silent) and len(state.names) == 1
     if not frame.nouns or not (frame.tests or frame.absent or frame.members or everything):
         raise NotUnderstood("what is asked of the rows")
-    frame.wanted += state.shown(frame.nouns[0])
+    generic = any(span.kind == "R" and span.said in words().rows for span in state.spans)
+    own = state.vocabulary.index.places[frame.nouns[0].name]
+    frame.wanted += [Term("", place) for place in own] if generic else state.shown(frame.nouns[0])
+    frame.wanted += dict.fromkeys(Term("", place) for place in _compared(state, frame.nouns[0]))
+
+
+def _compared(state: State, rows: Relation) -> list[Place]:
+    """Return the numbers and days that are compared, of other rows of which each row asked for has one."""
+    tested = [t.term.place for t in state.frame.tests if t.term.place is not None and " = " not in t.template]
+    others = [p for p in tested if p.relation != rows and p.kind in ("number", "date")]
+    return [p for p in others if state.is_single(rows, p.relation) or state.is_one_to_one(p.relation, rows)]
 
 
 def _check_kind(state: State, named: Place) -> None:

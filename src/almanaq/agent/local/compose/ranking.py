@@ -13,6 +13,7 @@ from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
+_PERIODS = ("year", "quarter", "month", "week")
 _EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", "maximal", "minimal"}
 
 
@@ -35,7 +36,7 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
         # "Which year had the highest average score"
         texts = [place for place in columns[:1] if state.begins_with("C", place)]
     if not texts and superlative.place is not None and superlative.amount is None:
-        texts = [p for p in columns[:1] if is_year(p) and state.begins_with("C", p) and not state.tells_rows(p)]
+        texts = [p for p in columns[:1] if _is_period(p) and state.begins_with("C", p) and not state.tells_rows(p)]
     if choices.is_summed(state, superlative, function, columns):
         function = "SUM"
     single = any(span.data == "single" for span in state.spans)  # "the most points in a single game"
@@ -117,11 +118,16 @@ def _named(state: State) -> list[Relation]:
 
 def _sums_groups(state: State, superlative: Superlative, texts: Sequence[Place], place: Place) -> bool:
     """Return whether groups are ranked by a sum: "the month with the most sales", "top 5 cities by profit"."""
-    several = superlative.amount is not None or (_says_most(state) and any(map(is_year, texts)))
+    several = superlative.amount is not None or any(map(_is_period, texts))
     own = [text for text in texts if text.relation == place.relation and several]
     grouped = bool(own) and not state.frame.nouns and not state.tells_rows(own[0])
     periods = any(term.function for term in state.frame.groups)
     return (grouped or periods) and state.adds_up(place)
+
+
+def _is_period(place: Place) -> bool:
+    """Return whether a column says in which year, month or week something was."""
+    return is_year(place) or (place.kind == "number" and bool({*place.stems[-1:]} & {*_PERIODS}))
 
 
 def _is_together(state: State, place: Place) -> bool:
@@ -196,6 +202,8 @@ def _limit(state: State, superlative: Superlative, term: Term) -> None:
     frame.order, frame.limit = [(term, superlative.down)], max(amount, 1)
     frame.offset = -amount - 1 if amount < 0 else 0
     frame.ties = superlative.amount is None and state.vocabulary.index.gives_ties
+    if state.compared_values is not None:
+        frame.limit, frame.ties = None, False  # both of the two are shown, the one that was asked for first
 
 
 def _check_ranked_once(state: State, place: Place, asked: Relation | None) -> None:
@@ -222,7 +230,8 @@ def _check_single(state: State, superlative: Superlative, texts: Sequence[Place]
         raise NotUnderstood("what ranks first within each")  # "the last visit of each dog"
     if {superlative.place.relation} == {place.relation for place in state.named_by()}:
         raise NotUnderstood("what is ranked of one row")  # "when was Mia last here"
-    own = [place for place in texts if not state.frame.nouns and not state.tells_rows(place)]
+    told = bool(state.frame.nouns) or any(map(state.tells_rows, texts))
+    own = [place for place in texts if not told]
     if own and not _is_extreme(state, superlative.place):
         raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")
 

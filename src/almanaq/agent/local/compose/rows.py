@@ -64,7 +64,7 @@ def main_of(state: State) -> Relation:
     if any(vocabulary.is_list(place) for place in _grouped(frame)):
         raise NotUnderstood("whether lists or their items are grouped")
     _check_counted(state, main, relations)
-    frame.distinct = frame.distinct or _repeats(frame, main)
+    frame.distinct = frame.distinct or _repeats(state, main)
     return main
 
 
@@ -103,11 +103,15 @@ def _count_apart(state: State, counted: Relation, main: Relation) -> None:
     frame.wanted[frame.wanted.index(rows)] = Term("COUNT DISTINCT", key[0])
 
 
-def _repeats(frame: Frame, main: Relation) -> bool:
+def _repeats(state: State, main: Relation) -> bool:
     """Return whether rows of another relation are shown, each of which may have several of the main one."""
+    frame = state.frame
     if frame.groups or frame.order or not frame.wanted:
         return False
-    return all(t.place is not None and not t.function and t.place.relation != main for t in frame.wanted)
+    shown = {t.place.relation.name for t in frame.wanted if t.place is not None and not t.function}
+    find = state.vocabulary.index.catalog.relation
+    single = all(state.is_one_to_one(main, find(name)) for name in shown)
+    return all(t.place is not None and not t.function for t in frame.wanted) and main.name not in shown and not single
 
 
 def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence[Relation]) -> Relation:

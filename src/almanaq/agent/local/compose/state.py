@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from almanaq.agent.local import sql
 from almanaq.agent.local.compose.naming import Naming
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.facts import facts
@@ -21,7 +22,7 @@ from almanaq.suql.catalog.relations import Relation
 
 TOGETHER = ("in total", "in all", "altogether", "total number of")
 """Words that say that numbers are added up."""
-_DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:high|old|large|most|big|long)")
+_DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:sorted from )?(?:high|old|large|most|big|long)")
 """How an order begins that goes down: "highest first", but not "from lowest to highest"."""
 
 
@@ -181,6 +182,8 @@ class State(Naming):
         near = whole if len(near) > 1 and len(whole) == 1 else near
         near = [m for m in near if m[0].relation.name in self.partners_of(self.mentioned[:1])] or near
         near = self.vocabulary.of_same_rows(near) or near
+        if (key := self._key_of(near)) is not None:
+            return key
         near = self._where_the_rest_is(near)
         if len({(m[0].relation.name, m[0].column.name) for m in near}) != 1:
             names = tuple(dict.fromkeys(" ".join(m[0].stems) for m in near))
@@ -188,6 +191,18 @@ class State(Naming):
                 names = tuple(f"{names[0]} of {' '.join(relation_stems(m[0].relation))}" for m in near)
             raise NotUnderstood("in which column " + near[0][1] + " is meant", (near[0][1], names))
         return near[0]
+
+    def _key_of(self, near: Sequence[Meaning]) -> Meaning | None:
+        """Return the key of text that a value is of one row, where another column refers to rows by it."""
+        finds = self.vocabulary.index.finds
+        for one, value in near if finds is not None and len({m[0] for m in near}) == 1 else ():
+            own = self.vocabulary.index.places[one.relation.name]
+            keys = (p for p in own if p.identifier and p.kind == "text" and p.stems == ("id",) and p is not one)
+            for key in keys:
+                held = f"{sql.column(key, False)} = {sql.text(value)}"
+                if finds is not None and finds(f"SELECT 1 FROM {sql.name(one.relation.name)} WHERE {held} LIMIT 1"):
+                    return key, value
+        return None
 
     def _where_the_rest_is(self, near: list[Meaning]) -> list[Meaning]:
         """Return the meaning in the relation that a question needs anyway: the only one that has a column it names."""
@@ -292,7 +307,8 @@ class State(Naming):
         places = self.vocabulary.index.places[relation.name]
         named = self.vocabulary.whole_name(relation)
         if not named:
-            return [Term("", place) for place in places if place.kind != "prose"]
+            tested = {test.term.place for test in self.frame.tests}  # what was looked for in a text is to be seen
+            return [Term("", place) for place in places if place.kind != "prose" or place in tested]
         spoken = [test.term.place for test in self.frame.tests if test.term.place in places]
         mentioned = [*([first] if first else []), *filter(None, spoken)]
         return [Term("", place) for place in dict.fromkeys([*named, *facts(places, mentioned)])]

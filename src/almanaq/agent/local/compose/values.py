@@ -45,8 +45,9 @@ def missing(state: State, match: re.Match[str], a: Span | None, b: Span | None) 
 def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
     """ "No discount": 0 of a number that is always there, nothing where it may be missing."""
     place, between = state.place(a), {span.data for span in state.spans[match.start() + 1 : match.end() - 1]}
-    absent = x.data in ("no", "without", "out of") or "any" in between
-    if not absent or place.kind == "prose" or not between <= {"", "a", "an", "any"}:
+    lacking = x.data in ("don't", "doesn't", "didn't", "do not", "does not", "did not") and "have" in between
+    absent = x.data in ("no", "without", "out of") or "any" in between or lacking
+    if not absent or place.kind == "prose" or not between <= {"", "a", "an", "any", "the", *(("have",) * lacking)}:
         return False
     if place.kind == "boolean":
         return affirmed(state, match, x, a)
@@ -74,8 +75,10 @@ def beside_denied(state: State, match: re.Match[str], b: Span, v: Span) -> bool:
     return any(m[0] is place for m in v.data for place, _ in b.data) and state.use(match, "b")
 
 
-def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None) -> bool:
-    """ "Not in Paris", "not in the city Paris"."""
+def denied(state: State, match: re.Match[str], v: Span, a: Span | None = None, c: Span | None = None) -> bool:
+    """ "Not in Paris", "not in the city Paris", "excluding the Open division"."""
+    if c is not None and any(m[0] is place for m in v.data for place, _ in c.data):
+        state.silence(match.start("c"), match.end("c"))
     if a is not None and not of_column(state, match, a, v):
         return False
     place, spelled = state.meaning(v)
@@ -219,7 +222,8 @@ def told_by_verb(state: State, match: re.Match[str], v: Span) -> bool:
     at = match.start("v")
     told = match.end() - 1 if match.start() == at else match.start()
     verb = state.spans[told]
-    forms = {root for root in roots(verb.said or str(verb.data)) if len(root) > 2}
+    said = verb.said or str(verb.data)
+    forms = {root for root in roots(said) if len(root) > 2} | words().verbs.get(said.casefold(), frozenset())
     meant = tuple(m for m in v.data if any(forms & roots(part) for part in m[0].stems))
     if not meant:
         return False

@@ -23,6 +23,8 @@ WHOLES = ("total", "overall", "body", "global")
 _TIMES = ("time", "date", "day", "hour", "minute", "duration")
 """What ends the names of times."""
 _MINUTES = frozenset(("minute", "minutes", "min", "mins"))
+_AMOUNTS = ("value", "amount", "total", "sum")
+"""What ends the name of a column of numbers and says nothing of what they are."""
 _OF_KEYS = ("id", "uuid", "key", "no", "nr", "number")
 """How names of keys end."""
 _SO = (("has",), ("have",), ("is",))
@@ -101,6 +103,8 @@ def whole_names(named: Named) -> set[str]:
     called = identifier_stems(named.place.column.name)
     bare = "".join(called[called[:1] in _SO :])
     meant = {"".join(part) for part in named.own} if len(named.own) == 1 else set()
+    if named.place.kind == "number" and len(called) > 1 and called[-1] in _AMOUNTS:
+        meant.add("".join(called[:-1]))  # the sales of `sales_value`
     return {bare, *meant, *(word for part in named.own for word in part if len(named.own) == 1)}
 
 

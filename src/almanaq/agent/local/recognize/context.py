@@ -12,6 +12,9 @@ from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 
+_NUMBERED = ("version", "season", "episode", "edition", "round", "stage", "week", "year", "month", "day", "level")
+"""Numbers by which rows are called, and which are no amounts."""
+
 
 def in_context(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Return the spans of a question as they are meant beside each other."""
@@ -29,7 +32,8 @@ def _amounts(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
 def _amount_of(span: Span, vocabulary: Vocabulary) -> tuple[tuple[Place, float], ...]:
     known = vocabulary.columns_named(tuple(span.said.split())) if span.kind == "R" else ()
     own = {relation.name for relation in span.data} if known else set()
-    return tuple((p, q) for p, q in known if q == 1 and p.relation.name in own and p.kind == "number")
+    numbers = [(p, q) for p, q in known if q == 1 and p.relation.name in own and p.kind == "number"]
+    return tuple((p, q) for p, q in numbers if p.stems[-1] not in _NUMBERED)
 
 
 def _parts(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from functools import cached_property
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
+from almanaq.agent.local.schema_index import MISSING, MOST_NAMES, MOST_VALUES, Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import stems
 from almanaq.suql.catalog.relations import Relation
@@ -62,6 +62,10 @@ class KnownValues:
         known = self._values.get((place.relation.name, place.column.name), set())
         return sorted({value} | {each for each in known if _plain(each) == _plain(value)})
 
+    def is_kind(self, place: Place) -> bool:
+        """Return whether a column says of what kind rows are: it has few values for many rows."""
+        return 1 < self.distinct(place) <= _FEW and (place.relation.rows or 0) > self.distinct(place)
+
     def distinct(self, place: Place) -> int:
         """Return how many values of a text column are known."""
         return len(self._values.get((place.relation.name, place.column.name), ()))
@@ -91,7 +95,8 @@ class KnownValues:
             return True
         if rows is None:
             return "name" in place.roles
-        return place.kind == "text" and self.distinct(place) >= min(0.8 * rows, 4000) and rows > 1
+        most = MOST_NAMES if "name" in place.roles else MOST_VALUES
+        return place.kind == "text" and self.distinct(place) >= 0.8 * min(rows, most) and rows > 1
 
     def row_name(self, relation: Relation) -> Place | None:
         """Return the column by which people call the rows of a relation; None where they have no names."""
@@ -117,8 +122,9 @@ class KnownValues:
 
     def called(self, relation: Relation) -> tuple[Place, ...]:
         """Return what shows which rows are meant: their names, or a bare name that several of them may share."""
-        bare = tuple(p for p in self.index.places[relation.name] if p.kind == "text" and p.stems == ("name",))
-        return self.whole_name(relation) or bare
+        own = self.index.places[relation.name]
+        bare = tuple(p for p in own if p.kind == "text" and p.stems == ("name",))
+        return self.whole_name(relation) or bare or tuple(p for p in own if p.stems == relation_stems(relation))
 
     def _few(self, place: Place) -> bool:
         return len(self._values[place.relation.name, place.column.name]) <= _FEW

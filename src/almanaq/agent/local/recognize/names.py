@@ -8,6 +8,7 @@ from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.recognize.tokens import Token, runs
 from almanaq.agent.local.recognize.vocabulary import HEADED, OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.schema_index import Meaning
 from almanaq.agent.local.words import PAST
 
 OTHER_FORM = -0.1
@@ -18,7 +19,7 @@ _COMPUTING = 9
 """How many of them compute something: the rest count."""
 _GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id", "form")
 """Nouns that say nothing beside the name of a column: the "iata code"."""
-_HEADS = ("status", "type", "category", "time")
+_HEADS = ("status", "type", "category", "time", "group", "bracket")
 """Nouns that say nothing right after the name of a column: the "conservation status"."""
 _JOINING = "or and not no but than".split()
 """Words that are no value where they stand in small letters: OR of Oregon."""
@@ -29,6 +30,9 @@ _AFTER_COLUMNS = "in by per than above below over under ? .".split()
 _AMOUNTS = "more less most least than average above below over under".split()
 _BEFORE_ROWS = "on in by at for from to with".split()
 """Words that stand before rows and begin no part of a column's name: "freight on orders" is no `units_on_order`."""
+_TELLING_VERBS = ("born", "aged")
+"""Verbs that say in which column a value stands."""
+_PLACES = ("place", "city", "country", "town", "location", "birthplace")
 _HOLDERS = ("table", "tables", "file", "files", "sheet", "dataset")
 """Nouns for what holds rows: a word before them is the name of rows, and no value."""
 _ENDS = "?.,;!"
@@ -49,6 +53,8 @@ def named(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if counting and vocabulary.relations_named(tuple(t.stem for t in inside[2:])):
             continue
         stems = tuple(t.stem for t in inside if t.folded not in ("of", "the") or len(inside) < 3)
+        if _is_deed_asked(tokens, first, last, vocabulary):
+            continue
         if (
             not _is_of_rows(inside, vocabulary)
             and (column := _column(inside, stems, first, last, vocabulary)) is not None
@@ -73,6 +79,17 @@ def _is_order(tokens: Sequence[Token], first: int, last: int) -> bool:
     """Return whether a word begins a sentence and tells to show something: "show", though there is a table of shows."""
     before = tokens[first - 1].folded if first else "."
     return last - first == 1 and tokens[first].folded in _ORDERS and before in (*_ENDS, "please", "only")
+
+
+def _is_deed_asked(tokens: Sequence[Token], first: int, last: int, vocabulary: Vocabulary) -> bool:
+    """Return whether a word is the verb at the end of "what does it support", though rows and a column of theirs are
+    called so.
+    """
+    token, ends = tokens[first], all(each.folded in _ENDS for each in tokens[last:])
+    asked = last - first == 1 and ends and any(each.folded in _DID for each in tokens[:first])
+    named = [relation.name for relation, _ in vocabulary.relations_named((token.stem,))] if asked else []
+    own = vocabulary.columns_named((token.stem,)) if named else ()
+    return token.folded == token.stem and any(p.relation.name in named and q == 1 for p, q in own)
 
 
 def _column(
@@ -129,7 +146,15 @@ def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if meant:
             best = max(quality for _, quality in meant)
             meanings = tuple(m for m, quality in meant if quality == best)
-            yield Span(first, last, "V", meanings, best * (last - first) + 0.1 * (last - first > 1))
+            beside = 0.12 * _is_kind_of_rows(meanings, tokens[last : last + 1], vocabulary)
+            yield Span(first, last, "V", meanings, best * (last - first) + 0.1 * (last - first > 1) + beside)
+
+
+def _is_kind_of_rows(meanings: Sequence[Meaning], after: Sequence[Token], vocabulary: Vocabulary) -> bool:
+    """Return whether a value stands before the rows of which it says what kind they are: "reference stations"."""
+    rows = [relation for token in after for relation, _ in vocabulary.relations_named((token.stem,))]
+    several = all(token.folded != token.stem for token in after)
+    return several and any(m[0].relation in rows and vocabulary.is_kind(m[0]) for m in meanings)
 
 
 def _joins(token: Token) -> bool:
@@ -164,10 +189,22 @@ def holdings(tokens: Sequence[Token], vocabulary: Vocabulary, question: str) -> 
                 i for i, t in enumerate(tokens) if match.start("column") <= t.start and t.end <= match.end("column")
             ]
             inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
+            if column and (longer := _longer_name(tokens, column, vocabulary)):
+                column, inside = longer, [*longer[: -len(column)], *inside]
             named = vocabulary.columns_named(tuple(tokens[i].stem for i in column)) if column else ()
             text = match["text"].strip(" \"'“”‘’`?.")
             if named and text:
                 yield Span(inside[0], inside[-1] + 1, "L", (form, text, named), 1.2 * len(inside))
+
+
+def _longer_name(tokens: Sequence[Token], column: Sequence[int], vocabulary: Vocabulary) -> list[int]:
+    """Return the tokens of a column's whole name, where words before those found are a part of it: "product types"."""
+    for more in (2, 1):
+        wide = list(range(column[0] - more, column[-1] + 1))
+        stems = tuple(tokens[i].stem for i in wide) if wide[0] >= 0 else ()
+        if stems and any(quality == 1 for _, quality in vocabulary.columns_named(stems)):
+            return wide
+    return []
 
 
 def used_for(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
@@ -199,6 +236,8 @@ def verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         echoed = vocabulary.echoed(token.folded) if _is_asked(tokens, i) and not is_verb(token.folded) else ()
         if echoed:
             yield Span(i, i + 1, "C", echoed, 0.93, token.folded)
+        if token.folded == "born" and tokens[0].folded == "where":
+            yield from (Span(i, i + 1, "C", ((p, OWN),), 0.95, "born") for p in vocabulary.told_birth(_PLACES))
         places = vocabulary.spoken_by_verb(token.folded, timed=timed)
         if places and (timed or any(t.number is not None or t.folded in _AMOUNTS for t in near)):
             yield Span(i, i + 1, "C", places, 0.95, token.folded)
@@ -227,7 +266,7 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "?", token.text, -1.0)
         elif kin := vocabulary.kin(token.folded, asked=_is_asked(tokens, i)):
             yield Span(i, i + 1, "r", kin, 0.0, token.folded)
-        elif is_verb(token.folded) or token.folded in words().linking:
+        elif is_verb(token.folded) or token.folded in words().linking or token.folded in _TELLING_VERBS:
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:
             yield Span(i, i + 1, "?", token.text, -1.0)

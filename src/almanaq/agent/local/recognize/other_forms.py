@@ -19,6 +19,7 @@ _SHORTEST_CODE, _SHORTEST_WORD = 3, 5
 """Letters of the shortest code that a word may begin with, and of such a word."""
 _OF_CODES = 0.9
 """Share of a column's values that are codes of countries, or of states, where it holds these."""
+_CONTINENTS = 7
 _LANGUAGE = "language"
 _OF_LANGUAGES = 0.6
 """Share of a column's values that are codes of languages, where it is called after these: films have rare ones, too."""
@@ -51,18 +52,20 @@ class OtherForms:
         self._countries: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
         self._derived: dict[str, set[Meaning]] = defaultdict(set)
         self._repeated: dict[str, set[Place]] = defaultdict(set)
+        self._kinds: dict[str, set[Place]] = defaultdict(set)
         for place in self._places:
-            own = set(values.get((place.relation.name, place.column.name), ()))
+            own = {value for value in values.get((place.relation.name, place.column.name), ()) if value}
             if place.kind == "text" and own:
                 self._add_codes(place, own)
                 self._add_words(place, own)
                 self._add_countries(place, own)
 
     def columns(self, word: str) -> tuple[tuple[Place, float], ...]:
-        """Return the one column of whose name a word is another form."""
+        """Return the one column of whose name a word is another form, or that holds what it says: countries, states."""
         said = derived(stem(word))
         found = [place for place in self._places if said & derived(place.stems[0]) and _is_one_word(place)]
-        found = found or [*self._repeated.get(stem(word), ())]
+        found = found or [place for place in self._places if place.stems == ("name",) and _does(word, place.relation)]
+        found = found or [*(self._repeated.get(stem(word)) or self._kinds.get(stem(word), set()))]
         return tuple((place, OTHER_FORM) for place in found if len(found) == 1)
 
     def relations(self, word: str) -> tuple[Relation, ...]:
@@ -112,19 +115,28 @@ class OtherForms:
     def _add_countries(self, place: Place, values: set[str]) -> None:
         kinds = [each for each in _codes() if each[0] != _LANGUAGE or _LANGUAGE in place.stems]
         kind, coded = max(kinds, key=lambda each: (len(values & {*each[1]}), each[0] in "".join(place.stems)))
-        places = [names for kind in ("country", "continent") for _, names in _places()[kind]]
+        places = [names for each in ("country", "continent") for _, names in _places()[each]]
         listed = {name: names for names in places for name in (names[0], *names[2:])}  # "Italian" is a kitchen, too
         least = _OF_LANGUAGES if kind == _LANGUAGE else _OF_CODES
         if len(values & {*coded}) >= max(least * len(values), 1):
             called = coded
         elif len(values & {*listed}) >= _NAMED:
-            called = listed
+            called, kind = listed, "continent" if len(values & {*listed}) <= _CONTINENTS else "country"
         else:
             return
+        if len(values & {*called}) >= _OF_CODES * len(values):
+            self._kinds[kind].add(place)
         for value in values & {*called}:
             for name in called[value]:
                 if (place, value) not in self._countries[stems(name)]:
                     self._countries[stems(name)].append((place, value))
+
+
+def _does(word: str, relation: Relation) -> bool:
+    """Return whether a noun is of those who do what rows are called: the lifters of `lifts`."""
+    doer = stem(word)
+    done = {doer.removesuffix(ending) for ending in ("er", "or", "r")} if doer.endswith(("er", "or")) else set()
+    return bool({part for part in done if len(part) > 3} & {*relation_stems(relation)[-1:]})
 
 
 def _forms(relation: Relation) -> frozenset[str]:

@@ -70,12 +70,17 @@ def runs(tokens: Sequence[Token], longest: int) -> Iterator[tuple[int, int]]:
             yield first, last
 
 
+def _counts_on(token: Token) -> bool:
+    """Return whether a word says how many times a number counts: "2 m" are two metres, "2m" may be two million."""
+    return len(token.text) > 1 or token.glued
+
+
 def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yield the tokens with "2 million" as one."""
     i = 0
     while i < len(tokens):
         last = i + 1
-        while last < len(tokens) and tokens[last].folded in MAGNITUDES:
+        while last < len(tokens) and tokens[last].folded in MAGNITUDES and _counts_on(tokens[last]):
             last += 1
         first = tokens[i]
         if last > i + 1 and (first.number is not None or first.folded == "a" or first.folded in SPELLED):

@@ -54,6 +54,8 @@ _COUNTING_NONE = (
     "temperature",
 )
 """What ends the names of whole numbers that count nothing."""
+_KEYED = 0.995
+"""How surely a key is named by what it is of: the manufacturers of `manufacturer_id`, more surely than a brand."""
 _OTHER_WORD = 0.01
 """How much less surely a column is named by another word than by one of its own."""
 HEADED = 0.66
@@ -132,7 +134,7 @@ class Vocabulary(KnownValues):
         Every stem has to be a word of the name. The last word of a name is the one that says what it holds.
         """
         found = [(named.place, 1.0) for named in self._whole.get("".join(said), ())]
-        found = found or [(place, OWN) for place in self._others.get(tuple(said), ())]
+        found = found or [(place, _KEYED) for place in self._others.get(tuple(said), ())]
         shortest = {word: 3 if len(said) > 1 and (word,) not in self._relations else 4 for word in said}
         for named in self._holding(said[0]):
             places = [
@@ -286,6 +288,12 @@ class Vocabulary(KnownValues):
             places = self._dated_by(word) if timed else self._told_by(word)
         return tuple((place, OWN) for place in places)
 
+    def told_birth(self, kinds: Sequence[str]) -> list[Place]:
+        """Return the one column of texts that says where somebody was born."""
+        texts = (n.place for n in self.columns if n.place.kind == "text")
+        places = [p for p in texts if {"birth", "born", "birthplace"} & {*p.stems} and {*kinds} & {*p.stems}]
+        return places if len(places) == 1 else []
+
     def _told_by(self, word: str) -> list[Place]:
         """Return the one column of numbers that has the root of a verb: "scored below 70"."""
         said = {root for root in roots(word) if len(root) > 3}
@@ -307,7 +315,7 @@ class Vocabulary(KnownValues):
         return tuple(
             relation
             for relation in self.index.catalog.relations
-            if self.whole_name(relation) and any(known & set(place.stems) for place in self.index.places[relation.name])
+            if self.called(relation) and any(known & set(place.stems) for place in self.index.places[relation.name])
         )
 
     def misspelt(self, word: str) -> str | None:
