@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from hashlib import sha256
-from itertools import permutations
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +155,10 @@ def holds(rows: Iterable[Sequence[Any]], gold: Iterable[Sequence[Any]]) -> bool:
     ours, theirs = [tuple(map(_plain, row)) for row in rows], {tuple(map(_plain, row)) for row in gold}
     if not ours or not theirs:
         return not ours and not theirs
-    width = len(next(iter(theirs)))
-    return any({tuple(row[i] for i in at) for row in ours} == theirs for at in permutations(range(len(ours[0])), width))
+    own = [set(column) for column in zip(*ours, strict=True)]
+    alike = [[i for i, values in enumerate(own) if values == set(column)] for column in zip(*theirs, strict=True)]
+    chosen = (at for at in product(*alike) if len(set(at)) == len(at))
+    return any({tuple(row[i] for i in at) for row in ours} == theirs for at in chosen)
 
 
 def _plain(value: object) -> str:
