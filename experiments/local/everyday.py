@@ -176,7 +176,7 @@ def _plain(value: object) -> str:
             return datetime.strptime(text, form).date().isoformat()
         except ValueError:
             continue
-    return text.removesuffix(" 00:00:00")
+    return {"yes": "True", "no": "False"}.get(text.casefold(), text.removesuffix(" 00:00:00"))
 
 
 if __name__ == "__main__":

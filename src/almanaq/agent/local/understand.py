@@ -121,11 +121,11 @@ def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabul
 
 
 def _of_calendar(frame: Frame, index: SchemaIndex) -> tuple[str, ...]:
-    """Return what is to be known of parts of the calendar: all Januaries are one month, weekdays have numbers."""
+    """Return what is to be known of parts of the calendar: all Januaries are one month."""
     parts = {term for term in frame.groups if term.function in _IN_YEAR and term.place is not None}
     chosen = {test.term.place for test in frame.tests if "NOT NULL" not in test.template}
     yearly = {term.place for term in frame.groups if term.function == "year"}
-    found = ["Weekdays are numbers: 1 is Monday."] if any(term.function == "weekday" for term in frame.groups) else []
+    found = []
     for term in parts:
         if term.place is None or term.place in chosen | yearly:
             continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from almanaq.agent.local.compose import asked, choices, conditions, days, values
+from almanaq.agent.local.compose import asked, choices, conditions, counting, days, values
 from almanaq.agent.local.compose.outputs import finish
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
@@ -41,6 +41,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<s>S)w*&w*(?P<z>S)", asked.both_extremes),
         (r"Sw*S", asked.superlatives),
         (r"(?:(?P<a>C)w*)?(?P<g>G)(?:w*(?P<b>C))?", conditions.average_reference),
+        (r"A(?P<count>w*H)w*(?P<a>C)", counting.number_column),
         (r"(?P<f>A)w*(?P<a>C)w*(?P<o>O)", conditions.compared),
         (r"(?P<o>O)w*(?P<r>R)", conditions.counted_rows),
         (r"(?P<a>C)w{0,3}(?P<o>O)(?!C)", conditions.compared),
@@ -69,24 +70,26 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Callable[..., bool]], ...] = tuple(
         (r"(?P<a>C)?w{0,2}(?P<d>D)", days.days),
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
         (r"(?P<s>S)w*[CR]?[wVD]*(?P<by>Bw*(?:(?P<f>A)w*(?P<a>C)|Hw*(?P<r>R)))", asked.ranked_by),
-        (r"(?P<f>A)[w&]*Hw*(?P<r>R)w*(?P<b>B)w*(?:(?P<a>C)|(?P<c>R)|(?P<y>Y))", asked.number_per),
-        (r"Hw*(?P<r>R)w*(?P<b>B)w*(?:(?P<a>C)|(?P<c>R)|(?P<y>Y))w*(?P<f>A)", asked.number_per),
+        (r"(?P<f>A)[w&]*Hw*(?P<r>R)w*(?P<b>B)w*(?:(?P<a>C)|(?P<c>R)|(?P<y>Y))", counting.number_per),
+        (r"Hw*(?P<r>R)w*(?P<b>B)w*(?:(?P<a>C)|(?P<c>R)|(?P<y>Y))w*(?P<f>A)", counting.number_per),
         (r"Bw*[CRY](?:w*&w*[CRY])*", asked.grouped),
         (r"(?P<y>Y)(?=.*S)", asked.ranked_period),
         (r"^w*(?P<y>Y).*(?P<a>C)w*$", asked.asked_year),
         (r"(?P<r>R)[wCV&]+(?=[AH])", asked.of_each),
         (r"(?:(?P<f>A)w*)?(?P<a>C)w*(?P<s>S)", choices.measured),
         (r"(?P<s>S)w*(?P<r>R)", choices.counted),
+        (r"(?P<s>S)V", choices.counted),
         (r"(?P<a>C)w{0,2}(?P<s>S)(?=(?P<c>w{0,2}[RCA])?)", asked.ranked_by_verb),
         (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?P<r>R?)(?P<a>C)(?P<f>A?)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?:Vw?)*(?P<a>C?)(?P<r>R?)w*(?P<f>A?)", asked.ranked),
         (r"(?P<a>C)[wVRD]*(?P<f>A)w*$", asked.on_average),
         (r"(?P<list>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)(?P<more>(?:w*&w*C)*)", asked.totalled),
-        (r"P[wX]*(?P<r>R?)", asked.percentage),
-        (r"(?P<h>H)w*(?:(?P<a>C)|(?P<r>R))(?:wC)?", asked.breakdown),
-        (r"H[wU]*(?P<r>R)(?P<a>C)", asked.different_values),
-        (r"H[wU]*V*w*(?:(?P<r>R)|(?P<a>C))?", asked.how_many),
+        (r"P[wX]*(?P<r>R?)", counting.percentage),
+        (r"(?P<h>H)w*(?:(?P<a>C)|(?P<r>R))(?:wC)?", counting.breakdown),
+        (r"H[wU]*(?P<r>R)(?P<a>C)", counting.different_values),
+        (r"Hw*(?P<a>C)(?P<r>R)", counting.kind_of_rows),
+        (r"H[wU]*V*w*(?:(?P<r>R)|(?P<a>C))?", counting.how_many),
     )
 )
 """A pattern and what takes it: of a group of one letter it gets the span, None where that takes no part."""
@@ -103,6 +106,7 @@ def compose(spans: Sequence[Span], vocabulary: Vocabulary, mentioned: Sequence[R
         at = 0
         while (match := pattern.search("".join(state.kinds), at)) is not None:
             parts = {name: state.one(match, name) for name in pattern.groupindex if len(name) == 1}
-            at = 0 if take(state, match, **parts) else match.start() + 1
+            before = list(state.kinds)
+            at = 0 if take(state, match, **parts) and state.kinds != before else match.start() + 1
     finish(state)
     return state

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from almanaq.agent.local.compose.refusal import NotUnderstood
-from almanaq.agent.local.compose.state import TOGETHER, State, Superlative
-from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.compose.state import State, Superlative
+from almanaq.agent.local.frame import Term
 from almanaq.agent.local.recognize.spans import COMPUTED, Span, is_deed
-from almanaq.agent.local.recognize.vocabulary import OWN, is_year
+from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.schema_index import Place
 
 _BETWEEN = {"from", "since", "until"}
@@ -39,7 +39,7 @@ def grouped(state: State, match: re.Match[str]) -> bool:
         if state.kinds[i] == "R":
             state.each = state.mention(span.data)
         elif state.kinds[i] == "Y":
-            state.frame.groups.append(_period(state, span))
+            state.frame.groups.append(period(state, span))
         elif state.kinds[i] == "C":
             place = state.place(span)
             if "S" in state.kinds and place.kind == "number" and state.spans[match.start()].data != "by":
@@ -51,7 +51,7 @@ def grouped(state: State, match: re.Match[str]) -> bool:
     return state.silence(match.start(), last)
 
 
-def _period(state: State, span: Span) -> Term:
+def period(state: State, span: Span) -> Term:
     place = state.time_column() if span.data == "decade" else state.date_column()
     return Term("" if place.kind == "number" and span.data == "year" else span.data, place)
 
@@ -69,7 +69,7 @@ def asked_year(state: State, match: re.Match[str], y: Span, a: Span) -> bool:
 
 def ranked_period(state: State, match: re.Match[str], y: Span) -> bool:
     """ "Which month had the most orders"."""
-    state.frame.groups.append(_period(state, y))
+    state.frame.groups.append(period(state, y))
     return state.use(match)
 
 
@@ -85,37 +85,6 @@ def of_each(state: State, match: re.Match[str], r: Span) -> bool:
 def each_of_these(state: State, match: re.Match[str], b: Span) -> bool:
     """ "The names of singers and the number of concerts for each": of those that were listed."""
     return str(b.data).endswith(("each", "every")) and state.listed_beside() and state.use(match, "b")
-
-
-def number_per(
-    state: State,
-    match: re.Match[str],
-    f: Span,
-    r: Span,
-    b: Span,
-    a: Span | None = None,
-    c: Span | None = None,
-    y: Span | None = None,
-) -> bool:
-    """ "The average number of orders per customer"."""
-    if f.data != "AVG" or b.data == "by":
-        return False
-    if c is not None:
-        others, state.frame.listed = state.mention(c.data), True
-        is_unique = state.vocabulary.partners.is_unique
-        key = [name for name in state.names_of(others) if is_unique(others, [name.column.name])]
-    else:
-        key = [state.place(a)] if a is not None else []
-    period = _period(state, y) if y is not None else None
-    if period is not None and period.place is not None and period.function in ("", "year"):
-        key = [period.place]
-    if len(key) != 1:
-        raise NotUnderstood("for each of what a number is taken")
-    state.counted_relation = state.mention(r.data)
-    state.test(key[0], "{} IS NOT NULL")
-    each = "EXTRACT(year FROM {})" if period is not None and period.function else "{}"
-    state.frame.wanted.append(Term(f"COUNT(*) * 1.0 / COUNT(DISTINCT {each})", key[0]))
-    return state.use(match)
 
 
 def _of_group(group: Span, after: Span) -> Place | None:
@@ -322,69 +291,6 @@ def _as_well(state: State, match: re.Match[str]) -> list[Place]:
     for i in inside:
         state.kinds[i] = "w"
     return places
-
-
-def percentage(state: State, match: re.Match[str], r: Span | None) -> bool:
-    if r is not None:
-        state.mention(r.data)
-    state.frame.share.append(Test(Term("", None), ""))
-    return state.use(match)
-
-
-def how_many(state: State, match: re.Match[str], r: Span | None, a: Span | None) -> bool:
-    """ "How many airports", "number of different cities", "how many are in Texas"; "how often was Ann Lee paid"."""
-    if state.spans[match.start()].data in ("how often", "how many times"):
-        then = {str(span.data) for span in state.spans[match.start() : match.start() + 2]}
-        if r or a or "V" not in match.group() or not then & {"was", "were", "did", "has", "had"}:
-            raise NotUnderstood("how often something happened")
-    if r is not None:
-        state.counted_relation = state.mention(r.data)
-    elif a is not None:
-        place = state.place(a)
-        told_apart = any(span.kind == "U" for span in state.spans) and len(a.data) == 1
-        if a.data == ((place, 1.0),) and not told_apart and state.vocabulary.row_name(place.relation) is place:
-            state.counted_relation, state.counts = state.mention([place.relation]), True
-            return state.use(match)  # companies are the rows that they name
-        if place.kind == "number" and not place.identifier:
-            together = any(span.data in TOGETHER for span in state.spans)
-            if not state.adds_up(place) and not together:
-                raise NotUnderstood(f"whether {place.column.name} is counted or added up")
-            state.aggregates.append(("SUM", place))
-            return state.use(match)
-        if not told_apart and (
-            dict(a.data)[place] < (OWN if place.identifier else 1)
-            or (place.kind == "text" and state.vocabulary.names_rows(place))
-        ):
-            raise NotUnderstood(f"whether values of {place.column.name} are counted")
-        state.counted = place
-    state.counts = True
-    return state.use(match)
-
-
-def breakdown(state: State, match: re.Match[str], h: Span, a: Span | None, r: Span | None) -> bool:
-    """ "Breakdown of status": how many rows there are of each."""
-    if h.data != "breakdown of":
-        return False
-    named = state.place(a) if a is not None else None
-    own = [p for each in r.data for p in state.vocabulary.index.places[each.name]] if r is not None else []
-    alike = [p for p in own if r is not None and p.stems == tuple(r.said.split()) and p.kind in ("text", "boolean")]
-    if named is None and "B" in state.kinds and not alike:
-        return False
-    place = named or (alike[0] if len(alike) == 1 else None)
-    if place is None or (place.kind == "number" and not place.identifier):
-        raise NotUnderstood("by what the rows are broken down")
-    state.frame.groups.append(Term("", place))
-    state.frame.wanted.append(Term("COUNT", None))
-    return state.silence(*match.span())
-
-
-def different_values(state: State, match: re.Match[str], r: Span, a: Span) -> bool:
-    """ "How many different shop names"."""
-    place = state.place(a)
-    if "U" not in match.group() or place.relation not in r.data or (place.kind == "number" and not place.identifier):
-        return False
-    state.counts, state.counted = True, place
-    return state.use(match)
 
 
 def in_order(state: State, match: re.Match[str], f: Span, a: Span) -> bool:

@@ -9,6 +9,7 @@ from itertools import combinations
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Test
+from almanaq.agent.local.recognize.context import NUMBERED
 from almanaq.agent.local.recognize.spans import COMPUTED, HOW, IN_UNIT
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
@@ -129,7 +130,10 @@ def check_named_alike(state: State) -> None:
     """Raise where what is counted is called as its rows are and as a number of theirs is: "sales"."""
     for relation in {r.name: r for r in state.frame.nouns}.values():
         own = relation_stems(relation)
-        if any(p.kind == "number" and p.stems == own for p in state.vocabulary.index.places[relation.name]):
+        if any(
+            p.kind == "number" and p.stems == own and p.stems[-1] not in NUMBERED
+            for p in state.vocabulary.index.places[relation.name]
+        ):
             raise NotUnderstood(f"whether rows of {relation.name} or its numbers are meant")
 
 

@@ -35,13 +35,13 @@ def measured(state: State, match: re.Match[str], a: Span, s: Span, f: Span | Non
     return state.use(match)
 
 
-def counted(state: State, match: re.Match[str], s: Span, r: Span) -> bool:
+def counted(state: State, match: re.Match[str], s: Span, r: Span | None = None) -> bool:
     """Rows by whose number one of two is chosen: "are there more trips from Oslo or from Bergen"."""
-    if not s.said.endswith(("most", "least")) or not s.said.startswith(CHOSEN):
+    if state.superlative is not None or not s.said.endswith(("most", "least")) or not s.said.startswith(CHOSEN):
         return False
     state.superlative = Superlative(s.data[0] == "most", None, counts=True)
-    state.counted_relation = state.mention(r.data)
-    return state.use(match)
+    state.counted_relation = state.mention(r.data) if r is not None else None
+    return state.use(match, "s", *(["r"] if r is not None else []))
 
 
 def check_chosen(state: State) -> None:

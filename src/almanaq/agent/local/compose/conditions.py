@@ -13,9 +13,8 @@ from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.joins import key_of
-from almanaq.agent.local.recognize.called import thing_of
+from almanaq.agent.local.recognize.called import OWN, thing_of
 from almanaq.agent.local.recognize.spans import Span, is_deed
-from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import stem
@@ -167,6 +166,9 @@ def counted_rows(state: State, match: re.Match[str], o: Span, r: Span) -> bool:
 def counted_values(state: State, match: re.Match[str], o: Span, a: Span) -> bool:
     """Values of a column compared in number: "customers with more than 3 different products"."""
     operator, numbers, unit, measured = o.data
+    amounts = [p for p, _ in a.data if p.kind == "number" and not p.identifier and p.relation.name in state.names]
+    if amounts and "U" not in match.group():
+        return False  # "more than 5 items", of a quantity
     place = state.place(a)
     several = place.kind == "text" or (place.identifier and "U" in match.group())
     if state.frame.having or dict(a.data)[place] < OWN:
@@ -181,6 +183,10 @@ def equal(state: State, match: re.Match[str], a: Span, n: Span) -> bool:
     """A column right before a number: "quality 8", "year is 2004"."""
     between = {span.data for span in state.spans[match.end("a") : match.start("n")]}
     place = state.place(a, numeric=True)
+    written = state.vocabulary.numbered(place, n.data[0]) if place.kind == "text" and n.data[1] is None else None
+    if written is not None and between <= _EQUATING:
+        state.test(place, f"{{}} = {sql.text(written)}")
+        return state.use(match)
     if place.kind != "number" or not between <= _EQUATING:
         return False
     more = re.match(r"(?:[w|]*N)*", "".join(state.kinds[match.end() :]))

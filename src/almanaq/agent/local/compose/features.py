@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from almanaq.agent.local.frame import Frame
+from almanaq.agent.local.recognize.called import OWN
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import OWN
 from almanaq.suql.catalog.relations import Relation
 
 _WHOLE = 0.9

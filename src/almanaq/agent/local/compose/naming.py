@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.joins import paths
+from almanaq.agent.local.recognize.called import HEADED, OWN
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import HEADED, OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 

@@ -35,6 +35,7 @@ _UNUSED = {
     "F": "by what the rows are put in order",
 }
 """What is not clear where no construction took a span of a kind."""
+_DESCRIBING = ("desc", "description", "descr", "label")
 _MOST_KINDS, _ROWS_OF_A_KIND = 25, 5
 """Most values of a column of kinds, and how many rows there have to be of each, on average."""
 _EVERYTHING = ("all", "list", "show", "every", "display", "there")
@@ -112,7 +113,7 @@ def _asked_by_who(state: State) -> list[Place]:
     ranked = state.superlative is not None
     if state.spans[0].data not in ("who", "whom") or (state.frame.nouns if ranked else kinds[:2] not in ("wr", "wv")):
         return []
-    agents = state.vocabulary.agents(state.spans[1].said or str(state.spans[1].data)) if kinds[:2] != "wv" else []
+    agents = state.vocabulary.verbs.agents(state.spans[1].said or str(state.spans[1].data)) if kinds[:2] != "wv" else []
     near = [place for place in agents if not state.names or place.relation.name in state.names] or _doers(state)
     if len(near) != 1:
         raise NotUnderstood("who is asked for")
@@ -259,7 +260,7 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     """Show the columns asked for; of things in general, with what names them: a fact without its thing says little."""
     frame = state.frame
     checks.check_computed(state)
-    columns = [*_names_of_general(state, columns), *columns]
+    columns = [*_names_of_general(state, columns), *columns, *(d for p in columns for d in _described_by(state, p))]
     frame.wanted += [Term("", place) for place in dict.fromkeys([*_names_first(state), *columns])]
     alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
     denied = any("<>" in test.template or "NOT" in test.template for test in frame.tests)
@@ -272,6 +273,13 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     frame.distinct = frame.distinct or (alone and not frame.order)
     if frame.distinct and alone and not (frame.tests and state.named_by()):
         state.test(columns[0], "{} IS NOT NULL")  # the kinds that there are: none is no kind
+
+
+def _described_by(state: State, place: Place) -> list[Place]:
+    """Return the column that says in words what another one holds as a code: `typedesc` beside `type`."""
+    whole = "".join(place.stems)
+    own = state.vocabulary.index.places[place.relation.name]
+    return [p for p in own if "".join(p.stems) in {whole + ending for ending in _DESCRIBING} and p.kind == "text"]
 
 
 def _names_of_general(state: State, columns: Sequence[Place]) -> list[Place]:
@@ -313,10 +321,14 @@ def _named_rows(state: State) -> None:
 
 
 def _compared(state: State, rows: Relation) -> list[Place]:
-    """Return the numbers and days that are compared, of other rows of which each row asked for has one."""
+    """Return the numbers and days that are compared, of other rows of which each row asked for has one, and the texts
+    in which something was looked for.
+    """
     tested = [t.term.place for t in state.frame.tests if t.term.place is not None and " = " not in t.template]
     others = [p for p in tested if p.relation != rows and p.kind in ("number", "date")]
-    return [p for p in others if state.is_single(rows, p.relation) or state.is_one_to_one(p.relation, rows)]
+    single = [p for p in others if state.is_single(rows, p.relation) or state.is_one_to_one(p.relation, rows)]
+    held = [t.term.place for t in state.frame.tests if t.term.place is not None and "ILIKE" in t.template]
+    return [*single, *(p for p in held if p.relation != rows)]
 
 
 def _check_kind(state: State, named: Place) -> None:
@@ -353,7 +365,7 @@ def _begins_with_group(state: State) -> bool:
     by = any(span.kind == "B" and span.data == "by" for span in state.spans)
     period = "Y" in kinds  # "orders per month in 2024"
     listed = by and not all(_makes_few(state, term) for term in state.frame.groups)  # "books by author" may be a list
-    return bool(re.fullmatch(r"U?V*RB[CYR]+[VDBO]*", kinds)) and not listed and (period or not state.frame.tests)
+    return bool(re.fullmatch(r"(?:U?V*R|V+)B[CYR]+[VDBO]*", kinds)) and not listed and (period or not state.frame.tests)
 
 
 def _makes_few(state: State, term: Term) -> bool:

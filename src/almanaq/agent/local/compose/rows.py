@@ -61,7 +61,7 @@ def main_of(state: State) -> Relation:
         )
     if any(not _is_one(place.relation, main, vocabulary) for _, place in state.aggregates):
         raise NotUnderstood(f"of which rows of {main.name} the numbers are put together")
-    if any(vocabulary.is_list(place) for place in _grouped(frame)):
+    if any(vocabulary.is_list(place) and not vocabulary.is_of_parts(place) for place in _grouped(frame)):
         raise NotUnderstood("whether lists or their items are grouped")
     _check_counted(state, main, relations)
     frame.distinct = frame.distinct or _repeats(state, main)

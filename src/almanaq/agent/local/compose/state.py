@@ -281,7 +281,7 @@ class State(Naming):
 
     def is_agent(self, at: int) -> bool:
         """Return whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
-        before = self.spans[at - 1] if at else None
+        before = self.spans[at - 1] if at and self.spans[at - 1].kind != "H" else None
         passive = before is not None and (before.kind in "vr" or str(before.data).endswith(("ed", "en", "wn")))
         passive = passive or (before is not None and before.data in PAST)  # "won by", of a verb that asks for nothing
         passive = passive or (before is not None and before.kind == "C" and before.data[0][0].kind == "boolean")  # paid

@@ -32,6 +32,8 @@ def add(state: State, spans: Sequence[Span]) -> None:
         if place.column.array:
             state.test(place, f"{sql.text(value)} = ANY({{}})")
         elif state.vocabulary.is_list(place):
+            if any(test.term.place is place for test in tests) and "&" not in [span.kind for span in state.spans]:
+                raise NotUnderstood(f"what {value} says of {place.column.name}")
             tests.append(Test(Term("", place), state.vocabulary.holds_item(place, value)))
         else:
             by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)

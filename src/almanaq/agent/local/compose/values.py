@@ -9,9 +9,10 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Member, Term, Test
+from almanaq.agent.local.recognize.called import HEADED, OWN
 from almanaq.agent.local.recognize.names import is_verb
 from almanaq.agent.local.recognize.spans import Span, is_deed
-from almanaq.agent.local.recognize.vocabulary import OWN, is_year
+from almanaq.agent.local.recognize.vocabulary import is_year
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import roots
@@ -62,9 +63,11 @@ def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
 
 
 def _without_fact(state: State, place: Place) -> bool:
-    """Ask for things of which a relation that holds one fact of each holds none: "cities with no river"."""
-    hubs = {group.hub.name for group in state.vocabulary.facts}
-    if place.relation.name in hubs or place.relation.name not in state.vocabulary.of_facts(hubs):
+    """Ask for things of which another relation holds none: "cities with no river", "stars without a name"."""
+    hubs, subject = {group.hub.name for group in state.vocabulary.facts}, state.subject()
+    fact = place.relation.name not in hubs and place.relation.name in state.vocabulary.of_facts(hubs)
+    several = subject not in (None, place.relation) and not state.is_single(subject, place.relation)
+    if not fact and not several:
         return False
     state.frame.members.append(Member(place.relation, (Test(Term("", place), "{} IS NOT NULL"),), False))
     return True
@@ -123,6 +126,8 @@ def affirmed(state: State, match: re.Match[str], x: Span | None, a: Span) -> boo
     said = {str(span.data) for span in state.spans[slice(*listed.span("last"))]} if listed else set()
     if place.kind != "boolean" or (listed and not said & _OF_SOME):
         return False
+    if a.data[0][1] < HEADED:
+        raise NotUnderstood(f"whether {place.column.name} is meant")  # "subjects", of subject_injury
     beside = [span for span in state.spans if span.kind == "C" and span.first == a.last]
     if beside and a.data[0][1] < OWN:
         raise NotUnderstood(f"whether {place.column.name} is meant")  # "car parking", of car rental
@@ -149,7 +154,8 @@ def having(state: State, match: re.Match[str], r: Span, a: Span) -> bool:
     if _has_some(state, match, place, between) and place.relation in r.data:
         state.test(place, "{} > 0")
         return state.use(match, "a")
-    if not asked or place.relation not in r.data or place.kind not in ("text", "date") or finds is None:
+    held = place.kind in ("text", "date") or (place.kind == "number" and not state.vocabulary.counts_things(place))
+    if not asked or place.relation not in r.data or not held or finds is None:
         return False
     column = sql.column(place, False)
     blank = f" OR {column} = ''" if state.vocabulary.index.has_blank(place) else ""

@@ -9,9 +9,10 @@ from datetime import date
 
 from almanaq.agent.local.calendar_spans import Span as Days
 from almanaq.agent.local.calendar_spans import spans as calendar_spans
+from almanaq.agent.local.recognize.called import OWN
 from almanaq.agent.local.recognize.spans import CHOSEN, HOW, IN_UNIT, Span
 from almanaq.agent.local.recognize.tokens import MAGNITUDES, SPELLED, Token, runs
-from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import DIRECTIONS, words
 
 _OF_ONE_MEASURE = "tall high old long deep wide heavy fast expensive hot cold dense populous".split()
@@ -186,7 +187,7 @@ def superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Sp
 def chosen(tokens: Sequence[Token], _: Vocabulary) -> Iterator[Span]:
     """Recognize by what one of two is chosen: "which is heavier, A or B", "did A or B sell more tickets"."""
     said = {token.folded for token in tokens}
-    if tokens[0].folded not in _CHOOSING or "or" not in said or "than" in said:
+    if not tokens or tokens[0].folded not in _CHOOSING or "or" not in said or "than" in said:
         return
     for i, token in enumerate(tokens):
         meant = words().measured(token.folded) if token.folded.endswith("er") else None

@@ -18,6 +18,10 @@ _HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "co
 """What the last piece of a name without any sign between its words may be."""
 _COUNTS = ("number", "no", "num", "nr", "count", "total", "amount", "percentage", "percent", "share")
 """What stands before "of" in the name of a column of numbers: it is called as what is counted."""
+HEADED = 0.66
+"""How surely words at least name a column that end its name; words that only begin it are less sure."""
+OWN = 0.98
+"""How surely the rest of a column's name means it where its relation's name is left away."""
 WHOLES = ("total", "overall", "body", "global")
 """Of several columns that one word means, the one of the whole."""
 _TIMES = ("time", "date", "day", "hour", "minute", "duration")

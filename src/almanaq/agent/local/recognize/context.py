@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from almanaq.agent.local.recognize.called import OWN
 from almanaq.agent.local.recognize.spans import Span, is_deed, silenced
-from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 
-_NUMBERED = ("version", "season", "episode", "edition", "round", "stage", "week", "year", "month", "day", "level")
+NUMBERED = ("version", "season", "episode", "edition", "round", "stage", "week", "year", "month", "day", "level")
 """Numbers by which rows are called, and which are no amounts."""
 
 
@@ -33,7 +34,7 @@ def _amount_of(span: Span, vocabulary: Vocabulary) -> tuple[tuple[Place, float],
     known = vocabulary.columns_named(tuple(span.said.split())) if span.kind == "R" else ()
     own = {relation.name for relation in span.data} if known else set()
     numbers = [(p, q) for p, q in known if q == 1 and p.relation.name in own and p.kind == "number"]
-    return tuple((p, q) for p, q in numbers if p.stems[-1] not in _NUMBERED)
+    return tuple((p, q) for p, q in numbers if p.stems[-1] not in NUMBERED)
 
 
 def _parts(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:

@@ -21,6 +21,8 @@ _WIDEST = 3
 """Most columns of a relation that holds one fact."""
 _WITHIN = 0.9
 """Share of the values of a column that another one has to hold to be what it refers to."""
+_MANY, _ALL = 20, 0.98
+"""How many values, and what share of them, two columns called "name" have to share before one refers to the other."""
 _SHORTEST = 3
 """A shorter end of a relation's name says little."""
 _KEYS = ("id", "nr", "no", "number", "code", "key")
@@ -75,7 +77,7 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
     found = []
     for own in places.values():
         for place in own:
-            if place.kind != "text" or (place.stems[-1:] and place.stems[-1] in _GENERIC):
+            if place.kind != "text" or (place.stems[-1:] and place.stems[-1] in _GENERIC and place.stems != ("name",)):
                 continue
             for other in targets:
                 if other.relation is not place.relation and _refers(place, other, known):
@@ -108,7 +110,8 @@ def _refers(place: Place, other: Place, known: Known) -> bool:
     """Return whether a column holds the names or codes of another relation's rows, by its name and by its values."""
     whole = "".join(place.stems)
     named = place.stems == other.stems or whole.startswith(_called(other.relation, place.relation))
-    return named and len(known(place)) > 1 and _overlap(known(place), known(other)) >= _WITHIN
+    least, most = (_MANY, _ALL) if place.stems == ("name",) else (1, _WITHIN)
+    return named and len(known(place)) > least and _overlap(known(place), known(other)) >= most
 
 
 def _called(relation: Relation, beside: Relation) -> tuple[str, ...]:

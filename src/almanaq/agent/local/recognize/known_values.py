@@ -16,6 +16,8 @@ from almanaq.suql.catalog.relations import Relation
 _TURNED = re.compile(r"(?P<last>[^\W\d_][^,\d]*), (?P<first>[^,\d]+)")
 _MARKS = (", ", "; ", " | ", ";", "|", ",")
 """What sets the items of a list apart."""
+_PARTS, _SHARED = 2, 0.1
+"""How many parts a text has that names a place and what it lies in; share of places that are also such parts."""
 _BESIDE = r"[,;/&|]|\band\b"
 _FEWEST = 3
 """Columns of names that are looked at, to tell whether a list repeats them."""
@@ -65,6 +67,20 @@ class KnownValues:
     def is_kind(self, place: Place) -> bool:
         """Return whether a column says of what kind rows are: it has few values for many rows."""
         return 1 < self.distinct(place) <= _FEW and (place.relation.rows or 0) > self.distinct(place)
+
+    def numbered(self, place: Place, number: float) -> str | None:
+        """Return the one text of a column of few that has a number in it: "S07" of 7; None where several have it."""
+        values = self._values.get((place.relation.name, place.column.name), set())
+        held = [value for value in values if re.findall(r"\d+", value) and len(re.findall(r"\d+", value)) == 1]
+        fit = [value for value in held if int(re.findall(r"\d+", value)[0]) == number]
+        return fit[0] if len(fit) == 1 and len(held) == len(values) <= _FEW else None
+
+    def is_of_parts(self, place: Place) -> bool:
+        """Return whether the texts of a column are of two parts each, "Bern, Switzerland", rather than lists."""
+        values = self._values.get((place.relation.name, place.column.name), set())
+        parts = [value.split(", ") for value in values if ", " in value]
+        first, second = ({part[i] for part in parts} for i in (0, 1)) if parts else (set(), set())
+        return all(len(part) == _PARTS for part in parts) and len(first & second) < _SHARED * len(second)
 
     def distinct(self, place: Place) -> int:
         """Return how many values of a text column are known."""

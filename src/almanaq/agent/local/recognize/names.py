@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from almanaq.agent.local.recognize.called import HEADED, OWN
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.recognize.tokens import Token, runs
-from almanaq.agent.local.recognize.vocabulary import HEADED, OWN, Vocabulary
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning
 from almanaq.agent.local.words import PAST
@@ -14,6 +15,7 @@ from almanaq.agent.local.words import PAST
 OTHER_FORM = -0.1
 """The score of a word that is only another form of a column's name, or of a value: anything else goes before."""
 _LONGEST_NAME = 6
+_ARTICLE_AND_NOUN = 2
 _AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
 _COMPUTING = 9
 """How many of them compute something: the rest count."""
@@ -142,6 +144,8 @@ def values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if not (inside[0].folded[:1].isalnum() and inside[-1].folded[-1:].isalnum()):
             continue
         text = " ".join(t.text for t in inside)
+        if inside[0].text == "the" and _is_whole(inside[-1], vocabulary) and len(inside) == _ARTICLE_AND_NOUN:
+            continue  # the finale of a column called so is not the episode "The Finale"
         meant = vocabulary.values_named(text, tuple(t.stem for t in inside if t.folded[:1].isalnum()))
         if meant:
             best = max(quality for _, quality in meant)
@@ -233,12 +237,12 @@ def verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     for i, token in enumerate(tokens):
         near = tokens[i + 1 : i + 4]
         timed = _is_timed(near) or tokens[0].folded == "when"
-        echoed = vocabulary.echoed(token.folded) if _is_asked(tokens, i) and not is_verb(token.folded) else ()
+        echoed = vocabulary.verbs.echoed(token.folded) if _is_asked(tokens, i) and not is_verb(token.folded) else ()
         if echoed:
             yield Span(i, i + 1, "C", echoed, 0.93, token.folded)
         if token.folded == "born" and tokens[0].folded == "where":
-            yield from (Span(i, i + 1, "C", ((p, OWN),), 0.95, "born") for p in vocabulary.told_birth(_PLACES))
-        places = vocabulary.spoken_by_verb(token.folded, timed=timed)
+            yield from (Span(i, i + 1, "C", ((p, OWN),), 0.95, "born") for p in vocabulary.verbs.told_birth(_PLACES))
+        places = vocabulary.verbs.spoken_by_verb(token.folded, timed=timed)
         if places and (timed or any(t.number is not None or t.folded in _AMOUNTS for t in near)):
             yield Span(i, i + 1, "C", places, 0.95, token.folded)
 
@@ -264,7 +268,7 @@ def lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(i, i + 1, "w", token.folded, 0.1)
         elif token.folded in words().telling:
             yield Span(i, i + 1, "?", token.text, -1.0)
-        elif kin := vocabulary.kin(token.folded, asked=_is_asked(tokens, i)):
+        elif kin := vocabulary.verbs.kin(token.folded, asked=_is_asked(tokens, i)):
             yield Span(i, i + 1, "r", kin, 0.0, token.folded)
         elif is_verb(token.folded) or token.folded in words().linking or token.folded in _TELLING_VERBS:
             yield Span(i, i + 1, "v", token.text, -0.9)

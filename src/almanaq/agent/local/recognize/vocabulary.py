@@ -12,6 +12,7 @@ from typing import Any
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.recognize.called import (
+    OWN,
     WHOLES,
     Named,
     agents_of,
@@ -24,10 +25,11 @@ from almanaq.agent.local.recognize.called import (
 from almanaq.agent.local.recognize.facts import facts, shared_codes, shared_numbers
 from almanaq.agent.local.recognize.known_values import KnownValues
 from almanaq.agent.local.recognize.other_forms import OtherForms, place_names
+from almanaq.agent.local.recognize.verbs import Verbs
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
-from almanaq.agent.local.words import PAST, roots, stem
+from almanaq.agent.local.words import stem
 from almanaq.suql.catalog.relations import Column, Relation
 from almanaq.text.spelling import edit_distance
 
@@ -58,10 +60,6 @@ _KEYED = 0.995
 """How surely a key is named by what it is of: the manufacturers of `manufacturer_id`, more surely than a brand."""
 _OTHER_WORD = 0.01
 """How much less surely a column is named by another word than by one of its own."""
-HEADED = 0.66
-"""How surely words at least name a column that end its name; words that only begin it are less sure."""
-OWN = 0.98
-"""How surely the rest of a column's name means it where its relation's name is left away."""
 
 
 class Vocabulary(KnownValues):
@@ -215,6 +213,8 @@ class Vocabulary(KnownValues):
                 found[other].append((relation, 1.0))
             if len(name) > 1:
                 found[name[-1:]].append((relation, 0.85))
+                if "of" in name[1:-1]:  # "use of force", of `police_use_of_force`
+                    found[_said(name[name.index("of") - 1 :])].append((relation, 0.9))
                 found[name[:1]].append((relation, 0.7))
         for relation in self.index.catalog.relations:
             called = self.row_name(relation) if relation.name not in members else None
@@ -261,53 +261,6 @@ class Vocabulary(KnownValues):
         best = max((quality for _, quality in found), default=0.0)
         return tuple((relation, quality) for relation, quality in found if quality == best)
 
-    def echoed(self, word: str) -> tuple[tuple[Place, float], ...]:
-        """Return the columns that are called by the past of a verb: `Started` of "when did it start"."""
-        past = ((n.place, part) for n in self.columns for part in n.place.stems if part.endswith("ed") or part in PAST)
-        return tuple((place, OWN) for place, part in past if word in roots(part))
-
-    def kin(self, word: str, *, asked: bool = False) -> tuple[str, ...]:
-        """Return the relations that share a root with a verb, in their name or in one of a column's: "conducted" speaks
-        of conductors, "directed" of a director; `asked` where "did" or "does" stands before it.
-        """
-        if (len(word) < (4 if asked else 5) and word not in PAST) or stem(word).endswith(("er", "or")):
-            return ()
-        said = {root for root in roots(word) if len(root) > 3}
-        return tuple(
-            relation.name
-            for relation in self.index.catalog.relations
-            if any(said & roots(part) for part in (*relation_stems(relation), *self._agents(relation)))
-        )
-
-    def spoken_by_verb(self, word: str, *, timed: bool) -> tuple[tuple[Place, float], ...]:
-        """Return the columns that a verb speaks of: a salary of "earns"; where a time follows, the date of "hired"."""
-        meant = words().verbs.get(word, frozenset())
-        places = [n.place for n in self.columns if n.place.kind == "number" and any(meant & part for part in n.parts)]
-        told = word.endswith("ed") or word in PAST or (timed and word == "born")
-        if not places and told:
-            places = self._dated_by(word) if timed else self._told_by(word)
-        return tuple((place, OWN) for place in places)
-
-    def told_birth(self, kinds: Sequence[str]) -> list[Place]:
-        """Return the one column of texts that says where somebody was born."""
-        texts = (n.place for n in self.columns if n.place.kind == "text")
-        places = [p for p in texts if {"birth", "born", "birthplace"} & {*p.stems} and {*kinds} & {*p.stems}]
-        return places if len(places) == 1 else []
-
-    def _told_by(self, word: str) -> list[Place]:
-        """Return the one column of numbers that has the root of a verb: "scored below 70"."""
-        said = {root for root in roots(word) if len(root) > 3}
-        numbers = (n.place for n in self.columns if n.place.kind == "number" and not n.place.identifier)
-        places = [place for place in numbers if said & {*place.stems}]
-        return places if len(places) == 1 else []
-
-    def _dated_by(self, word: str) -> list[Place]:
-        """Return the columns that say when what a verb says was: "hired after 2020"."""
-        said = roots(word) | ({"birth"} if word == "born" else set())
-        dated = (n for n in self.columns if n.place.kind == "date" or "year" in n.place.stems)
-        parts = ((n.place, {*n.place.stems}.union(*n.parts)) for n in dated)
-        return [place for place, own in parts if any(said & roots(part) for part in own)]
-
     @cached_property
     def people(self) -> tuple[Relation, ...]:
         """The relations whose rows are evidently people."""
@@ -335,17 +288,6 @@ class Vocabulary(KnownValues):
         """The values of the columns that hold few of them."""
         kinds = [n.place for n in self.columns if n.place.kind == "text" and 0 < self.distinct(n.place) <= _MOST_KINDS]
         return frozenset(value for p in kinds for value in self._values[p.relation.name, p.column.name])
-
-    def agents(self, word: str) -> list[Place]:
-        """Return the columns of those who do what a verb says."""
-        said = {root for root in roots(word) if len(root) > 3}
-        doers = [n.place for n in self.columns if n.place.kind == "text" and n.place.stems[-1:]]
-        return [p for p in doers if p.stems[-1].endswith(("er", "or", "by")) and any(said & roots(s) for s in p.stems)]
-
-    def _agents(self, relation: Relation) -> list[str]:
-        """Return the words of a relation's columns that name who does something: "director"."""
-        places = self.index.places[relation.name]
-        return [part for place in places if place.kind == "text" for part in place.stems if part.endswith(("er", "or"))]
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Return the values that words spell, whole, or in part where a column has few values."""
@@ -380,6 +322,11 @@ class Vocabulary(KnownValues):
         return next((named.own for named in self.columns if named.place is place), ())
 
     @cached_property
+    def verbs(self) -> Verbs:
+        """Columns and relations by the verbs that speak of them."""
+        return Verbs(self.columns, self.index)
+
+    @cached_property
     def forms(self) -> OtherForms:
         """Columns and values by other forms of words than their own."""
         return OtherForms((n.place for n in self.columns), self._values)
@@ -389,6 +336,11 @@ def is_year(place: Place) -> bool:
     """Return whether a column holds numbers that are evidently years."""
     samples = place.column.samples
     return place.kind == "number" and bool(samples) and all(_YEAR.fullmatch(each) for each in samples)
+
+
+def _said(name: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a name as questions are read: without articles and "of"."""
+    return tuple(part for part in name if part not in ("of", "the"))
 
 
 def _is_amount(place: Place) -> bool:
