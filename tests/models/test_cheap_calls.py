@@ -155,12 +155,15 @@ def test_whoever_waits_for_the_same_request_may_be_cancelled(prompt: Prompt) -> 
 def test_a_hedged_call_that_is_cancelled_leaves_nothing_under_way(prompt: Prompt) -> None:
     begun: list[str] = []
     ended: list[str] = []
+    all_begun = asyncio.Event()
 
     class Slow:
         name = "slow"
 
         async def complete(self, prompt: Prompt) -> Completion:
             begun.append("begun")
+            if len(begun) == 3:
+                all_begun.set()
             try:
                 await asyncio.sleep(60)
             finally:
@@ -169,9 +172,7 @@ def test_a_hedged_call_that_is_cancelled_leaves_nothing_under_way(prompt: Prompt
 
     async def cancelled() -> int:
         task = asyncio.create_task(HedgedModel(Slow(), after=0.01).complete(prompt))
-        async with asyncio.timeout(30):
-            while len(begun) < 3:
-                await asyncio.sleep(0.01)
+        await asyncio.wait_for(all_begun.wait(), 30)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -48,6 +48,12 @@ class Partners:
         whole = f"MIN({own}) = 0 AND MAX({own}) > 1 AND MAX(ABS({own} - FLOOR({own}))) = 0"
         return self._found(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {whole}") is True
 
+    def has_none_and_nothing(self, place: Place) -> bool:
+        """Return whether a column holds 0 for some rows, and nothing for others."""
+        own = sql.compared(place, False)
+        both = f"MIN(ABS({own})) = 0 AND COUNT({own}) < COUNT(*)"
+        return self._found(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {both}") is True
+
     def reaches(self, place: Place, number: float) -> bool:
         """Return whether a number is not far beyond all that a column holds; what cannot be found out is so."""
         own = sql.compared(place, False)

@@ -53,6 +53,11 @@ def grouped(state: State, match: re.Match[str]) -> bool:
 
 def period(state: State, span: Span) -> Term:
     place = state.time_column() if span.data == "decade" else state.date_column()
+    if span.data == "hour":
+        timed = [p for p in state.vocabulary.index.places[place.relation.name] if p.column.type.startswith("timestamp")]
+        if len(timed) != 1:
+            raise NotUnderstood("which column says the hour")
+        place = timed[0]
     return Term("" if place.kind == "number" and span.data == "year" else span.data, place)
 
 

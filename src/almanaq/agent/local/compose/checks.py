@@ -11,10 +11,14 @@ from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Test
 from almanaq.agent.local.recognize.context import NUMBERED
 from almanaq.agent.local.recognize.spans import COMPUTED, HOW, IN_UNIT
+from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import stem
+from almanaq.suql.catalog.relations import Relation
 
+_OFTEN = 10
+"""Rows for each name, from which on the rows are not what they name."""
 _OF_PEOPLE = {"sex", "gender"}
 _OF_WHAT = ("of", "for", "with", "about", "by", "from")
 _BOUND = re.compile(r"\{\} ([<>]=?|=) '?(-?[\d.]+)'?")
@@ -28,6 +32,14 @@ def check_parts(state: State, columns: Sequence[Place]) -> None:
     _check_clauses(state)
     _check_of_what(state, columns)
     _check_units(state, columns)
+    _check_named(state)
+
+
+def _check_named(state: State) -> None:
+    """Raise where rows are to have a name: "named stars"."""
+    for i, span in enumerate(state.spans[:-1]):
+        if span.kind == "w" and span.data in ("named", "titled") and state.spans[i + 1].kind == "R":
+            raise NotUnderstood(f"which of the rows are {span.data}")
 
 
 def _check_units(state: State, columns: Sequence[Place]) -> None:
@@ -142,6 +154,18 @@ def check_counted(state: State) -> None:
     counted, first = state.counted_relation, next(iter(state.nouns_in_order()), None)
     if counted is not None and first not in (None, counted) and state.begins_with("R", first):
         raise NotUnderstood(f"whether all {counted.name} are counted or those of each of {first.name}")
+
+
+def check_things(state: State, rows: Relation) -> None:
+    """Raise where rows are counted that are not the things which their table is called after: the tracks of storms,
+    where each storm has many rows.
+    """
+    bare = [p for p in state.vocabulary.index.places[rows.name] if p.kind == "text" and p.stems == ("name",)]
+    said = not state.frame.nouns or any(
+        span.kind == "R" and rows in span.data and span.said not in words().rows for span in state.spans
+    )
+    if said and any(_OFTEN * state.vocabulary.distinct(name) <= (rows.rows or 0) for name in bare):
+        raise NotUnderstood(f"whether rows of {rows.name} are counted or those that they name")
 
 
 def check_people(state: State) -> None:

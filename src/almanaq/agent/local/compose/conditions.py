@@ -197,6 +197,15 @@ def equal(state: State, match: re.Match[str], a: Span, n: Span) -> bool:
     return state.silence(match.start(), last)
 
 
+def by_number(state: State, match: re.Match[str], b: Span, a: Span, n: Span) -> bool:
+    """ "Made by skipper 103": the one with a number."""
+    place = state.place(a, numeric=True)
+    if b.data != "by" or place.kind != "number" or not place.identifier or n.data[1] is not None:
+        return False
+    state.test(place, f"{{}} = {sql.number(n.data[0])}")
+    return state.silence(*match.span())
+
+
 def years_old(state: State, match: re.Match[str], n: Span) -> bool:
     """ "A cat that is 3 years old"."""
     amount, unit = n.data

@@ -38,6 +38,7 @@ _UNUSED = {
 _DESCRIBING = ("desc", "description", "descr", "label")
 _MOST_KINDS, _ROWS_OF_A_KIND = 25, 5
 """Most values of a column of kinds, and how many rows there have to be of each, on average."""
+_IN_FULL = {"details", "detail", "info", "information", "everything", "profile"}
 _EVERYTHING = ("all", "list", "show", "every", "display", "there")
 
 
@@ -260,6 +261,7 @@ def _shown_columns(state: State, columns: list[Place]) -> None:
     """Show the columns asked for; of things in general, with what names them: a fact without its thing says little."""
     frame = state.frame
     checks.check_computed(state)
+    columns = [each for place in columns for each in (*state.within(place), place)]
     columns = [*_names_of_general(state, columns), *columns, *(d for p in columns for d in _described_by(state, p))]
     frame.wanted += [Term("", place) for place in dict.fromkeys([*_names_first(state), *columns])]
     alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
@@ -291,7 +293,8 @@ def _names_of_general(state: State, columns: Sequence[Place]) -> list[Place]:
 
 def _names_first(state: State) -> tuple[Place, ...]:
     """Return what names the rows that a question begins with: "red ferries in Oslo and their crew size"."""
-    content = [i for i, span in enumerate(state.spans) if span.kind not in "w&UV"]
+    used = zip(state.spans, state.kinds, strict=True)
+    content = [i for i, (span, kind) in enumerate(used) if span.kind == "R" or not (span.kind in "w&UV" or kind == "w")]
     first = state.spans[content[0]] if content else state.spans[0]
     if first.kind != "R" or state.spans[content[0] + 1].kind == "C" or first.data[0] not in state.frame.nouns:
         return ()
@@ -315,6 +318,7 @@ def _named_rows(state: State) -> None:
     if not frame.nouns or not (frame.tests or frame.absent or frame.members or everything):
         raise NotUnderstood("what is asked of the rows")
     generic = any(span.kind == "R" and span.said in words().rows for span in state.spans)
+    generic = generic or (bool(state.named_by()) and bool({*silent} & _IN_FULL))
     own = state.vocabulary.index.places[frame.nouns[0].name]
     frame.wanted += [Term("", place) for place in own] if generic else state.shown(frame.nouns[0])
     frame.wanted += dict.fromkeys(Term("", place) for place in _compared(state, frame.nouns[0]))

@@ -187,7 +187,7 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
         frame.wanted = [Term("MAX" if superlative.down else "MIN", place)]
         return
     columns = [each for each in columns if each is not place]
-    shown = [Term("", each) for each in columns]
+    shown = [Term("", each) for place in columns for each in (*state.within(place), place)]
     asked = next((noun for noun in [*state.nouns_in_order(), *frame.nouns] if noun in frame.nouns), None)
     _check_ranked_once(state, place, columns[0].relation if columns else asked)
     shown = shown or (state.shown(asked, place) if asked else [])

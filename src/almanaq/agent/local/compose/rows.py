@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from almanaq.agent.local.compose import members
+from almanaq.agent.local.compose import checks, members
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Term
@@ -76,6 +76,8 @@ def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
 def _check_counted(state: State, main: Relation, relations: Sequence[Relation]) -> None:
     """Raise NotUnderstood where it is not clear which rows are counted."""
     frame, counted = state.frame, state.counted_relation
+    if any(term == Term("COUNT", None) for term in (*frame.wanted, *(test.term for test in frame.having))):
+        checks.check_things(state, counted or main)
     if counted is not None and not _is_one(counted, main, state.vocabulary):
         _count_apart(state, counted, main)
     unnamed = state.counts and counted is None and state.counted is None and not frame.nouns

@@ -22,6 +22,8 @@ from almanaq.suql.catalog.relations import Relation
 
 TOGETHER = ("in total", "in all", "altogether", "total number of")
 """Words that say that numbers are added up."""
+_WITHIN = {"episode": ("series", "season"), "chapter": ("book", "volume"), "week": ("year", "season")}
+"""What begins anew within something else."""
 _DOWNWARDS = re.compile("desc|decr|^(?:from )?(?:the )?(?:sorted from )?(?:high|old|large|most|big|long)")
 """How an order begins that goes down: "highest first", but not "from lowest to highest"."""
 
@@ -197,7 +199,8 @@ class State(Naming):
         finds = self.vocabulary.index.finds
         for one, value in near if finds is not None and len({m[0] for m in near}) == 1 else ():
             own = self.vocabulary.index.places[one.relation.name]
-            keys = (p for p in own if p.identifier and p.kind == "text" and p.stems == ("id",) and p is not one)
+            named = {("id",), (*relation_stems(one.relation), "id")}
+            keys = (p for p in own if p.identifier and p.kind == "text" and p.stems in named and p is not one)
             for key in keys:
                 held = f"{sql.column(key, False)} = {sql.text(value)}"
                 if finds is not None and finds(f"SELECT 1 FROM {sql.name(one.relation.name)} WHERE {held} LIMIT 1"):
@@ -290,6 +293,13 @@ class State(Naming):
     def tells_rows(self, place: Place) -> bool:
         """Return whether a column names single rows: a name, a key, a date of a row."""
         return place.kind == "date" or self.vocabulary.names_rows(place)
+
+    def within(self, place: Place) -> list[Place]:
+        """Return the column without which a number says little: the series of an episode, the year of a week."""
+        around = _WITHIN.get(place.stems[-1], ()) if place.kind == "number" and place.stems else ()
+        own = [p for p in self.vocabulary.index.places[place.relation.name] if p.stems[-1:] and p.stems[-1] in around]
+        told = [test.term.place for test in self.frame.tests]
+        return [p for p in own[:1] if p not in told]
 
     def listed_beside(self) -> bool:
         """Return whether a column stands in a list with an aggregate: "each city and the number of its shops"."""

@@ -57,6 +57,8 @@ def none_of(state: State, match: re.Match[str], x: Span, a: Span) -> bool:
         state.test(place, "{} = " + sql.text(denying))
     elif not _without_fact(state, place):
         noughts = any(re.fullmatch(r"0(\.0+)?", sample) for sample in place.column.samples)
+        if place.kind == "number" and not noughts and state.vocabulary.partners.has_none_and_nothing(place):
+            raise NotUnderstood(f"whether {place.column.name} is 0 or missing")
         of_number = "{} = 0" if noughts else "({} IS NULL OR {} = 0)"
         state.test(place, of_number if place.kind == "number" else "{} IS NULL")
     return state.use(match)

@@ -71,19 +71,24 @@ def facts(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Calla
     return found
 
 
-def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Callable[[Place], bool]) -> list[Hop]:
-    """Return the steps along columns of text that hold nothing but names or codes of another relation's rows."""
+def shared_codes(
+    places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Callable[[Place], bool], partners: Partners
+) -> list[Hop]:
+    """Return the steps along columns of text that hold nothing but names or codes of another relation's rows, each of
+    which one row alone has.
+    """
     targets = [place for own in places.values() for place in own if place.kind == "text" and tells_rows(place)]
     found = []
     for own in places.values():
         for place in own:
             if place.kind != "text" or (place.stems[-1:] and place.stems[-1] in _GENERIC and place.stems != ("name",)):
                 continue
-            for other in targets:
-                if other.relation is not place.relation and _refers(place, other, known):
-                    left, right = (place.relation.name, place.column.name), (other.relation.name, other.column.name)
-                    found += [Hop(*left, *right, True), Hop(*right, *left, False)]
-                    break
+            fit = [p for p in targets if p.relation is not place.relation and _refers(place, p, known)]
+            fit = [p for p in fit if partners.is_unique(p.relation, [p.column.name])]
+            other = max(fit, key=lambda p: _overlap(known(place), known(p)), default=None)
+            if other is not None:
+                left, right = (place.relation.name, place.column.name), (other.relation.name, other.column.name)
+                found += [Hop(*left, *right, True), Hop(*right, *left, False)]
     return found
 
 

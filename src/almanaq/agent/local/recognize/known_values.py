@@ -120,6 +120,9 @@ class KnownValues:
         named = [p for p in places if "name" in p.roles and not p.identifier and self.names_rows(p)]
         texts = [p for p in places if p.kind == "text" and not p.identifier]
         alike = [p for p in texts if p.stems == relation_stems(relation)]  # "shop" of shops
+        full = [p for p in texts if "full" in p.stems and {*p.stems} <= {"full", "name", *relation_stems(relation)}]
+        if len(full) == 1 and self.names_rows(full[0]):
+            return full[0]
         called = alike if len(alike) == 1 else texts
         if not named and len(called) == 1 and self.names_rows(called[0]):
             return called[0]
@@ -167,11 +170,15 @@ class KnownValues:
         found = {}
         for place in self.index.all_places():
             values = self._values.get((place.relation.name, place.column.name), set())
-            marked = ((mark, _items(values, mark)) for mark in _MARKS)
+            marked = ((mark, _items(values, mark)) for mark in _MARKS) if not self._are_names(place) else ()
             mark, items = next(((mark, items) for mark, items in marked if items), ("", frozenset[str]()))
             if items:
                 found[place.relation.name, place.column.name] = (place, items, mark)
         return found
+
+    def _are_names(self, place: Place) -> bool:
+        """Return whether texts are names that hardly two rows share, whatever marks they have in them: "Ray, Inc."."""
+        return "name" in place.roles and self.names_rows(place)
 
     @cached_property
     def _keywords(self) -> tuple[Place, ...]:

@@ -35,6 +35,8 @@ _BEFORE_ROWS = "on in by at for from to with".split()
 _TELLING_VERBS = ("born", "aged")
 """Verbs that say in which column a value stands."""
 _PLACES = ("place", "city", "country", "town", "location", "birthplace")
+_ASKING_FOR = {("used", "for"): ("use",), ("for", "a", "living"): ("occupation", "job", "profession", "work")}
+"""Phrases at the end of a question that ask for a column, by the words of its name."""
 _HOLDERS = ("table", "tables", "file", "files", "sheet", "dataset")
 """Nouns for what holds rows: a word before them is the name of rows, and no value."""
 _ENDS = "?.,;!"
@@ -212,11 +214,14 @@ def _longer_name(tokens: Sequence[Token], column: Sequence[int], vocabulary: Voc
 
 
 def used_for(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
-    """Recognize "used for" as the column of what things are used for."""
-    named = [each for each in vocabulary.columns_named(("use",)) if each[1] == 1]
-    for i in range(len(tokens) - 1) if named else ():
-        if (tokens[i].folded, tokens[i + 1].folded) == ("used", "for"):
-            yield Span(i, i + 2, "C", tuple(named), 2.0)
+    """Recognize "used for" as the column of what things are used for, "for a living" as that of somebody's work."""
+    for phrase, names in _ASKING_FOR.items():
+        named = [each for name in names for each in vocabulary.columns_named((name,)) if each[1] == 1]
+        for first in range(len(tokens) - len(phrase) + 1):
+            last = first + len(phrase)
+            if tuple(token.folded for token in tokens[first:last]) == phrase and (named or phrase[-1] != "for"):
+                kind, data = ("C", tuple(named[:1])) if named else ("?", " ".join(phrase))
+                yield Span(first, last, kind, data, 1.2 * len(phrase))
 
 
 def _is_timed(near: Sequence[Token]) -> bool:

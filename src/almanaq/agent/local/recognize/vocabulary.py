@@ -109,7 +109,7 @@ class Vocabulary(KnownValues):
     def hops(self) -> dict[str, list[Hop]]:
         """The steps from every relation to others: by keys, else by what their columns hold."""
         found = {name: list(hops) for name, hops in self.index.hops.items()}
-        codes = shared_codes(self.index.places, self._known, self.names_rows)
+        codes = shared_codes(self.index.places, self._known, self.names_rows, self.partners)
         for hop in (*codes, *shared_numbers(self.index.places, self.partners)):
             if not any(each.right == hop.right for each in self.index.hops.get(hop.left, ())):
                 found[hop.left].append(hop)
