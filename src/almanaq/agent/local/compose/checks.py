@@ -161,7 +161,7 @@ def check_things(state: State, rows: Relation) -> None:
     where each storm has many rows.
     """
     bare = [p for p in state.vocabulary.index.places[rows.name] if p.kind == "text" and p.stems == ("name",)]
-    said = not state.frame.nouns or any(
+    said = (state.counts and not state.frame.nouns) or any(
         span.kind == "R" and rows in span.data and span.said not in words().rows for span in state.spans
     )
     if said and any(_OFTEN * state.vocabulary.distinct(name) <= (rows.rows or 0) for name in bare):

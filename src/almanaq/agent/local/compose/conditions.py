@@ -167,7 +167,9 @@ def counted_values(state: State, match: re.Match[str], o: Span, a: Span) -> bool
     """Values of a column compared in number: "customers with more than 3 different products"."""
     operator, numbers, unit, measured = o.data
     amounts = [p for p, _ in a.data if p.kind == "number" and not p.identifier and p.relation.name in state.names]
-    if amounts and "U" not in match.group():
+    beside = {str(span.data) for span in state.spans[match.end("o") : match.start("a")]} & {":", ",", ";", "-"}
+    whole = all(number == int(number) for number in numbers)
+    if beside or not whole or (amounts and "U" not in match.group()):
         return False  # "more than 5 items", of a quantity
     place = state.place(a)
     several = place.kind == "text" or (place.identifier and "U" in match.group())
