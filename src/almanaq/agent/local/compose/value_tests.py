@@ -29,6 +29,8 @@ def add(state: State, spans: Sequence[Span]) -> None:
         _check_all(state, span, place)
         if not place.column.array and state.vocabulary.is_one_of_several(place, value):
             raise NotUnderstood(f"whether rows that name others beside {value} are meant")
+        if _is_held(state, span) and not state.vocabulary.is_list(place):
+            raise NotUnderstood(f"whether {value} is all of {place.column.name} or a part of it")
         if place.column.array:
             state.test(place, f"{sql.text(value)} = ANY({{}})")
         elif state.vocabulary.is_list(place):
@@ -57,6 +59,12 @@ def add(state: State, spans: Sequence[Span]) -> None:
         state.frame.tests += _of_given(state, given)
         if len(state.frame.share) != 1:
             raise NotUnderstood("of what the share is meant")
+
+
+def _is_held(state: State, span: Span) -> bool:
+    """Return whether a text is only to hold a value: "tags containing beta"."""
+    before = [each for each in state.spans if each.last <= span.first][-1:]
+    return any(each.kind == "w" and each.data in ("containing", "contains", "contain") for each in before)
 
 
 def _is_versus(state: State) -> bool:

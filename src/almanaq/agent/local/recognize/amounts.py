@@ -9,7 +9,7 @@ from datetime import date
 
 from almanaq.agent.local.calendar_spans import Span as Days
 from almanaq.agent.local.calendar_spans import spans as calendar_spans
-from almanaq.agent.local.recognize.called import OWN
+from almanaq.agent.local.recognize.called import HEADED, OWN
 from almanaq.agent.local.recognize.spans import CHOSEN, HOW, IN_UNIT, Span
 from almanaq.agent.local.recognize.tokens import MAGNITUDES, SPELLED, Token, runs
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -59,6 +59,9 @@ def _makes_groups(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> b
 def _counts(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> bool:
     """Return whether "number of" counts: not where "number" belongs to a column named before it, "phone number of"."""
     of_column = tokens[at].folded in ("number", "numbers") and at > 0
+    if tokens[at].folded == "count" and at > 0 and tokens[at - 1].folded not in words().silent:  # "page count"
+        named = vocabulary.columns_named((tokens[at - 1].stem,))
+        return not any(quality >= HEADED and place.kind == "number" for place, quality in named)
     before = tokens[at - 1].stem
     of_column = of_column and (
         any(quality >= OWN for _, quality in vocabulary.columns_named((before,)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from almanaq.agent.local.recognize.other_forms import place_names
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import identifier_stems, roots, stem
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
@@ -107,7 +108,8 @@ def whole_names(named: Named) -> set[str]:
     called = identifier_stems(named.place.column.name)
     bare = "".join(called[called[:1] in _SO :])
     meant = {"".join(part) for part in named.own} if len(named.own) == 1 else set()
-    if named.place.kind == "number" and len(called) > 1 and called[-1] in _AMOUNTS:
+    of_rows = called[:-1] == relation_stems(named.place.relation)  # the loans of `loan_amount` are rows
+    if named.place.kind == "number" and len(called) > 1 and called[-1] in _AMOUNTS and not of_rows:
         meant.add("".join(called[:-1]))  # the sales of `sales_value`
     return {bare, *meant, *(word for part in named.own for word in part if len(named.own) == 1)}
 
