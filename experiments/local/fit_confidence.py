@@ -6,7 +6,8 @@ A question of a source counts as right where some columns of the query's rows ho
 the open half of the strangers' sources, on the development half of the everyday questions, and on the databases of
 Spider's validation split that are named here; the others are only counted. Of sources that were asked before anybody
 looked at them, what was made of their questions then (`first_asked.jsonl`) is taken in place of what is made now. A
-database or source is never on both sides of a fold.
+database or source is never on both sides of a fold. Sources that were asked first after that (`asked_later.jsonl`) only
+show how the weights hold.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 BANDS = (0.0, 0.7, 0.85, 0.9, 0.95, 0.98)
 FIRST = Path(__file__).parent / "first_asked.jsonl"
 """What the questions of sources rested on when they were asked first, and whether the query was right."""
+LATER = Path(__file__).parent / "asked_later.jsonl"
+"""The same of sources that are no part of the fit."""
 Rows = Callable[[], Iterable[Sequence[Any]]]
 
 
@@ -68,8 +71,9 @@ def main() -> None:
     arguments.add_argument("--strangers", type=Path, required=True)
     arguments.add_argument("--out", type=Path, default=WEIGHTS)
     given = arguments.parse_args()
-    first = list(first_asked())
-    now = (each for each in strangers(given.strangers) if each.group not in {one.group for one in first})
+    first = list(asked_first(FIRST))
+    apart = {each.group for each in (*first, *asked_first(LATER))}
+    now = (each for each in strangers(given.strangers) if each.group not in apart)
     seen = [*first, *now, *everyday_questions(), *spider(given.data_dir)]
     record = fit(seen)
     given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -90,20 +94,25 @@ def fit(seen: Sequence[Seen]) -> dict[str, Any]:
     folds = cross_val_predict(
         model, x[~kept], y[~kept], groups=groups[~kept], cv=LeaveOneGroupOut(), method="predict_proba"
     )[:, 1]
-    asked_first = {each.group for each in first_asked()}
-    first = np.isin(groups[~kept], list(asked_first))
+    opened = {each.group for each in asked_first(FIRST)}
+    first = np.isin(groups[~kept], list(opened))
     model.fit(x[~kept], y[~kept])
     aside = model.predict_proba(x[kept])[:, 1]
+    later = list(asked_first(LATER))
+    told = np.array([[e.features.get(name, 0.0) for name in names] for e in later if e.features is not None])
+    after, right = model.predict_proba(told)[:, 1], np.array([e.right for e in later if e.features is not None])
     weights = {name: round(float(weight), 4) for name, weight in zip(names, model.coef_[0], strict=True)}
     return {
         "command": "python -m experiments.local.fit_confidence --data-dir DIR --strangers DIR",
         "cross-validated by database": _table(folds, y[~kept], sum(not each.kept for each in seen)),
-        "of these, first asked": _table(folds[first], y[~kept][first], sum(each.group in asked_first for each in seen)),
+        "of these, first asked": _table(folds[first], y[~kept][first], sum(each.group in opened for each in seen)),
         "kept aside": _table(aside, y[kept], sum(each.kept for each in seen)),
+        "asked first after the fit": _table(after, right, len(later)),
         "reliability": {
             "cross-validated by database": _reliability(folds, y[~kept]),
             "of these, first asked": _reliability(folds[first], y[~kept][first]),
             "kept aside": _reliability(aside, y[kept]),
+            "asked first after the fit": _reliability(after, right),
         },
         "weights": {"bias": round(float(model.intercept_[0]), 4), **weights},
     }
@@ -154,9 +163,9 @@ def _is_right(connection: almanaq.Connection, suql: str, gold: Rows | None) -> b
     return gold is not None and len(rows) < 5000 and is_right(rows, suql, list(gold()))
 
 
-def first_asked() -> Iterator[Seen]:
+def asked_first(file: Path) -> Iterator[Seen]:
     """Yield the questions of sources as they were understood when nobody had looked at them."""
-    for line in FIRST.read_text("utf-8").splitlines():
+    for line in file.read_text("utf-8").splitlines():
         each = json.loads(line)
         yield Seen(f"strangers {each['source']}", False, each["features"], each["right"])
 
