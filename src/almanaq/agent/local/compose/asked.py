@@ -104,13 +104,8 @@ def ranked(
 ) -> bool:
     """A superlative with what it is over: "the highest average profit", "the most airports", "heaviest"."""
     detail, measured, amount = s.data
-    if a is not None and {str(span.data) for span in state.spans[match.end("s") : match.start("a")]} & _BETWEEN:
-        raise NotUnderstood("between what it is measured")  # "the longest from arrest to trial"
-    if state.superlative is not None and state.superlative.place is None:
-        raise NotUnderstood("two superlatives")
+    _check_superlative(state, match, s, r, a)
     if detail in ("common", "rare"):
-        if r is not None and a is None:
-            raise NotUnderstood("what makes one more popular than another")
         state.superlative = Superlative(detail == "common", amount, counts=True, common=True)
         return state.use(match, "s")
     down = _is_down(s)
@@ -141,6 +136,16 @@ def ranked(
     if r is not None:
         state.mention(r.data)
     return state.use(match)
+
+
+def _check_superlative(state: State, match: re.Match[str], s: Span, r: Span | None, a: Span | None) -> None:
+    """Raise where a superlative may be of something else than what stands beside it."""
+    if a is not None and {str(span.data) for span in state.spans[match.end("s") : match.start("a")]} & _BETWEEN:
+        raise NotUnderstood("between what it is measured")  # "the longest from arrest to trial"
+    if state.superlative is not None and state.superlative.place is None:
+        raise NotUnderstood("two superlatives")
+    if s.data[0] in ("common", "rare") and r is not None and a is None:
+        raise NotUnderstood("what makes one more popular than another")
 
 
 def _told_day(state: State, match: re.Match[str], measured: Any) -> tuple[Place, bool] | None:

@@ -306,22 +306,29 @@ def _named_rows(state: State) -> None:
     frame = state.frame
     if _asked_of_one(state):
         return
-    silent = [str(span.data) for span in state.spans if span.kind == "w"]
-    tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
-    if any(span.kind == "C" and span.data[0][1] == OTHER_FORM for span in state.spans) and not frame.nouns:
-        raise NotUnderstood("whether rows are counted or shown")  # "convictions in 2014"
-    if not frame.nouns and state.named_by() and any(word in _EVERYTHING for word in silent):
-        _check_kind(state, state.named_by()[0])
-    if not frame.nouns and len(tested) == 1 and not _asks_else(state):
-        frame.nouns += tested.values()
-    everything = any(word in _EVERYTHING for word in silent) and len(state.names) == 1
+    silent = {str(span.data) for span in state.spans if span.kind == "w"}
+    listing = bool(silent & {*_EVERYTHING})
+    if not frame.nouns:
+        frame.nouns += _tested_rows(state, listing)
+    everything = listing and len(state.names) == 1
     if not frame.nouns or not (frame.tests or frame.absent or frame.members or everything):
         raise NotUnderstood("what is asked of the rows")
-    generic = any(span.kind == "R" and span.said in words().rows for span in state.spans)
-    generic = generic or (bool(state.named_by()) and bool({*silent} & _IN_FULL))
+    in_full = any(span.kind == "R" and span.said in words().rows for span in state.spans)
+    in_full = in_full or (bool(state.named_by()) and bool(silent & _IN_FULL))
     own = state.vocabulary.index.places[frame.nouns[0].name]
-    frame.wanted += [Term("", place) for place in own] if generic else state.shown(frame.nouns[0])
+    frame.wanted += [Term("", place) for place in own] if in_full else state.shown(frame.nouns[0])
     frame.wanted += dict.fromkeys(Term("", place) for place in _compared(state, frame.nouns[0]))
+
+
+def _tested_rows(state: State, listing: bool) -> list[Relation]:
+    """Return the one relation of which conditions speak, where no rows are named: "sedans from Sweden"."""
+    if any(span.kind == "C" and span.data[0][1] == OTHER_FORM for span in state.spans):
+        raise NotUnderstood("whether rows are counted or shown")  # "convictions in 2014"
+    if listing and state.named_by():
+        _check_kind(state, state.named_by()[0])
+    places = [test.term.place for test in state.frame.tests if test.term.place is not None]
+    tested = {place.relation.name: place.relation for place in places}
+    return list(tested.values()) if len(tested) == 1 and not _asks_else(state) else []
 
 
 def _compared(state: State, rows: Relation) -> list[Place]:

@@ -30,29 +30,38 @@ def rank(state: State, superlative: Superlative, columns: list[Place]) -> None:
     if _of_the_first(state, superlative):
         state.superlative = None
         return
-    function = superlative.function or (state.aggregates[0][0] if state.aggregates else "")
-    texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
-    if function and not texts and not state.frame.groups:
-        # "Which year had the highest average score"
-        texts = [place for place in columns[:1] if state.begins_with("C", place)]
-    if not texts and superlative.place is not None and superlative.amount is None:
-        texts = [p for p in columns[:1] if _is_period(p) and state.begins_with("C", p) and not state.tells_rows(p)]
-    if choices.is_summed(state, superlative, function, columns):
-        function = "SUM"
-    single = any(span.data == "single" for span in state.spans)  # "the most points in a single game"
-    if single and function:
-        raise NotUnderstood("what is put together of a single row")
-    if (
-        not single
-        and superlative.place is not None
-        and not function
-        and (_sums_groups(state, superlative, texts, superlative.place) or _is_together(state, superlative.place))
-    ):
-        function = "SUM"  # "top 5 cities by profit": no single row is a city
+    texts = _told_apart_by(state, superlative, columns)
+    function = _function_of(state, superlative, columns, texts)
     if superlative.common or superlative.counts or function:
         _rank_groups(state, superlative, function, texts, [place for place in columns if place not in texts])
     else:
         _rank_rows(state, superlative, columns, texts)
+
+
+def _told_apart_by(state: State, superlative: Superlative, columns: Sequence[Place]) -> list[Place]:
+    """Return the columns that may make groups: texts, days and keys, else the number that a question begins with."""
+    texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
+    first = [place for place in columns[:1] if state.begins_with("C", place)]
+    if not texts and (superlative.function or state.aggregates) and not state.frame.groups:
+        texts = first  # "which year had the highest average score"
+    if not texts and superlative.place is not None and superlative.amount is None:
+        texts = [place for place in first if _is_period(place) and not state.tells_rows(place)]
+    return texts
+
+
+def _function_of(state: State, superlative: Superlative, columns: Sequence[Place], texts: Sequence[Place]) -> str:
+    """Return how the numbers of each group are put together; "" where single rows are ranked."""
+    place, single = superlative.place, any(span.data == "single" for span in state.spans)
+    function = superlative.function or (state.aggregates[0][0] if state.aggregates else "")
+    if choices.is_summed(state, superlative, function, columns):
+        function = "SUM"
+    if single and function:
+        raise NotUnderstood("what is put together of a single row")  # "the most points in a single game"
+    if single or place is None or function:
+        return function
+    # "top 5 cities by profit": no single row is a city
+    summed = _sums_groups(state, superlative, texts, place) or _is_together(state, place)
+    return "SUM" if summed else ""
 
 
 def _both_extremes(state: State, superlative: Superlative, columns: Sequence[Place]) -> None:
@@ -177,13 +186,8 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     if place is None or state.counts or state.aggregates or frame.groups or frame.having or state.each is not None:
         raise NotUnderstood("what is ranked")
     _check_single(state, superlative, texts)
-    first = next((span.kind for span in state.spans if span.kind not in "wU"), "")
-    told = next((span for span in state.spans if span.kind not in "wU"), state.spans[0])
-    told_so = first == "C" and told.data[0][0].kind == "boolean"  # "which prerelease has the most downloads"
-    which = (first == "V" or told_so) and state.spans[0].data in ("which", "what")  # "which sedan is the heaviest"
-    if not frame.nouns and not columns and which:
-        frame.nouns.append(place.relation)
-    if not frame.nouns and (superlative.adjective or (superlative.amount is not None and not columns)):
+    of_rows = superlative.adjective or (not columns and (superlative.amount is not None or _asks_which(state)))
+    if not frame.nouns and of_rows:
         frame.nouns.append(place.relation)
     if not frame.nouns and not columns:
         frame.wanted = [Term("MAX" if superlative.down else "MIN", place)]
@@ -196,6 +200,15 @@ def _rank_rows(state: State, superlative: Superlative, columns: Sequence[Place],
     frame.wanted = list(dict.fromkeys([*shown, Term("", place)]))
     state.test(place, "{} IS NOT NULL")
     _limit(state, superlative, Term("", place))
+
+
+def _asks_which(state: State) -> bool:
+    """Return whether a question asks for rows of a kind: "which sedan is the heaviest", "which prerelease has the most
+    downloads".
+    """
+    first = next((span for span in state.spans if span.kind not in "wU"), state.spans[0])
+    kind = first.kind == "V" or (first.kind == "C" and first.data[0][0].kind == "boolean")
+    return kind and state.spans[0].data in ("which", "what")
 
 
 def _limit(state: State, superlative: Superlative, term: Term) -> None:

@@ -27,10 +27,7 @@ def add(state: State, spans: Sequence[Span]) -> None:
     for span in spans:
         place, value = state.meaning(span)
         _check_all(state, span, place)
-        if not place.column.array and state.vocabulary.is_one_of_several(place, value):
-            raise NotUnderstood(f"whether rows that name others beside {value} are meant")
-        if _is_held(state, span) and not state.vocabulary.is_list(place):
-            raise NotUnderstood(f"whether {value} is all of {place.column.name} or a part of it")
+        _check_whole(state, span, place, value)
         if place.column.array:
             state.test(place, f"{sql.text(value)} = ANY({{}})")
         elif state.vocabulary.is_list(place):
@@ -42,23 +39,44 @@ def add(state: State, spans: Sequence[Span]) -> None:
     if any(len(set(values)) < len(values) for _, values in by_column.values()):
         raise NotUnderstood("a name that is said twice")
     for place, values in by_column.values():
-        if len(values) > 1 and "|" in state.kinds:
-            _join_values(state, place)
-        elif len(values) > 1 and members.are_all_wanted(state, place, values):
-            continue
-        elif len(values) > 1 and _is_versus(state) and not (state.counts or state.aggregates):
-            raise NotUnderstood(f"by what {' and '.join(values)} are compared")
-        elif len(values) > 1 and _are_set_apart(state):
-            state.frame.groups.append(Term("", place))
-        spelled = [each for value in values for each in state.vocabulary.spellings(place, value)]
-        tests.append(Test(Term("", place), sql.is_one_of(spelled)))
+        if len(values) == 1 or _are_alternatives(state, place, values):
+            spelled = [each for value in values for each in state.vocabulary.spellings(place, value)]
+            tests.append(Test(Term("", place), sql.is_one_of(spelled)))
     if state.frame.share:
-        state.frame.share = [test for test in state.frame.share if test.term.place is not None]
-        if not state.frame.share:
-            state.frame.share, state.frame.tests = state.frame.tests, []
-        state.frame.tests += _of_given(state, given)
-        if len(state.frame.share) != 1:
-            raise NotUnderstood("of what the share is meant")
+        _share(state, given)
+
+
+def _share(state: State, given: Sequence[Span]) -> None:
+    """Tell the one condition of which a share is asked from those that say of which rows it is."""
+    state.frame.share = [test for test in state.frame.share if test.term.place is not None]
+    if not state.frame.share:
+        state.frame.share, state.frame.tests = state.frame.tests, []
+    state.frame.tests += _of_given(state, given)
+    if len(state.frame.share) != 1:
+        raise NotUnderstood("of what the share is meant")
+
+
+def _check_whole(state: State, span: Span, place: Place, value: str) -> None:
+    """Raise where a value may be only a part of the texts that are meant."""
+    if not place.column.array and state.vocabulary.is_one_of_several(place, value):
+        raise NotUnderstood(f"whether rows that name others beside {value} are meant")
+    if _is_held(state, span) and not state.vocabulary.is_list(place):
+        raise NotUnderstood(f"whether {value} is all of {place.column.name} or a part of it")
+
+
+def _are_alternatives(state: State, place: Place, values: Sequence[str]) -> bool:
+    """Return whether rows with one of several values of a column are meant, and make groups of them where each is asked
+    about by itself.
+    """
+    if "|" in state.kinds:
+        _join_values(state, place)
+    elif members.are_all_wanted(state, place, values):
+        return False
+    elif _is_versus(state) and not (state.counts or state.aggregates):
+        raise NotUnderstood(f"by what {' and '.join(values)} are compared")
+    elif _are_set_apart(state):
+        state.frame.groups.append(Term("", place))
+    return True
 
 
 def _is_held(state: State, span: Span) -> bool:

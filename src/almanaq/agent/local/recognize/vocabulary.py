@@ -135,24 +135,14 @@ class Vocabulary(KnownValues):
         found = found or [(place, _KEYED) for place in self._others.get(tuple(said), ())]
         shortest = {word: 3 if len(said) > 1 and (word,) not in self._relations else 4 for word in said}
         for named in self._holding(said[0]):
-            places = [
+            known = (
                 next((i for i, part in enumerate(named.parts) if means(word, part, shortest[word])), None)
                 for word in said
-            ]
-            if None in places or len(set(places)) < len(said):
+            )
+            places = [i for i in known if i is not None]
+            if len(set(places)) < len(said) or any(named.place is place for place, _ in found):
                 continue
-            share = len(said) / len(named.parts)
-            head = len(named.parts) - 1 in places
-            exactly = all(word in named.parts[i] for word, i in zip(said, places, strict=True) if i is not None)
-            quality = (1.0 if exactly else 0.93) if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
-            literally = all(word in named.own[i] for word, i in zip(said, places, strict=True) if i is not None)
-            if share < 1 and not literally and named.place.kind == "text":
-                continue  # the revenue of `Sales Rep`
-            quality -= 0 if literally or not exactly else _OTHER_WORD
-            own = set(relation_stems(named.place.relation))
-            left = [i for i, part in enumerate(named.parts) if not part & own]
-            quality = OWN if share < 1 and set(places) == set(left) else quality  # "name", of Document_Name
-            if all(named.place is not place for place, _ in found):
+            if (quality := _quality(named, said, places)) is not None:
                 found.append((named.place, round(quality, 3)))
         return tuple(sorted(found, key=lambda f: -f[1]))
 
@@ -165,14 +155,9 @@ class Vocabulary(KnownValues):
         """Return the one column of some relations that an adjective measures, with the direction; None for several."""
         for word, up in meant:
             fit = [n for n in self._by_word.get(word, ()) if n.place.relation.name in relations and _is_amount(n.place)]
-            only = [n for n in fit if n.place.stems == (word,)]
-            exact = [n for n in fit if n.place.stems[-1:] == (word,)]
-            own = [n for n in fit if {*n.place.stems} & {*relation_stems(n.place.relation)}]  # order_date of orders
-            for near in (fit, only, [n for n in fit if whole_of(n.parts)], exact, own if word == "date" else ()):
-                if len(near) == 1:
-                    return near[0].place, up
             if fit:
-                return None
+                nearest = _nearest(word, fit)
+                return None if nearest is None else (nearest, up)
         timed = [up for word, up in meant if word in _TIMES]
         aged = bool(meant) and meant[0][0] != "date"  # "the oldest" may be by a year, "the latest" is by a day
         days = [n.place for n in self.columns if n.place.kind == "date" or (aged and is_year(n.place))]
@@ -336,6 +321,34 @@ def is_year(place: Place) -> bool:
     """Return whether a column holds numbers that are evidently years."""
     samples = place.column.samples
     return place.kind == "number" and bool(samples) and all(_YEAR.fullmatch(each) for each in samples)
+
+
+def _quality(named: Named, said: Sequence[str], places: Sequence[int]) -> float | None:
+    """Return how surely stems mean a column, each of which is one of the words of its name; None where they do not."""
+    share, head = len(said) / len(named.parts), len(named.parts) - 1 in places
+    exactly = all(word in named.parts[i] for word, i in zip(said, places, strict=True))
+    literally = all(word in named.own[i] for word, i in zip(said, places, strict=True))
+    if share < 1 and not literally and named.place.kind == "text":
+        return None  # the revenue of `Sales Rep`
+    own = set(relation_stems(named.place.relation))
+    left = {i for i, part in enumerate(named.parts) if not part & own}
+    if share < 1 and set(places) == left:
+        return OWN  # "name", of Document_Name
+    quality = (1.0 if exactly else 0.93) if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
+    return quality - (0 if literally or not exactly else _OTHER_WORD)
+
+
+def _nearest(word: str, fit: Sequence[Named]) -> Place | None:
+    """Return the one of several columns that a word means: the one that is called so alone, the whole, the one whose
+    name ends so, or, of days, that of the rows themselves.
+    """
+    only = [n for n in fit if n.place.stems == (word,)]
+    exact = [n for n in fit if n.place.stems[-1:] == (word,)]
+    own = [n for n in fit if {*n.place.stems} & {*relation_stems(n.place.relation)}]  # order_date of orders
+    for near in (fit, only, [n for n in fit if whole_of(n.parts)], exact, own if word == "date" else ()):
+        if len(near) == 1:
+            return near[0].place
+    return None
 
 
 def _said(name: tuple[str, ...]) -> tuple[str, ...]:
