@@ -523,14 +523,19 @@ def _whole(digits: str | None) -> int | str:
     return int(digits) if digits else ""
 
 
+def _frame(files: Mapping[str, bytes], item: str) -> Any:
+    """Return a frame that a package keeps pickled."""
+    import pandas as pd
+
+    return pd.read_pickle(io.BytesIO(lzma.decompress(_file(files, f"{item}.pkl.compress"))))
+
+
 def _pickled(package: str, **tables: str) -> Callable[[Mapping[str, bytes], Path], None]:
     """Return a builder of frames that a package keeps pickled: name in the source = name in the package."""
 
     def write(files: Mapping[str, bytes], folder: Path) -> None:
-        import pandas as pd
-
         for name, kept in tables.items():
-            frame = pd.read_pickle(io.BytesIO(lzma.decompress(_file(files, f"{package}/{kept}.pkl.compress"))))
+            frame = _frame(files, f"{package}/{kept}")
             frame = frame.drop(columns="rownames").dropna(axis=1, how="all")
             for column in frame.columns:
                 if (frame[column] == 0).all():
@@ -627,10 +632,7 @@ _OF_LOANS = (
 
 def loans(files: Mapping[str, bytes], folder: Path) -> None:
     """Loans of a lender, with the columns that say most of them."""
-    import pandas as pd
-
-    packed = _file(files, "openintro/loans_full_schema.pkl.compress")
-    frame = pd.read_pickle(io.BytesIO(lzma.decompress(packed))).sort_values("rownames", kind="stable")[list(_OF_LOANS)]
+    frame = _frame(files, "openintro/loans_full_schema").sort_values("rownames", kind="stable")[list(_OF_LOANS)]
     frame["emp_title"] = frame["emp_title"].str.strip()
     frame["emp_length"] = frame["emp_length"].astype("Int64")
     frame.to_csv(folder / "loans.csv", index=False, lineterminator="\n")

@@ -6,6 +6,7 @@ from datetime import date, datetime
 
 import pyarrow as pa
 import pytest
+from tests.agent.reading import assert_read
 
 import almanaq
 
@@ -98,9 +99,7 @@ def connection():
 
 @pytest.mark.parametrize("question", ANSWERED)
 def test_a_question_is_read_as_it_is_meant(connection, question):
-    reply = connection.ask(question)
-    assert reply.suql is not None, reply.answer
-    assert ANSWERED[question] in reply.suql
+    assert_read(connection, question, ANSWERED[question])
 
 
 @pytest.mark.parametrize("question", DECLINED)

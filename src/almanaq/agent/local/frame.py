@@ -63,9 +63,9 @@ class Test:
     template: str
 
     def write(self, qualified: bool) -> str:
-        place, known = self.term.place, "NULL" in self.template
-        lasting = place is not None and place.minutes and not self.term.function and not known
-        own = sql.compared(place, qualified) if place is not None and lasting else self.term.key(qualified)
+        place, own = self.term.place, self.term.key(qualified)
+        if place is not None and place.minutes and not self.term.function and "NULL" not in self.template:
+            own = sql.compared(place, qualified)  # a time is compared with minutes, and is there or not as it is
         return self.template.replace("{}", own)
 
 

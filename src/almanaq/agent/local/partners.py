@@ -46,19 +46,23 @@ class Partners:
         """Return whether a column holds whole numbers, 0 for some rows and more than 1 for others."""
         own = sql.compared(place, False)
         whole = f"MIN({own}) = 0 AND MAX({own}) > 1 AND MAX(ABS({own} - FLOOR({own}))) = 0"
-        return self._found(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {whole}") is True
+        return self._is_so(place, whole)
 
     def has_none_and_nothing(self, place: Place) -> bool:
         """Return whether a column holds 0 for some rows, and nothing for others."""
         own = sql.compared(place, False)
         both = f"MIN(ABS({own})) = 0 AND COUNT({own}) < COUNT(*)"
-        return self._found(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {both}") is True
+        return self._is_so(place, both)
 
     def reaches(self, place: Place, number: float) -> bool:
         """Return whether a number is not far beyond all that a column holds; what cannot be found out is so."""
         own = sql.compared(place, False)
         near = f"{own} >= {sql.number(number / _FAR)}"
         return self._found(f"SELECT 1 FROM {sql.name(place.relation.name)} WHERE {near}") is not False
+
+    def _is_so(self, place: Place, condition: str) -> bool:
+        """Return whether a condition holds of all rows of a column together; what cannot be found out does not."""
+        return self._found(f"SELECT COUNT(*) FROM {sql.name(place.relation.name)} HAVING {condition}") is True
 
     def _ask(self, query: str) -> bool | None:
         try:

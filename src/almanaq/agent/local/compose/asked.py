@@ -108,7 +108,7 @@ def ranked(
     if detail in ("common", "rare"):
         state.superlative = Superlative(detail == "common", amount, counts=True, common=True)
         return state.use(match, "s")
-    down = _is_down(s)
+    down = is_down(s)
     if state.superlative is not None:
         state.superlative = replace(state.superlative, down=down, amount=amount)
         return state.use(match, "s")
@@ -182,7 +182,8 @@ def _is_amount(superlative: Span) -> bool:
     return superlative.data[0] in ("most", "least") and (said.endswith((" of", "most", "fewest", "least")) or not said)
 
 
-def _is_down(superlative: Span) -> bool:
+def is_down(superlative: Span) -> bool:
+    """Return whether what is largest comes first."""
     detail, measured, _ = superlative.data
     return detail in ("most", "top", "common") or (detail == "measured" and bool(measured[0][1]))
 
@@ -195,7 +196,7 @@ def _ranked_text(state: State, match: re.Match[str], superlative: Span, known: t
     if known is None:
         raise NotUnderstood("what the superlative is over")
     place, up = known
-    state.superlative = Superlative(up if detail == "measured" else _is_down(superlative), amount, place)
+    state.superlative = Superlative(up if detail == "measured" else is_down(superlative), amount, place)
     if state.begins_with("R", place.relation):
         state.use(match, "a")  # "which team has the biggest stadium" asks for the team
     return state.use(match, "s")
@@ -239,13 +240,13 @@ def ranked_by_verb(state: State, match: re.Match[str], a: Span, s: Span, c: Span
         return False
     if told and state.place(a, numeric=True).kind not in ("number", "date"):
         return False
-    state.superlative = Superlative(_is_down(s), s.data[2], state.place(a, numeric=True))
+    state.superlative = Superlative(is_down(s), s.data[2], state.place(a, numeric=True))
     return state.use(match)
 
 
 def both_extremes(state: State, match: re.Match[str], s: Span, z: Span) -> bool:
     """ "The cheapest and the most expensive wine", "highest and lowest price"."""
-    opposite = _is_down(s) != _is_down(z) and not s.data[2] and not z.data[2]
+    opposite = is_down(s) != is_down(z) and not s.data[2] and not z.data[2]
     common = {"common", "rare", "top", "bottom"} & {s.data[0], z.data[0]}
     if not opposite or common or state.kinds.count("S") > 2 or "B" in state.kinds:
         return False

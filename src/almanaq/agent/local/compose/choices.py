@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from almanaq.agent.local import sql
+from almanaq.agent.local.compose.asked import is_down
 from almanaq.agent.local.compose.refusal import NotUnderstood
 from almanaq.agent.local.compose.state import State, Superlative
 from almanaq.agent.local.recognize.spans import CHOSEN, Span
@@ -30,8 +31,7 @@ def measured(state: State, match: re.Match[str], a: Span, s: Span, f: Span | Non
     place = state.place(a, numeric=True)
     if not s.said.startswith(CHOSEN) or place.kind != "number" or place.identifier:
         return False
-    down = s.data[0] == "most" if s.data[0] != "measured" else s.data[1][0][1]
-    state.superlative = Superlative(down, None, place, function=f.data if f is not None else "")
+    state.superlative = Superlative(is_down(s), None, place, function=f.data if f is not None else "")
     return state.use(match)
 
 
@@ -39,7 +39,7 @@ def counted(state: State, match: re.Match[str], s: Span, r: Span | None = None) 
     """Rows by whose number one of two is chosen: "are there more trips from Oslo or from Bergen"."""
     if state.superlative is not None or not s.said.endswith(("most", "least")) or not s.said.startswith(CHOSEN):
         return False
-    state.superlative = Superlative(s.data[0] == "most", None, counts=True)
+    state.superlative = Superlative(is_down(s), None, counts=True)
     state.counted_relation = state.mention(r.data) if r is not None else None
     return state.use(match, "s", *(["r"] if r is not None else []))
 

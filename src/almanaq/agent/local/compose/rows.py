@@ -110,10 +110,10 @@ def _repeats(state: State, main: Relation) -> bool:
     frame = state.frame
     if frame.groups or frame.order or not frame.wanted:
         return False
-    shown = {t.place.relation.name for t in frame.wanted if t.place is not None and not t.function}
-    find = state.vocabulary.index.catalog.relation
-    single = all(state.is_one_to_one(main, find(name)) for name in shown)
-    return all(t.place is not None and not t.function for t in frame.wanted) and main.name not in shown and not single
+    shown = {t.place.relation.name: t.place.relation for t in frame.wanted if t.place is not None and not t.function}
+    if main.name in shown or any(t.place is None or t.function for t in frame.wanted):
+        return False
+    return not all(state.is_one_to_one(main, relation) for relation in shown.values())
 
 
 def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence[Relation]) -> Relation:

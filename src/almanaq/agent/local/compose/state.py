@@ -197,13 +197,15 @@ class State(Naming):
     def _key_of(self, near: Sequence[Meaning]) -> Meaning | None:
         """Return the key of text that a value is of one row, where another column refers to rows by it."""
         finds = self.vocabulary.index.finds
-        for one, value in near if finds is not None and len({m[0] for m in near}) == 1 else ():
+        if finds is None or len({place for place, _ in near}) != 1:
+            return None
+        for one, value in near:
             own = self.vocabulary.index.places[one.relation.name]
             named = {("id",), (*relation_stems(one.relation), "id")}
             keys = (p for p in own if p.identifier and p.kind == "text" and p.stems in named and p is not one)
             for key in keys:
                 held = f"{sql.column(key, False)} = {sql.text(value)}"
-                if finds is not None and finds(f"SELECT 1 FROM {sql.name(one.relation.name)} WHERE {held} LIMIT 1"):
+                if finds(f"SELECT 1 FROM {sql.name(one.relation.name)} WHERE {held} LIMIT 1"):
                     return key, value
         return None
 

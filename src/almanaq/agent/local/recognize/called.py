@@ -73,9 +73,10 @@ def spelled_out(place: Place, known: frozenset[str]) -> Named:
 def _is_of_places(place: Place) -> bool:
     """Return whether a name begins with the code of a place, as other names beside it do: `JP_sales`, `EU_sales`."""
     first, *rest = identifier_stems(place.column.name)
+    if not rest or not place_names(first):
+        return False
     others = [identifier_stems(column.name) for column in place.relation.columns if column.name != place.column.name]
-    alike = [other for other in others if list(other[1:]) == rest and place_names(other[0])]
-    return bool(rest and alike and place_names(first))
+    return any(list(other[1:]) == rest and place_names(other[0]) for other in others)
 
 
 def _head_last(names: tuple[str, ...]) -> tuple[str, ...]:

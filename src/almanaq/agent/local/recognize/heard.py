@@ -22,7 +22,7 @@ _RECOGNIZERS = (
         amounts.in_units,
         amounts.sorting,
         names.verbs,
-        names.used_for,
+        names.asked_for,
         names.lone,
         names.other_forms,
         names.glossed,

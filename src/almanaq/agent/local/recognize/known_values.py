@@ -50,6 +50,10 @@ class KnownValues:
                 return []
         return [(first, value)]
 
+    def values_of(self, place: Place) -> Set[str]:
+        """Return the values of a text column, as far as they are known."""
+        return self._values.get((place.relation.name, place.column.name), set())
+
     def _is_foreign_code(self, meaning: Meaning, text: str) -> bool:
         """Return whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
         value = meaning[1]
@@ -61,8 +65,8 @@ class KnownValues:
 
     def spellings(self, place: Place, value: str) -> list[str]:
         """Return a value with those of its column that differ in capitals, white space or a last point alone."""
-        known = self._values.get((place.relation.name, place.column.name), set())
-        return sorted({value} | {each for each in known if _plain(each) == _plain(value)})
+        plain = _plain(value)
+        return sorted({value} | {each for each in self.values_of(place) if _plain(each) == plain})
 
     def is_kind(self, place: Place) -> bool:
         """Return whether a column says of what kind rows are: it has few values for many rows."""
@@ -70,30 +74,29 @@ class KnownValues:
 
     def numbered(self, place: Place, number: float) -> str | None:
         """Return the one text of a column of few that has a number in it: "S07" of 7; None where several have it."""
-        values = self._values.get((place.relation.name, place.column.name), set())
-        held = [value for value in values if re.findall(r"\d+", value) and len(re.findall(r"\d+", value)) == 1]
-        fit = [value for value in held if int(re.findall(r"\d+", value)[0]) == number]
-        return fit[0] if len(fit) == 1 and len(held) == len(values) <= _FEW else None
+        held = {value: re.findall(r"\d+", value) for value in self.values_of(place)}
+        fit = [value for value, numbers in held.items() if len(numbers) == 1 and int(numbers[0]) == number]
+        return fit[0] if len(fit) == 1 and len(held) <= _FEW and all(len(n) == 1 for n in held.values()) else None
 
     def is_of_parts(self, place: Place) -> bool:
         """Return whether the texts of a column are of two parts each, "Bern, Switzerland", rather than lists."""
-        values = self._values.get((place.relation.name, place.column.name), set())
+        values = self.values_of(place)
         parts = [value.split(", ") for value in values if ", " in value]
         first, second = ({part[i] for part in parts} for i in (0, 1)) if parts else (set(), set())
         return all(len(part) == _PARTS for part in parts) and len(first & second) < _SHARED * len(second)
 
     def distinct(self, place: Place) -> int:
         """Return how many values of a text column are known."""
-        return len(self._values.get((place.relation.name, place.column.name), ()))
+        return len(self.values_of(place))
 
     def written_missing(self, place: Place) -> str | None:
         """Return the text by which a column says that its value is not known: "NA"; None where there is none."""
-        values = self._values.get((place.relation.name, place.column.name), set())
+        values = self.values_of(place)
         return next((value for value in sorted(values) if value.casefold() in MISSING), None)
 
     def written_no(self, place: Place) -> str | None:
         """Return the "no" that a column of texts holds among others: "yes", "no", "in part"."""
-        values = self._values.get((place.relation.name, place.column.name), set())
+        values = self.values_of(place)
         return next((v for v in sorted(values) if v.casefold() == "no"), None) if len(values) <= _KINDS else None
 
     def is_one_of_several(self, place: Place, value: str) -> bool:
@@ -101,7 +104,7 @@ class KnownValues:
         if self.is_list(place) or "name" in place.roles or self.names_rows(place):
             return False
         listed = re.compile(rf"(?:^|{_BESIDE}) *{re.escape(value)} *(?:$|{_BESIDE})", re.IGNORECASE)
-        others = self._values.get((place.relation.name, place.column.name), set()) - {value}
+        others = self.values_of(place) - {value}
         return len(others) >= _FEW and any(listed.search(other) for other in others if len(other) > len(value))
 
     def names_rows(self, place: Place) -> bool:
@@ -146,7 +149,7 @@ class KnownValues:
         return self.whole_name(relation) or bare or tuple(p for p in own if p.stems == relation_stems(relation))
 
     def _few(self, place: Place) -> bool:
-        return len(self._values[place.relation.name, place.column.name]) <= _FEW
+        return self.distinct(place) <= _FEW
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], set[str]]:
@@ -169,7 +172,7 @@ class KnownValues:
         """The columns of lists, each with its items and what sets them apart."""
         found = {}
         for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
+            values = self.values_of(place)
             marked = ((mark, _items(values, mark)) for mark in _MARKS) if not self._are_names(place) else ()
             mark, items = next(((mark, items) for mark, items in marked if items), ("", frozenset[str]()))
             if items:
@@ -206,7 +209,7 @@ class KnownValues:
         """Values with a mark between their words, by these in any order: "TRUCK,UTILITY" of "utility truck"."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
         for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
+            values = self.values_of(place)
             for value in values if len(values) <= _FEW and not self.is_list(place) else ():
                 if any(mark in value for mark in _MARKS):
                     found[tuple(sorted(stems(value)))].append((place, value))
@@ -217,7 +220,7 @@ class KnownValues:
         """Names that are written "Lee, Ann Mary" by how people say them: "Ann Lee", where only one is called so."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
         for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
+            values = self.values_of(place)
             turned = {value: match for value in values if (match := _TURNED.fullmatch(value))}
             for value, match in turned.items() if 2 * len(turned) > len(values) and not self.is_list(place) else ():
                 first, last = stems(match["first"]), stems(match["last"])
@@ -230,7 +233,7 @@ class KnownValues:
         """Words with which one value alone begins of a column with few values."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
         for place in self.index.all_places():
-            values = self._values.get((place.relation.name, place.column.name), set())
+            values = self.values_of(place)
             if not 1 < len(values) <= _FEW or self.is_list(place):
                 continue
             holders: dict[tuple[str, ...], set[str]] = defaultdict(set)

@@ -34,7 +34,6 @@ _BEFORE_ROWS = "on in by at for from to with".split()
 """Words that stand before rows and begin no part of a column's name: "freight on orders" is no `units_on_order`."""
 _TELLING_VERBS = ("born", "aged")
 """Verbs that say in which column a value stands."""
-_PLACES = ("place", "city", "country", "town", "location", "birthplace")
 _ASKING_FOR = {("used", "for"): ("use",), ("for", "a", "living"): ("occupation", "job", "profession", "work")}
 """Phrases at the end of a question that ask for a column, by the words of its name."""
 _HOLDERS = ("table", "tables", "file", "files", "sheet", "dataset")
@@ -213,8 +212,10 @@ def _longer_name(tokens: Sequence[Token], column: Sequence[int], vocabulary: Voc
     return []
 
 
-def used_for(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
-    """Recognize "used for" as the column of what things are used for, "for a living" as that of somebody's work."""
+def asked_for(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize "used for" as the column of what things are used for, "for a living" as that of somebody's work; where
+    no column says it, nobody knows what "for a living" asks, while "used for" may go on: "used for trips".
+    """
     for phrase, names in _ASKING_FOR.items():
         named = [each for name in names for each in vocabulary.columns_named((name,)) if each[1] == 1]
         for first in range(len(tokens) - len(phrase) + 1):
@@ -246,7 +247,7 @@ def verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if echoed:
             yield Span(i, i + 1, "C", echoed, 0.93, token.folded)
         if token.folded == "born" and tokens[0].folded == "where":
-            yield from (Span(i, i + 1, "C", ((p, OWN),), 0.95, "born") for p in vocabulary.verbs.told_birth(_PLACES))
+            yield from (Span(i, i + 1, "C", ((p, OWN),), 0.95, "born") for p in vocabulary.verbs.told_birth())
         places = vocabulary.verbs.spoken_by_verb(token.folded, timed=timed)
         if places and (timed or any(t.number is not None or t.folded in _AMOUNTS for t in near)):
             yield Span(i, i + 1, "C", places, 0.95, token.folded)

@@ -162,6 +162,7 @@ def _called(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(codes.split()), tuple(name.strip() for name in names.split(","))
 
 
+@cache
 def place_names(code: str) -> frozenset[str]:
     """Return the names, in small letters, of the countries and continents that a code stands for."""
     listed = [names for kind in ("country", "continent") for codes, names in _places()[kind] if code.upper() in codes]

@@ -11,6 +11,9 @@ from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import PAST, roots, stem
 from almanaq.suql.catalog.relations import Relation
 
+_OF_BIRTH = {"birth", "born", "birthplace"}
+_OF_PLACES = {"place", "city", "country", "town", "location", "birthplace"}
+
 
 class Verbs:
     """Finds what a verb speaks of.
@@ -50,10 +53,10 @@ class Verbs:
             places = self._dated_by(word) if timed else self._told_by(word)
         return tuple((place, OWN) for place in places)
 
-    def told_birth(self, kinds: Sequence[str]) -> list[Place]:
+    def told_birth(self) -> list[Place]:
         """Return the one column of texts that says where somebody was born."""
         texts = (n.place for n in self._columns if n.place.kind == "text")
-        places = [p for p in texts if {"birth", "born", "birthplace"} & {*p.stems} and {*kinds} & {*p.stems}]
+        places = [p for p in texts if _OF_BIRTH & {*p.stems} and _OF_PLACES & {*p.stems}]
         return places if len(places) == 1 else []
 
     def _told_by(self, word: str) -> list[Place]:

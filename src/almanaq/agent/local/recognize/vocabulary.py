@@ -41,20 +41,7 @@ _MOST_KINDS = 60
 """Most values of a column of kinds, of which one may be misspelt."""
 _SPOKEN = ("average", "percentage", "minimum", "maximum", "different", "highest", "lowest", "largest", "smallest")
 """Words of the language that are often misspelt."""
-_COUNTING_NONE = (
-    "number",
-    "week",
-    "level",
-    "year",
-    "month",
-    "day",
-    "hour",
-    "rank",
-    "code",
-    "score",
-    "age",
-    "temperature",
-)
+_COUNTING_NONE = frozenset("number week level year month day hour rank code score age temperature".split())
 """What ends the names of whole numbers that count nothing."""
 _KEYED = 0.995
 """How surely a key is named by what it is of: the manufacturers of `manufacturer_id`, more surely than a brand."""
@@ -97,7 +84,7 @@ class Vocabulary(KnownValues):
         return frozenset(part for part in (*said, *WHOLES, *words().abbreviations.values()) if len(part) > 3)
 
     def _known(self, place: Place) -> frozenset[str]:
-        return frozenset(self._values.get((place.relation.name, place.column.name), ()))
+        return frozenset(self.values_of(place))
 
     def _called_as_fact(self, place: Place) -> set[str]:
         """Return how the one value of a relation of facts is called: as the relation is."""
@@ -272,7 +259,7 @@ class Vocabulary(KnownValues):
     def _values_of_kinds(self) -> frozenset[str]:
         """The values of the columns that hold few of them."""
         kinds = [n.place for n in self.columns if n.place.kind == "text" and 0 < self.distinct(n.place) <= _MOST_KINDS]
-        return frozenset(value for p in kinds for value in self._values[p.relation.name, p.column.name])
+        return frozenset(value for p in kinds for value in self.values_of(p))
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Return the values that words spell, whole, or in part where a column has few values."""
