@@ -185,7 +185,7 @@ def linked(tree: exp.Query) -> exp.Query:
 
 
 def translate(tree: exp.Query) -> exp.Query:
-    """Return the query for the oracle's database: functions renamed, casts of answers lenient, `/` as in PostgreSQL."""
+    """Return the query for the oracle's database: functions renamed, casts of answers lenient."""
     tree = tree.copy()
     for call in _inner_first(tree, exp.Anonymous):
         if is_text_call(call) and is_condition(call):
@@ -197,13 +197,6 @@ def translate(tree: exp.Query) -> exp.Query:
             node.replace(exp.TryCast(this=node.this.copy(), to=node.to.copy()))
     for comparison in _inner_first(tree, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In):
         _type_compared(comparison)
-    for comparison in _inner_first(tree, exp.EQ, exp.NEQ):
-        _know_nothing_of_null_arrays(comparison)
-    for comparison in _inner_first(tree, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between):
-        _compare_grades(comparison)
-    for division in _inner_first(tree, exp.Div):
-        if not any(_fractional(side) for side in (division.left, division.right)):
-            division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
     for call in _inner_first(tree, exp.Anonymous):
         _rename(call)
     for call in _inner_first(tree, exp.Anonymous):
@@ -230,21 +223,6 @@ def _truth(call: exp.Expr) -> exp.Expr:
     said = exp.func("lower", exp.func("trim", call.copy(), exp.Literal.string(" \t\n")))
     means = [exp.If(this=exp.Literal.string(w), true=exp.Boolean(this=w == "yes")) for w in ("yes", "no")]
     return exp.Case(this=said, ifs=means)
-
-
-def _know_nothing_of_null_arrays(comparison: exp.Expr) -> None:
-    """Any comparison with `ANY` of a NULL array is NULL in PostgreSQL; DuckDB finds nothing in it."""
-    array = comparison.expression.this if isinstance(comparison.expression, exp.Any) else None
-    if array is not None and array.find(exp.Column) is not None:
-        known = exp.not_(exp.Is(this=array.copy(), expression=exp.null()))
-        comparison.replace(exp.Case(ifs=[exp.If(this=known, true=comparison.copy())]))
-
-
-def _compare_grades(comparison: exp.Expr) -> None:
-    """A grade is compared by its order, which a text beside it has to be told; only grades are compared so."""
-    for side in list(comparison.iter_expressions()):
-        if isinstance(side, exp.Literal) and side.is_string and side.name in GRADES:
-            side.replace(exp.cast(side.copy(), exp.DataType.build(ENUM, udt=True)))
 
 
 def _inner_first(tree: exp.Expr, *kinds: type[exp.Expr]) -> list[exp.Expr]:
@@ -316,14 +294,6 @@ def _kind(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Cast):
         return {"DATE": "date", "INT": "int", "DECIMAL": "num"}.get(node.to.this.value)
     return None
-
-
-def _fractional(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Paren):
-        return _fractional(node.this)
-    if isinstance(node, exp.Cast):
-        return node.to.this in (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
-    return isinstance(node, exp.Literal) and not node.is_int
 
 
 def _enum(column: pa.ChunkedArray) -> str:

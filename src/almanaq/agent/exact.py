@@ -17,7 +17,7 @@ from almanaq.agent.small_tables import SmallTables
 from almanaq.errors import ModelCallError, QueryError
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.text_functions import is_text_call
 
 REPAIRS = 2
 """How often a query that is not accepted is written anew."""

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.describe import condition_words
 from almanaq.errors import AlmanaqError
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.text_functions import is_text_call
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result

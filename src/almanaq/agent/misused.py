@@ -8,7 +8,7 @@ from sqlglot.errors import SqlglotError
 from almanaq.agent.query_tree import query_tree
 from almanaq.errors import QueryTypeError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.syntax.text_functions import is_model_call
+from almanaq.suql.text_functions import is_model_call
 
 
 def check_meant(suql: str, catalog: Catalog) -> None:

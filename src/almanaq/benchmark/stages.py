@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from sqlglot import exp
 
-from almanaq.suql.syntax.text_functions import is_model_call
+from almanaq.suql.text_functions import is_model_call
 
 Stage = Literal["right", "retrieval", "parse", "link", "row choice", "text call", "cast", "format"]
 STAGES: tuple[Stage, ...] = get_args(Stage)

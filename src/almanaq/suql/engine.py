@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.errors import DatabaseError, UnknownNameError, suggest
+from almanaq.errors import DatabaseError, QueryError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -19,11 +20,14 @@ from almanaq.suql.accuracy.estimates import (
     GroupEstimates,
     Sample,
 )
+from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.catalog.binder import BoundQuery, bind
+from almanaq.suql.catalog.binder import bind
+from almanaq.suql.catalog.conditions import read_conditions
 from almanaq.suql.catalog.database_calls import DatabaseCalls
 from almanaq.suql.catalog.describe_statements import listing
 from almanaq.suql.catalog.enum_order import order_enums
+from almanaq.suql.catalog.grouped_answers import check_grouped_answers
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.reading import cell_at, distinct_values
@@ -48,15 +52,19 @@ from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
+from almanaq.suql.language import Statement
+from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.plan.native import NativeQuery
+from almanaq.suql.plan.stages import LogicalPlan, Output, Plan, TextStage
 from almanaq.suql.result import Result
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.syntax.parse import parse
 
 if TYPE_CHECKING:
@@ -71,7 +79,8 @@ _VALUES_SECONDS = 5.0
 class _Prepared:
     plan: Plan
     statements: Statements
-    bound: BoundQuery
+    bound: BoundQuery | None
+    """None for a query that the engine runs as it is."""
 
 
 class Engine:
@@ -193,7 +202,7 @@ class Engine:
     def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
         known = self._plans.get(self._key(query, parameters, self._options))
-        if known is not None:
+        if known is not None and known.bound is not None:
             return known.bound
         with within_limits():
             return self._bind(query, parameters, self._options)
@@ -215,6 +224,9 @@ class Engine:
         known = self._plans.get(key)
         if known is None:
             with within_limits():
+                native = self._native_plan(query, parameters, options)
+                if native is not None:
+                    return _Prepared(native, Statements(native), None)
                 bound = self._bind(query, parameters, options)
                 kept = replace(bound, tree=bound.tree.copy())
                 plan = self._lowered(self._logical_plan(bound, options), options)
@@ -232,7 +244,7 @@ class Engine:
         return self._logical_plan(self._bind(query, parameters, chosen), chosen)
 
     def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
-        ordered, notes = order_enums(bound.tree, self.catalog)
+        ordered, notes = (bound.tree, ()) if self._binder is not None else order_enums(bound.tree, self.catalog)
         tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
@@ -408,7 +420,41 @@ class Engine:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
         return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
 
+    def _native_plan(self, query: str, parameters: Sequence[object], options: Options) -> Plan | None:
+        """Return the plan of a query that the engine runs as it is; None where text functions or links are in it."""
+        if self._binder is None:
+            return None
+        statement = self._statement(query, options)
+        bound = check_parameters(statement, parameters)
+        if statement.has_text:
+            return None
+        if options.link and self._binder.may_link(statement):
+            try:
+                logical = self._logical_plan(self._binder.bind(statement, parameters), options)
+            except QueryError:
+                logical = None  # the engine says what is wrong with it, if anything is
+            if logical is not None and logical.links:
+                return None
+        select = NativeQuery(statement.shown, bound)
+        return Plan((), (), Output(select, ()), (), True)
+
+    def _statement(self, query: str, options: Options) -> Statement:
+        assert self._binder is not None
+        return self._binder.read(listing(query, self.catalog) or query, options.allow_functions)
+
+    @cached_property
+    def _binder(self) -> Binder | None:
+        """What reads queries; None of an engine that has not told its language yet."""
+        language = getattr(self._database, "language", None)
+        return None if language is None else Binder(language(self.catalog), self.catalog)
+
     def _bind(self, query: str, parameters: Sequence[object], options: Options) -> BoundQuery:
+        if self._binder is not None:
+            bound = self._binder.bind(self._statement(query, options), parameters)
+            found = nodes(bound.tree)
+            read_conditions(found, self.catalog, query)
+            check_grouped_answers(bound.tree, query)
+            return bound
         text = listing(query, self.catalog) or query
         calls = DatabaseCalls(self.catalog, options.allow_functions)
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)

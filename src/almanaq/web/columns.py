@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.lineage import origins
-from almanaq.suql.syntax.text_functions import is_model_call
+from almanaq.suql.text_functions import is_model_call
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import is_model_call, is_text_call
+from almanaq.suql.text_functions import is_model_call, is_text_call
 
 _TYPES: dict[AnswerType, tuple[str, ...]] = {
     "integer": ("int", "bigint", "smallint", "tinyint", "uint", "ubigint", "usmallint", "utinyint", "int128"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
@@ -23,9 +22,10 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.scope import name_error, place
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items, relations_in
 from almanaq.suql.catalog.types import schema_of, typed
+from almanaq.suql.names import BoundQuery
 from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.syntax.text_functions import is_similarity, is_text_call
+from almanaq.suql.text_functions import is_similarity, is_text_call
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
@@ -35,19 +35,6 @@ _USAGE = {
     "summary": "summary(text)",
     "similarity": "similarity(text, text)",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class BoundQuery:
-    """A query whose names are all resolved.
-
-    Attributes:
-        tree: qualified and typed; identifiers of relations and columns are in lower case, tables are aliased.
-        names: what the result's columns are called, in order.
-    """
-
-    tree: exp.Query
-    names: tuple[str, ...]
 
 
 def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:

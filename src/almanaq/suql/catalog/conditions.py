@@ -15,7 +15,7 @@ from almanaq.errors import QueryTypeError
 from almanaq.suql.catalog.operator_types import extent, written
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.text_functions import is_text_call
 from almanaq.values.typed import parse_boolean
 
 _NEVER_BOOLEAN = (

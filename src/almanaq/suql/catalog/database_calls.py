@@ -11,7 +11,7 @@ from almanaq.errors import PrivateColumnError, QueryTypeError, RefusedQueryError
 from almanaq.suql.catalog.relations import Catalog, OwnFunction
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 DEFINITION = "pg_get_viewdef"
 

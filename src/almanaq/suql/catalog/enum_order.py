@@ -13,7 +13,7 @@ from almanaq.suql.catalog.enum_domains import OF_DOMAIN, Domain, Domains, is_ope
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
 from almanaq.suql.catalog.sources import relations_in
 from almanaq.suql.syntax.nodes import nodes
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.text_functions import is_text_call
 
 _COMPARED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUAL = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)

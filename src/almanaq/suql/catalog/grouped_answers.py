@@ -10,7 +10,7 @@ from almanaq.suql.catalog.grouping import is_aggregated, keys_in
 from almanaq.suql.catalog.operator_types import extent
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import own_nodes, own_text_calls
+from almanaq.suql.text_functions import own_nodes, own_text_calls
 
 _UNGROUPED = "must appear in the GROUP BY clause or be used in an aggregate function"
 _ABOVE = ("having", "order", "distinct", "qualify")

@@ -23,7 +23,7 @@ from almanaq.suql.catalog.sources import order_members
 from almanaq.suql.catalog.table_functions import columns_of_function, functions_in
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.recursion import columns_of_clauses
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 
 @dataclass(frozen=True, slots=True)

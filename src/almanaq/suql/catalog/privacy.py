@@ -12,7 +12,7 @@ from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog
 from almanaq.suql.catalog.sources import relations_in
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import is_model_call, is_similarity
+from almanaq.suql.text_functions import is_model_call, is_similarity
 
 
 def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Catalog) -> tuple[str, ...]:

@@ -22,7 +22,26 @@ _WHOLE = frozenset(
 """Functions without a class of sqlglot's own that give integers."""
 
 
-def schema_of(relations: Iterable[Relation]) -> MappingSchema:
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_FOLD_ALL = ("duckdb", "spark", "databricks", "sqlite", "mysql", "tsql")
+"""Dialects in which names match whatever their case, quoted ones too."""
+
+
+def fold(name: str, dialect: str, *, quoted: bool) -> str:
+    """Return a name in the form by which an engine finds it.
+
+    >>> fold("Öl", "duckdb", quoted=False), fold("Id", "duckdb", quoted=True), fold("Id", "postgres", quoted=True)
+    ('Öl', 'id', 'Id')
+    """
+    if dialect in _FOLD_ALL:
+        return name.translate(_ASCII_LOWER)
+    if dialect == "postgres":
+        return name if quoted else name.translate(_ASCII_LOWER)
+    identifier = exp.to_identifier(name, quoted=quoted)
+    return Dialect.get_or_raise(dialect).normalize_identifier(identifier).name
+
+
+def schema_of(relations: Iterable[Relation], dialect: str = "postgres") -> MappingSchema:
     """Return the columns of relations with their types, as sqlglot is told them."""
     types: dict[str, exp.DataType] = {}
 
@@ -30,8 +49,9 @@ def schema_of(relations: Iterable[Relation]) -> MappingSchema:
         written = column.type + ("[]" if column.array else "")
         return types.get(written) or types.setdefault(written, _read_type(written).copy())
 
-    mapping = {r.name.lower(): {c.name.lower(): type_of(c) for c in r.columns} for r in relations}
-    return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
+    mapping = {r.name: {fold(c.name, dialect, quoted=True): type_of(c) for c in r.columns} for r in relations}
+    return MappingSchema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
+
 
 
 @cache
@@ -39,9 +59,9 @@ def _read_type(written: str) -> exp.DataType:
     return exp.DataType.from_str(written, dialect="postgres", udt=True)
 
 
-def typed(tree: exp.Query, schema: MappingSchema) -> exp.Query:
+def typed(tree: exp.Query, schema: MappingSchema, dialect: str = "postgres") -> exp.Query:
     """Return a qualified query, which is changed, with the type of every expression that is known."""
-    known = Dialect.get_or_raise("postgres").EXPRESSION_METADATA
+    known = Dialect.get_or_raise(dialect).EXPRESSION_METADATA
     own: dict[Any, Any] = {
         exp.Extract: {"returns": exp.DType.DECIMAL},
         exp.Sign: {"returns": exp.DType.DOUBLE},
@@ -50,7 +70,7 @@ def typed(tree: exp.Query, schema: MappingSchema) -> exp.Query:
         exp.Anonymous: {"annotator": _annotate_function},
         exp.Sub: {"annotator": _annotate_difference},
     }
-    return annotate_types(tree, schema=schema, expression_metadata={**known, **own}, dialect="postgres")
+    return annotate_types(tree, schema=schema, expression_metadata={**known, **own}, dialect=dialect)
 
 
 def _annotate_function(annotator: Any, node: exp.Expr) -> exp.Expr:

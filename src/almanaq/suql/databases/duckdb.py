@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from almanaq.corpus.inference import LoadReport
+from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
@@ -115,6 +116,10 @@ class DuckDBDatabase:
                 except duckdb.Error as error:
                     raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
             return self._catalog
+
+    def language(self, catalog: Catalog) -> DuckDBLanguage:
+        """Return DuckDB's SQL over the relations of a catalog: this one's, or what is left of it."""
+        return DuckDBLanguage(self._cursor, lambda: catalog)
 
     def session(self, deadline: float | None = None) -> DuckDBSession:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""

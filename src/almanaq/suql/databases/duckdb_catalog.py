@@ -76,7 +76,7 @@ class CatalogReader:
         declared = (
             self._declared() if self.made is None else _Declared([(*place, None, True) for place in sorted(self.made)])
         )
-        names = relation_names([(schema, table) for schema, table, _, _ in declared.places])
+        names = relation_names([(schema, table) for schema, table, _, _ in declared.places], ["main"])
         relations: list[Relation] = []
         broken: list[tuple[str, str]] = []
         for schema, table, comment, is_table in declared.places:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,6 +24,7 @@ from almanaq.suql.databases.interruptible import MultiStreamSession, Work
 from almanaq.suql.databases.leaving import Lock
 from almanaq.text.sql_literals import quote, string_literal
 
+Parameters = Sequence[object] | Mapping[str, object]
 _PATTERN = re.compile(r"[*?\[]")
 _BATCH_ROWS = 2048
 """Rows of a result that are brought at once."""
@@ -57,31 +58,35 @@ class DuckDBSession(MultiStreamSession[_Work]):
         sql: str,
         batch_rows: int = 2048,
         first_rows: int | None = None,  # noqa: ARG002
+        parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator stops the engine."""
         work = self._begin()
         try:
             with self._step(work):
                 _check_select(sql)
-                work.reader = work.cursor.sql(sql).to_arrow_reader(batch_rows)
+                work.reader = _run(work.cursor, sql, parameters).to_arrow_reader(batch_rows)
         except BaseException:
             self._end(work)
             raise
         return self._batches(work)
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` of them."""
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         with self._statement() as cursor:
             _check_select(sql)
-            if most_bytes is None:
-                return plain(cursor.sql(sql).to_arrow_table())
-            reader = cursor.sql(sql).to_arrow_reader(_BATCH_ROWS)
+            if most_bytes is None and most_rows is None:
+                return plain(_run(cursor, sql, parameters).to_arrow_table())
+            reader = _run(cursor, sql, parameters).to_arrow_reader(_BATCH_ROWS)
             batches: list[pa.RecordBatch] = []
-            held = 0
+            held = rows = 0
             for batch in reader:
                 batches.append(batch)
                 held += batch.nbytes
-                if held > most_bytes:
+                rows += batch.num_rows
+                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and rows >= most_rows):
                     break
             table = plain(pa.Table.from_batches(batches, reader.schema))
             reader.close()
@@ -196,6 +201,11 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 f"or run it on PostgreSQL ({message})"
             )
         return engine_error(message, _kind(error))
+
+
+def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Any:
+    """Return what a statement gives, with values bound to its parameters."""
+    return cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql)
 
 
 def _kind(error: Exception) -> type[BaseException]:

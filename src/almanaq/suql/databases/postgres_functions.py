@@ -17,7 +17,7 @@ from almanaq.suql.catalog.relations import OwnFunction
 from almanaq.suql.syntax.functions import ENUM_FUNCTIONS, is_allowed
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.parse import parse
-from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 

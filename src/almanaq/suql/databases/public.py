@@ -8,6 +8,7 @@ from functools import cached_property
 from almanaq.corpus.inference import LoadReport
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.databases.protocols import Database, Session
+from almanaq.suql.language import Language
 from almanaq.text.sql_literals import quote
 
 
@@ -49,6 +50,10 @@ class PublicDatabase:
             replace(report, columns=tuple(each for each in report.columns if each.name.casefold() not in private))
             for report in getattr(self._database, "reports", ())
         )
+
+    def language(self, catalog: Catalog) -> Language:
+        """Return the whole database's SQL over the relations of a catalog."""
+        return self._database.language(catalog)
 
     def session(self, deadline: float | None = None) -> Session:
         """Open a session of the whole database."""

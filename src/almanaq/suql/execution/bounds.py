@@ -6,9 +6,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded
+from almanaq.suql.plan.native import NativeQuery
 
 
-def limited(select: exp.Query, rows: int | None) -> exp.Query:
+def limited(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
     """Return a query that gives one row more than `rows` at most, so that it shows whether there are more."""
     if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
         return select

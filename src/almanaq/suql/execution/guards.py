@@ -15,7 +15,7 @@ from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.sites import literal_options
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
-from almanaq.suql.syntax.text_functions import is_model_call
+from almanaq.suql.text_functions import is_model_call
 
 
 def call_budget(options: Options, models: Models) -> int | None:

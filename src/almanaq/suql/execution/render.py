@@ -20,6 +20,7 @@ from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.execution.emitted import check_emitted, name_system_functions
 from almanaq.suql.execution.statements import Statements
+from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.dialect import MISREAD
@@ -82,11 +83,13 @@ class Renderer:
         self._links.update(links)
         self._values.update(values)
 
-    def sql(self, tree: exp.Expr) -> str:
+    def sql(self, tree: exp.Expr | NativeQuery) -> str:
         """Return the SQL text of a tree.
 
         Raises UnsupportedError for what the engine cannot do, never drops a clause.
         """
+        if isinstance(tree, NativeQuery):
+            return tree.placed(lambda name: written_name(self._session.locate(name), self._dialect))
         with within_limits():
             if self._statements is None:
                 return self._with_rows(self._write(tree))
@@ -125,15 +128,17 @@ class Renderer:
                 table.replace(self._written_out(table))
             else:
                 self._place(table, tree)
-        tree = write_texts(write_differences(tree, self._dialect), self._dialect)
+        if self._dialect != "duckdb":
+            tree = write_texts(write_differences(tree, self._dialect), self._dialect)
         try:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
             raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
-        text = name_system_functions(text, self._own)
-        check_emitted(text, tree, self._dialect)
+        if self._dialect != "duckdb":
+            text = name_system_functions(text, self._own)
+            check_emitted(text, tree, self._dialect)
         return text
 
     def _place(self, table: exp.Table, tree: exp.Expr) -> None:

@@ -51,6 +51,7 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.execution.watch import current_watch
 from almanaq.suql.options import Options
+from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, SimilarityJoin, SimilarityStage, Stage, TextStage
 from almanaq.suql.result import Trace
 
@@ -134,7 +135,9 @@ class Run:
         await self.run_stages(self._plan.stages)
         found: tuple[pa.Table, tuple[Any, ...]] | None = None
         if self._shown is None and self._context.database.typed:
-            batches = await in_thread(self._session.stream, self._renderer.sql(self._plan.output.select), _PIECE_ROWS)
+            select = self._plan.output.select
+            bound = (None, select.parameters) if isinstance(select, NativeQuery) and select.parameters else ()
+            batches = await in_thread(self._session.stream, self._renderer.sql(select), _PIECE_ROWS, *bound)
             try:
                 while (batch := await in_thread(next, batches, None)) is not None:
                     found = await self._finish(pa.Table.from_batches([batch]))
@@ -187,12 +190,16 @@ class Run:
         self._renderer.add_table(stage.name, empty=not made.num_rows)
         self.report.rows[stage.name] = made.num_rows
 
-    async def output(self, select: exp.Query) -> tuple[pa.Table, tuple[Any, ...]]:
+    async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
         megabytes = self._options.max_result_mb
         most = None if megabytes is None else megabytes * 1_000_000
         sql = self._renderer.sql(limited(select, self._options.max_rows))
-        table = await in_thread(self._session.fetch, sql, most)
+        if isinstance(select, NativeQuery) and (select.parameters or self._options.max_rows is not None):
+            rows = None if self._options.max_rows is None else self._options.max_rows + 1
+            table = await in_thread(self._session.fetch, sql, most, select.parameters, rows)
+        else:
+            table = await in_thread(self._session.fetch, sql, most)
         refuse_if_larger(table, megabytes)
         return await self._finish(table)
 
@@ -385,6 +392,8 @@ class Run:
         if most is not None and table.num_rows > most:
             self._cut, table = True, table.slice(0, most)
             self._warnings.append(f"there are more rows: only the first {most:,} were read")
+        if isinstance(output.select, NativeQuery) and not output.names:
+            return table, ((),) * table.num_rows
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
         for i, (block, _) in enumerate(output.evidence if self._cited else ()):

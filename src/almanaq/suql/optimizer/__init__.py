@@ -21,7 +21,7 @@ from almanaq.suql.optimizer.text_filter import text_filter
 from almanaq.suql.optimizer.unused_outputs import unused_outputs
 from almanaq.suql.optimizer.weakest_condition import weakest_condition
 from almanaq.suql.plan.stages import LogicalPlan, TextBlock
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 QueryRule = Callable[[exp.Query], exp.Query]
 Rule = Callable[[TextBlock], TextBlock]

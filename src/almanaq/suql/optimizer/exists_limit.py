@@ -7,7 +7,7 @@ from sqlglot import exp
 from almanaq.suql.plan.blocks import is_cut_or_grouped
 from almanaq.suql.plan.references import is_correlated
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 
 def exists_limit(tree: exp.Query) -> exp.Query:

@@ -9,7 +9,7 @@ from almanaq.suql.plan.joins import has_outer_join, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import where_of
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, is_text_call
+from almanaq.suql.text_functions import has_text, is_text_call
 
 _OF_BOTH_SIDES = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike),

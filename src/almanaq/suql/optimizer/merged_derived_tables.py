@@ -8,7 +8,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from almanaq.suql.plan.blocks import drop_constant_keys, sets_in
 from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance
+from almanaq.suql.text_functions import has_text, is_by_chance
 
 
 def merged_derived_tables(tree: exp.Query) -> exp.Query:

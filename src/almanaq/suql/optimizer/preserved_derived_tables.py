@@ -9,7 +9,7 @@ from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import has_outer_join, side_of
 from almanaq.suql.plan.references import own_columns
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.syntax.text_functions import has_text, nested_queries
+from almanaq.suql.text_functions import has_text, nested_queries
 
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
 

@@ -10,7 +10,7 @@ from almanaq.suql.plan.joins import keeps_rows, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import where_of
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance, own_nodes
+from almanaq.suql.text_functions import has_text, is_by_chance, own_nodes
 
 _CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.plan.blocks import is_aggregated, sets_in
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls
+from almanaq.suql.text_functions import has_text, outermost_text_calls
 
 
 def unused_outputs(tree: exp.Query) -> exp.Query:

@@ -25,7 +25,7 @@ from almanaq.suql.plan.short_circuit import ask_lazily
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.syntax.text_functions import (
+from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
     is_drawn,

@@ -47,7 +47,7 @@ from almanaq.suql.plan.stages import (
     Output,
 )
 from almanaq.suql.plan.text_blocks import text_block
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
+from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:

@@ -9,7 +9,7 @@ from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.plan.references import is_of_block
 from almanaq.suql.syntax.nodes import nodes
-from almanaq.suql.syntax.text_functions import (
+from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
     is_model_call,

@@ -13,7 +13,7 @@ from almanaq.suql.plan.references import quoted
 from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import LogicalStage, Materialize, TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 
 class CommonTables:

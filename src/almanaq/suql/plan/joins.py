@@ -11,7 +11,7 @@ from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, quoted, where_of
 from almanaq.suql.plan.sites import text_unit
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, nested_queries, outermost_text_calls, own_text_calls
+from almanaq.suql.text_functions import has_text, nested_queries, outermost_text_calls, own_text_calls
 
 
 def move_conditions_to_where(block: exp.Select) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import is_of_block, where_of
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance
+from almanaq.suql.text_functions import has_text, is_by_chance
 
 _OTHER_CLAUSES = ("group", "having", "distinct", "qualify", "windows")
 _OUTPUTS = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.suql.plan.sites import is_text_column, text_columns
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from sqlglot import exp, parse_one
 
 from almanaq.suql.catalog.sources import find_source, from_items
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, nested_queries
+from almanaq.suql.text_functions import has_text, nested_queries
 
 CLAUSES_OF_ROWS = ("from_", "joins", "laterals", "where")
 """The clauses of a SELECT that make its rows, before grouping."""

@@ -15,7 +15,7 @@ from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, is_correlated, is_of_block, quoted, where_of
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance
+from almanaq.suql.text_functions import has_text, is_by_chance
 
 OUTER = "_outer"
 """The column of a derived table that holds the row of the enclosing block it belongs to."""

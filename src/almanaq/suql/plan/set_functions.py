@@ -7,7 +7,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.references import aliased, quoted
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.text_functions import has_text
 
 
 def derive_functions(block: exp.Select) -> None:

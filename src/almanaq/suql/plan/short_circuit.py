@@ -9,7 +9,7 @@ from sqlglot import exp
 from almanaq.suql.plan.references import is_of_block
 from almanaq.suql.plan.sites import is_nested_call, text_columns
 from almanaq.suql.syntax.nodes import nodes
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
+from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Func)
 _ACROSS_ROWS = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)

@@ -13,7 +13,7 @@ from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, table, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
+from almanaq.suql.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGenerateSeries)
 

@@ -11,7 +11,7 @@ from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
+from almanaq.suql.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
 from almanaq.values.lists import SEPARATOR
 
 TEXT_ALIAS = "_text"

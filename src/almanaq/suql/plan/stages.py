@@ -9,6 +9,7 @@ from enum import Enum
 from sqlglot import exp
 
 from almanaq.suql.catalog.linking import Link
+from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.predicates import Predicate
 from almanaq.suql.plan.sites import Site, site_of, text_columns
 
@@ -121,7 +122,7 @@ class Materialize:
     """A SQL stage: the rows of a SELECT become a temporary table."""
 
     name: str
-    select: exp.Query
+    select: exp.Query | NativeQuery
     purpose: str
 
 
@@ -227,7 +228,7 @@ class Output:
             result: then nothing is left to run. () where the result is more than that.
     """
 
-    select: exp.Query
+    select: exp.Query | NativeQuery
     names: tuple[str, ...]
     evidence: tuple[tuple[str, str], ...] = ()
     payload: tuple[str, ...] = ()
@@ -237,7 +238,7 @@ LogicalStage = Materialize | TextBlock | SimilarityStage | SimilarityJoin
 Stage = Materialize | TextStage | SimilarityStage | SimilarityJoin
 
 
-def selects_of(stage: Stage) -> tuple[exp.Query, ...]:
+def selects_of(stage: Stage) -> tuple[exp.Query | NativeQuery, ...]:
     """Return the queries that a stage runs in the database."""
     match stage:
         case Materialize():

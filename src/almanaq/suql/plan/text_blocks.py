@@ -12,7 +12,7 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.references import aliased, carried_name, column, own_columns, qualified, repoint
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
 from almanaq.suql.plan.stages import EvidenceSource, RowName, TextBlock
-from almanaq.suql.syntax.text_functions import own_nodes
+from almanaq.suql.text_functions import own_nodes
 
 _TITLE = 120
 """Characters of a relation's description that readers of its texts are shown."""

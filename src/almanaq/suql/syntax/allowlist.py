@@ -17,7 +17,7 @@ from almanaq.errors import QueryTypeError, RefusedQueryError, UnknownNameError, 
 from almanaq.suql.syntax.arguments import check_arguments, check_unit
 from almanaq.suql.syntax.functions import CLASSES, WRITTEN, functions_of, is_allowed
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS, is_text_call
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, is_text_call
 
 ANSWER_TYPES = ("text", "integer", "bigint", "numeric", "double precision", "date", "timestamp", "time", "boolean")
 STRUCTURE = frozenset(

@@ -30,8 +30,8 @@ from almanaq.suql.syntax.plain_texts import write_plain_texts
 from almanaq.suql.syntax.recursion import move_search_clauses, read_search_clauses
 from almanaq.suql.syntax.respelling import respell, spelled
 from almanaq.suql.syntax.templates import hide_templates
-from almanaq.suql.syntax.text_functions import has_text
 from almanaq.suql.syntax.windows import write_named_windows
+from almanaq.suql.text_functions import has_text
 
 _OTHER_STATEMENTS = frozenset(
     [

@@ -1,0 +1,148 @@
+"""Which functions of DuckDB a query may call: what its own catalog calls harmless, less and plus a few, with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from almanaq.errors import RefusedQueryError, UnknownNameError, suggest
+
+ALLOWED: Mapping[str, str] = {
+    **dict.fromkeys(("random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"), "draws a value, changes nothing"),
+    "error": "only ends the query that calls it",
+    **dict.fromkeys(
+        ("now", "today", "current_date", "get_current_time", "get_current_timestamp", "transaction_timestamp"),
+        "reads the clock",
+    ),
+    **dict.fromkeys(("current_database", "current_schema", "current_schemas", "in_search_path"), "names the source"),
+}
+"""Functions that are not constant over their arguments, or give rows, and are harmless all the same."""
+
+ALLOWED_IN_FROM: Mapping[str, str] = {
+    **dict.fromkeys(("range", "generate_series", "unnest", "repeat", "repeat_row"), "makes rows of its arguments"),
+    **dict.fromkeys(("json_each", "json_tree"), "makes rows of its argument"),
+}
+
+REFUSED: Mapping[str, str] = {
+    "json_serialize_plan": "it plans any statement that its argument holds",
+    "json_serialize_sql": "it reads any statement that its argument holds",
+    "json_deserialize_sql": "it writes any statement that its argument holds",
+    "getenv": "it reads the environment of the process",
+    "pg_sleep": "it only waits",
+    **dict.fromkeys(("current_query", "get_block_size"), "it tells of the connection, not of its data"),
+    **dict.fromkeys(("format_type", "pg_get_viewdef", "pg_get_constraintdef"), "it reads the system's catalog"),
+}
+"""Functions that the catalog calls constant, or macros of the system, which do more than compute from arguments."""
+
+READERS = frozenset(
+    f"{kind}{end}"
+    for kind in ("read_csv", "read_json", "read_json_objects", "read_ndjson")
+    for end in ("", "_auto")
+) | {"read_parquet", "parquet_scan", "read_ndjson_objects", "read_text", "read_blob", "glob"}
+"""Table functions that read files: refused in queries, and taken in views, whose author chose the files."""
+
+_IN_FROM = frozenset(["table", "table_macro", "pragma"])
+_OWN_EXTENSIONS = frozenset(["", "core_functions", "json", "icu", "parquet"])
+_READS_CATALOG = (
+    "SELECT lower(function_name), function_type, coalesce(stability, ''), internal, "
+    "coalesce(extension_name, ''), macro_definition, parameters, alias_of FROM duckdb_functions()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One entry of the engine's list of functions; a name may have several.
+
+    Attributes:
+        kind: scalar, aggregate, window, macro, table, table_macro, pragma.
+        stability: CONSISTENT, CONSISTENT_WITHIN_QUERY, VOLATILE, or "".
+        definition: the SQL of a macro.
+        own: whether somebody defined it in the database, or it came with an extension that is not DuckDB's own.
+    """
+
+    kind: str
+    stability: str
+    own: bool
+    definition: str
+    parameters: tuple[str, ...]
+
+
+class FunctionCatalog:
+    """The functions of a DuckDB instance, and which of them queries may call.
+
+    Args:
+        rows: what `duckdb_functions()` gives, as `read` asks for it.
+    """
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._entries: dict[str, list[Function]] = {}
+        self.synonyms: dict[str, str] = {}
+        """Built-in functions that are others by another name."""
+        for name, kind, stability, internal, extension, definition, parameters, alias in rows:
+            own = not internal or extension not in _OWN_EXTENSIONS
+            entry = Function(kind, stability, own, definition or "", tuple(parameters or ()))
+            self._entries.setdefault(name, []).append(entry)
+            if alias and not own:
+                self.synonyms[name] = alias.lower()
+        self.aggregates = frozenset(
+            name for name, entries in self._entries.items() if any(entry.kind == "aggregate" for entry in entries)
+        )
+
+    @classmethod
+    def read(cls, connection: Any) -> FunctionCatalog:
+        """Read the catalog of a connection's instance."""
+        return cls(connection.execute(_READS_CATALOG).fetchall())
+
+    def has(self, name: str) -> bool:
+        """Return whether the instance has a function of that name."""
+        return name.lower() in self._entries
+
+    def check(
+        self, name: str, *, in_from: bool, allowed: frozenset[str], expand: Callable[[Function], None], **place: Any
+    ) -> None:
+        """Raise an error unless a query may call a function.
+
+        Args:
+            in_from: whether it is called as an item of FROM.
+            allowed: names that the user vouches for.
+            expand: checks what a macro of the database's own is made of.
+            place: where the call is written, for the error.
+
+        Raises:
+            UnknownNameError: no such function; RefusedQueryError: one that does more than compute.
+        """
+        called = name.lower()
+        if called in allowed:
+            return
+        entries = [entry for entry in self._entries.get(called, ()) if (entry.kind in _IN_FROM) == in_from]
+        if not entries and called != "unnest":
+            raise UnknownNameError(f"no function named {name!r}{suggest(called, list(self._entries))}", **place)
+        own = [entry for entry in entries if entry.own]
+        if own:
+            for entry in own:
+                if entry.kind not in ("macro", "table_macro") or not entry.definition:
+                    raise RefusedQueryError(
+                        f"the function {name!r} is one of the database's own, and nobody here knows what it does: who "
+                        f"trusts it connects with allow_functions=[{called!r}], or says --allow-function {called}",
+                        **place,
+                    )
+                expand(entry)
+            return
+        if called == "unnest" or (in_from and called in ALLOWED_IN_FROM):
+            return
+        if called in REFUSED:
+            raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {REFUSED[called]}", **place)
+        if in_from:
+            raise RefusedQueryError(
+                f"the table function {name!r} is not allowed in a query; FROM takes relations, subqueries and "
+                f"{', '.join(sorted(ALLOWED_IN_FROM))}",
+                **place,
+            )
+        if called not in ALLOWED and not all(map(_computes, entries)):
+            raise RefusedQueryError(f"the function {name!r} is not allowed in a query: it does not only compute", **place)
+
+
+def _computes(entry: Function) -> bool:
+    """Return whether a built-in function computes from its arguments alone."""
+    return entry.kind in ("aggregate", "window", "macro") or (entry.kind, entry.stability) == ("scalar", "CONSISTENT")

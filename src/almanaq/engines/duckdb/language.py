@@ -1,0 +1,195 @@
+"""DuckDB's SQL as the compiler needs it: statements checked, trees that say the same, names of results."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.engines.duckdb.functions import FunctionCatalog
+from almanaq.engines.duckdb.statements import StatementReader
+from almanaq.errors import UnsupportedError, engine_error, first_line
+from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.text_functions import DECLARED
+
+_PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
+_CALL: Mapping[str, Any] = {
+    **{"class": "FUNCTION", "type": "FUNCTION", "schema": "", "catalog": "", "filter": None, "distinct": False},
+    **{"order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "is_operator": False, "export_state": False},
+}
+_SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
+"""Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
+
+
+class DuckDBLanguage:
+    """What DuckDB makes of a text.
+
+    Args:
+        connect: opens a connection that only parses and describes.
+        catalog: gives the relations that queries may name.
+        views: gives the SQL of a view whose author is not known to be us.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(
+        self,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        catalog: Callable[[], Catalog],
+        views: Callable[[Relation], str | None] = lambda _: None,
+    ) -> None:
+        self._connect, self._catalog, self._views = connect, catalog, views
+        self._lock = threading.Lock()
+        self._forms: _Normalizer | None = None
+        self._opened: tuple[duckdb.DuckDBPyConnection, StatementReader] | None = None
+
+    def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
+        """Return the one query that a text holds, checked; raises QueryError."""
+        with self._lock:
+            return self._reader().read(text, allowed)
+
+    @property
+    def aggregates(self) -> frozenset[str]:
+        """Names of the functions that aggregate."""
+        with self._lock:
+            return self._reader().functions.aggregates
+
+    def tree(self, statement: Statement) -> exp.Expr:
+        """Return sqlglot's tree of a statement, which says the same to DuckDB as the statement does.
+
+        Raises:
+            UnsupportedError: sqlglot reads or writes it as something else.
+        """
+        try:
+            tree = sqlglot.parse_one(statement.sql, read="duckdb")
+            written = tree.sql("duckdb", comments=False)
+        except SqlglotError as error:
+            raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
+        with self._lock:
+            reader = self._reader()
+            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (statement.sql, written))
+        if given != made:
+            where = _difference(given, made)
+            raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
+        return tree
+
+    def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
+        with self._lock:
+            self._reader()
+            assert self._opened is not None
+            try:
+                rows = self._opened[0].execute(f"DESCRIBE {statement.shown}", parameters).fetchall()
+            except duckdb.Error as error:
+                raise engine_error(first_line(error), type(error)) from error
+        return tuple(str(row[0]) for row in rows)
+
+    def _normalizer(self, reader: StatementReader) -> _Normalizer:
+        if self._forms is None:
+            assert self._opened is not None
+            types = self._opened[0].execute("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal")
+            self._forms = _Normalizer(reader.functions.synonyms, dict(types.fetchall()))
+        return self._forms
+
+    def _reader(self) -> StatementReader:
+        if self._opened is None:
+            connection = self._connect()
+            for declared in DECLARED.values():
+                connection.execute(_stub(declared.name, *declared.arguments, declared.type))
+            reader = StatementReader(connection, self._catalog(), FunctionCatalog.read(connection), self._views)
+            self._opened = connection, reader
+        return self._opened[1]
+
+
+def _constant(text: str) -> dict[str, Any]:
+    literal = {"kind": "INTEGER", "text": text}
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal}
+
+
+def _stub(name: str, least: int, most: int, kind: str) -> str:
+    """Return the macro that stands for a text function where DuckDB only binds: NULL, which takes any type."""
+    bodies = []
+    for count in range(least, most + 1):
+        arguments = [f"a{i}" for i in range(count)]
+        value = "NULL" if kind == "text" else f"NULL::{kind}"
+        bodies.append(f"({', '.join(arguments)}) AS CASE WHEN {arguments[0]} IS NULL THEN {value} ELSE {value} END")
+    return f"CREATE OR REPLACE TEMP MACRO {name}{', '.join(bodies)}"
+
+
+class _Normalizer:
+    """Trees of DuckDB in one form for each of the forms that say the same, without where their parts are written.
+
+    Args:
+        synonyms: functions that are others by another name; types: names of types and what they stand for.
+    """
+
+    def __init__(self, synonyms: Mapping[str, str], types: Mapping[str, str]) -> None:
+        self._synonyms, self._types = {**synonyms, **_SAME}, types
+
+    def form(self, node: Any) -> Any:
+        """Return the form of a tree."""
+        if isinstance(node, list):
+            return [self.form(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        made = {key: self.form(part) for key, part in node.items() if key not in _PLACES}
+        kind = made.get("class") or made.get("type")
+        if kind in ("FUNCTION", "WINDOW") and "function_name" in made:
+            name = made["function_name"].lower()
+            name = self._synonyms.get(name, name)
+            made |= {"function_name": name, "qualified_name": {"path": [name]}, "is_operator": False}
+        elif kind == "TYPE":
+            self._type(made)
+        elif made.get("type") == "ARRAY_CONSTRUCTOR":
+            arguments = [{"name": "", "expression": child} for child in made["children"]]
+            made = {**_CALL, "alias": made["alias"], "function_name": "list_value", "arguments": arguments}
+            made["qualified_name"] = {"path": ["list_value"]}
+        elif made.get("type") == "OPERATOR_IS_NOT_NULL":
+            inner = {**made, "type": "OPERATOR_IS_NULL", "alias": ""}
+            made = {**made, "type": "OPERATOR_NOT", "children": [inner]}
+        elif kind == "JOIN":
+            self._join(made)
+        elif kind == "COLUMN_REF":
+            made["column_names"] = [name.lower() for name in made["column_names"]]
+        if made.get("null_order") == "NULLS LAST":
+            made["null_order"] = "ORDER_DEFAULT"
+        if made.get("type") == "ASCENDING":
+            made["type"] = "ORDER_DEFAULT"
+        return made
+
+    def _type(self, made: dict[str, Any]) -> None:
+        name = str(made.get("type_name", "")).upper()
+        made["type_name"] = self._types.get(name, name)
+        if made["type_name"] == "VARCHAR":  # whose length DuckDB ignores
+            made["children"] = []
+        elif made["type_name"] == "DECIMAL" and not made.get("children"):
+            made["children"] = [_constant("18"), _constant("3")]
+        made["qualified_name"] = {"path": [made["type_name"]]}
+
+    @staticmethod
+    def _join(made: dict[str, Any]) -> None:
+        condition = made.get("condition") or {}
+        always = condition.get("class") == "CONSTANT" and condition.get("literal", {}).get("text") == "true"
+        if made.get("ref_type") in ("CROSS", "REGULAR") and (always or made.get("condition") is None):
+            if not made.get("using_columns") and made.get("join_type") in (None, "INNER"):
+                made |= {"condition": None, "ref_type": "CROSS", "join_type": "INNER"}
+
+
+def _difference(given: Any, made: Any) -> str:
+    """Return where two trees differ, for a message."""
+    if isinstance(given, dict) and isinstance(made, dict):
+        for key in given:
+            if given.get(key) != made.get(key):
+                return _difference(given.get(key), made.get(key)) + f" ({key})"
+    if isinstance(given, list) and isinstance(made, list) and len(given) == len(made):
+        for one, other in zip(given, made, strict=True):
+            if one != other:
+                return _difference(one, other)
+    return f": {json.dumps(given, ensure_ascii=False)[:120]} became {json.dumps(made, ensure_ascii=False)[:120]}"

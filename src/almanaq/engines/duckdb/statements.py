@@ -1,0 +1,362 @@
+"""DuckDB's own syntax tree of a query: read, checked and placed; what runs is written from it, never the text beside it.
+
+DuckDB gives its tree as JSON (`json_serialize_sql`) and writes it back as SQL (`json_deserialize_sql`). Neither binds a
+name nor opens a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import duckdb
+
+from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
+from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
+from almanaq.suql.language import Statement
+from almanaq.suql.syntax.limits import check_length
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
+
+_QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
+_ITEMS = frozenset(
+    ["BASE_TABLE", "SUBQUERY", "JOIN", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "PIVOT", "SHOW_REF"]
+)
+_MODIFIERS = frozenset(["LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER", "ORDER_MODIFIER", "DISTINCT_MODIFIER"])
+_ORDERS = frozenset(["ORDER_DEFAULT", "ASCENDING", "DESCENDING"])
+_EXPRESSIONS = frozenset(
+    [
+        *("BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION"),
+        *("LAMBDA", "LAMBDA_REF", "OPERATOR", "PARAMETER", "POSITIONAL_REFERENCE", "STAR", "SUBQUERY", "TYPE"),
+        "WINDOW",
+    ]
+)
+_NO_PLACE = 2**63
+_SHOWN = frozenset(["DESCRIBE", "SUMMARY"])
+_SYNTAX_PLACE = re.compile(r"LINE (\d+):")
+_MULTIPLE = "Only SELECT statements can be serialized to json!"
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The members of WITH that a part of a query may name, in lower case."""
+
+    members: frozenset[str] = frozenset()
+
+    def with_member(self, name: str) -> _Scope:
+        return _Scope(self.members | {name.lower(), f"recurring.{name.lower()}"})
+
+
+class StatementReader:
+    """Reads the queries of one source.
+
+    Args:
+        connection: of the reader's own; it only parses.
+        catalog: the relations that queries may name.
+        functions: the functions of the instance.
+        views: gives the SQL of a view whose author is not known to be us, None of other relations.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        functions: FunctionCatalog,
+        views: Callable[[Relation], str | None] = lambda _: None,
+    ) -> None:
+        self._connection, self._catalog, self._functions, self._views = connection, catalog, functions, views
+
+    def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
+        """Return the one query that a text holds, checked.
+
+        Args:
+            allowed: names of functions that the user vouches for.
+
+        Raises:
+            QuerySyntaxError: no SQL; RefusedQueryError: anything but one query that reads, or a function that is not
+                allowed; UnknownNameError: no such relation or function.
+        """
+        check_length(text)
+        tree = self.parse(text)
+        check = _Check(self, text, allowed)
+        check.query(tree["node"], _Scope())
+        sql = self.write(tree)
+        narrowed = [node for node, relation in check.tables if relation.withheld and _narrow(node, relation)]
+        shown = self.write(tree) if narrowed else sql
+        relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
+        return Statement(text, sql, shown, check.has_text, relations, tuple(dict.fromkeys(check.parameters)))
+
+    def parse(self, text: str) -> Node:
+        """Return DuckDB's tree of the one query in a text."""
+        try:
+            ((written,),) = self._connection.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchall()
+        except (duckdb.Error, UnicodeEncodeError) as error:
+            raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
+        read: Node = json.loads(written)
+        if read["error"]:
+            _refuse_unread(read, text)
+        statements = read["statements"]
+        if not statements:
+            raise QuerySyntaxError("the query is empty; write a SELECT")
+        if len(statements) > 1:
+            raise RefusedQueryError(f"the text holds {len(statements)} statements; give one at a time")
+        statement: Node = statements[0]
+        return statement
+
+    def write(self, tree: Node) -> str:
+        """Return the SQL of a tree."""
+        whole = json.dumps({"error": False, "statements": [tree]})
+        try:
+            ((text,),) = self._connection.execute("SELECT json_deserialize_sql($1::JSON)", [whole]).fetchall()
+        except duckdb.Error as error:
+            raise UnsupportedError(f"DuckDB cannot write this query from its own tree: {first_line(error)}") from error
+        return str(text)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The relations that queries may name."""
+        return self._catalog
+
+    @property
+    def functions(self) -> FunctionCatalog:
+        """The functions of the instance."""
+        return self._functions
+
+    def view(self, relation: Relation) -> str | None:
+        """Return the SQL of a view that has to be looked at before it is read."""
+        return self._views(relation)
+
+
+@dataclass
+class _Check:
+    """One walk over a tree: refuses what no query may do, and writes where each relation is."""
+
+    reader: StatementReader
+    text: str
+    allowed: frozenset[str]
+    tables: list[tuple[Node, Relation]] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+    has_text: bool = False
+    expanding: tuple[str, ...] = ()
+    _views_seen: set[str] = field(default_factory=set)
+    _in_view: bool = False
+
+    def query(self, node: Node, scope: _Scope) -> None:
+        """Check a SELECT, a set operation or a recursive one."""
+        if node["type"] not in _QUERIES:
+            what = str(node["type"]).removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ")
+            raise RefusedQueryError(f"only a query that reads may run here, and this one holds {what}")
+        for member in node.get("cte_map", {}).get("map", ()):
+            body, inside = member["value"], scope
+            inner = body.get("query_node") or body.get("query", {}).get("node")
+            if inner is None:
+                raise UnsupportedError(f"the member {member['key']!r} of WITH cannot be read")
+            if inner["type"] == "RECURSIVE_CTE_NODE":
+                inside = scope.with_member(member["key"])
+            self.query(inner, inside)
+            self._parts([part for key, part in body.items() if key not in ("query_node", "query")], scope)
+            scope = scope.with_member(member["key"])
+        if node["type"] == "RECURSIVE_CTE_NODE" and node.get("cte_name"):
+            scope = scope.with_member(node["cte_name"])
+        self._parts([part for key, part in node.items() if key != "cte_map"], scope)
+
+    def _parts(self, value: Any, scope: _Scope) -> None:
+        """Check whatever a part of a node holds."""
+        if isinstance(value, list):
+            for item in value:
+                self._parts(item, scope)
+        elif isinstance(value, dict):
+            self._node(value, scope)
+
+    def _node(self, node: Node, scope: _Scope) -> None:
+        kind = node.get("type")
+        if "class" in node:
+            self._expression(node, scope)
+        elif not isinstance(kind, str):  # a list of entries, a value, options of a sample
+            self._parts(list(node.values()), scope)
+        elif kind in _QUERIES or kind.endswith("_NODE"):
+            self.query(node, scope)
+        elif kind in _ITEMS:
+            self._item(node, scope)
+        elif kind in _MODIFIERS or kind in _ORDERS:
+            self._parts(list(node.values()), scope)
+        else:
+            raise RefusedQueryError(f"{kind.replace('_', ' ')} is not allowed in a query")
+
+    def _item(self, node: Node, scope: _Scope) -> None:
+        kind = node["type"]
+        if kind == "BASE_TABLE":
+            self._table(node, scope)
+        elif kind == "SHOW_REF" and node["show_type"] not in _SHOWN:
+            raise RefusedQueryError("of the statements that show settings and objects only DESCRIBE and SUMMARIZE run here")
+        elif kind == "TABLE_FUNCTION":
+            self._function(node["function"], scope, in_from=True)
+            self._parts(node["function"]["arguments"], scope)
+            self._parts(node.get("sample"), scope)
+            return
+        self._parts([part for key, part in node.items() if key not in ("type", "qualified_name")], scope)
+
+    def _expression(self, node: Node, scope: _Scope) -> None:
+        kind = node["class"]
+        if kind not in _EXPRESSIONS:
+            raise RefusedQueryError(f"{str(kind).replace('_', ' ')} is not allowed in a query")
+        if kind in ("FUNCTION", "WINDOW"):
+            self._function(node, scope)
+        elif kind == "PARAMETER":
+            self.parameters.append(str(node["identifier"]))
+        self._parts([part for key, part in node.items() if key not in ("qualified_name", "literal", "value")], scope)
+
+    def _table(self, node: Node, scope: _Scope) -> None:
+        """Check that a name in FROM is a relation's or a member's of WITH, and write where the relation is."""
+        path = node["qualified_name"]["path"]
+        name = ".".join(path)
+        if name.lower() in scope.members:
+            return
+        catalog = self.reader.catalog
+        relation = catalog.find(name)
+        if relation is None:
+            raise UnknownNameError(catalog.unknown(name), **_place(node, self.text, len(name)))
+        if confused := catalog.confused(relation):
+            raise UnsupportedError(confused)
+        if node.get("at_clause"):
+            raise UnsupportedError("AT (VERSION | TIMESTAMP …) is not supported: tables are read as they are")
+        _put_place(node, relation, path[-1])
+        self.tables.append((node, relation))
+        self._view(relation)
+
+    def _view(self, relation: Relation) -> None:
+        """Check what a view of the user's own instance does before it is read."""
+        definition = self.reader.view(relation) if relation.name not in self._views_seen else None
+        self._views_seen.add(relation.name)
+        if definition is not None:
+            inner = _Check(self.reader, definition, self.allowed, _views_seen=self._views_seen, _in_view=True)
+            inner.expanding = self.expanding
+            try:
+                inner.query(self.reader.parse(definition)["node"], _Scope())
+            except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
+                raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
+
+    def _function(self, node: Node, scope: _Scope, *, in_from: bool = False) -> None:
+        """Check a call; one that is written as a method, `x.lower()`, becomes a plain one."""
+        path = node["qualified_name"]["path"]
+        name = path[-1]
+        if len(path) > 1:
+            if in_from or path[0].lower() in self._schemas():
+                raise RefusedQueryError(f"call {name}() without the name of a schema", **_place(node, self.text, 0))
+            _write_as_function(node, path)
+        if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
+            self.has_text = True
+            if node["class"] == "WINDOW":
+                message = f"{name}() is no window function: it reads one document of each row"
+                raise UnsupportedError(message, **_place(node, self.text, len(name)))
+            return
+        if in_from and self._in_view and name.lower() in READERS:
+            return
+        self.reader.functions.check(
+            name,
+            in_from=in_from,
+            allowed=self.allowed,
+            expand=lambda entry: self._macro(name, entry, scope),
+            **_place(node, self.text, len(name)),
+        )
+
+    def _schemas(self) -> frozenset[str]:
+        places = {part.lower() for relation in self.reader.catalog.relations for part in relation.location[:-1]}
+        return frozenset(places | {"main", "system", "temp", "pg_catalog", "information_schema"})
+
+    def _macro(self, name: str, entry: Function, scope: _Scope) -> None:
+        """Check what a macro of the database's own is made of."""
+        if name.lower() in self.expanding:
+            return
+        text = entry.definition if entry.kind == "table_macro" else f"SELECT {entry.definition}"
+        inner = _Check(self.reader, text, self.allowed, expanding=(*self.expanding, name.lower()))
+        try:
+            inner.query(self.reader.parse(text)["node"], _Scope(frozenset(p.lower() for p in entry.parameters)))
+        except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
+            raise RefusedQueryError(f"the macro {name!r} of the database is not called here: {error}") from error
+        if any(relation.withheld or any(c.private for c in relation.columns) for _, relation in inner.tables):
+            raise RefusedQueryError(f"the macro {name!r} of the database reads columns that are private")
+
+
+def _refuse_unread(read: Node, text: str) -> NoReturn:
+    """Raise the error of a text that DuckDB does not read as queries."""
+    message = str(read["error_message"])
+    if message == _MULTIPLE:
+        kinds = ", ".join(dict.fromkeys(str(s.type.name) for s in duckdb.extract_statements(text)))
+        raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kinds}")
+    position = read.get("position")
+    place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
+    raise QuerySyntaxError(first_line(message), query=text, **place)
+
+
+def _place(node: Node, text: str, length: int) -> dict[str, Any]:
+    """Return where a node is written; nothing where DuckDB does not tell."""
+    start = node.get("query_location", _NO_PLACE)
+    if start >= _NO_PLACE:
+        start = node.get("function", {}).get("query_location", _NO_PLACE) if "function" in node else _NO_PLACE
+    if start >= _NO_PLACE or start >= len(text.encode()):
+        return {}
+    start = len(text.encode()[:start].decode(errors="ignore"))
+    return {"query": text, "start": start, "end": start + max(length, 1) - 1}
+
+
+def _put_place(node: Node, relation: Relation, called: str) -> None:
+    """Write where a relation is; columns may still be named after what the query calls it."""
+    node["qualified_name"]["path"] = list(relation.location)
+    places = ["", "", *relation.location][-3:]
+    node["catalog_name"], node["schema_name"], node["table_name"] = places
+    if not node["alias"] and called.lower() != relation.location[-1].lower():
+        node["alias"] = called
+
+
+def _write_as_function(node: Node, path: Sequence[str]) -> None:
+    """Write `x.lower()` as `lower(x)`."""
+    column = {
+        **{"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path[:-1])},
+        **{"query_location": node["query_location"], "query_location_length": 0},
+    }
+    node["arguments"].insert(0, {"name": "", "expression": column})
+    node["qualified_name"]["path"] = [path[-1]]
+    node["schema"] = node["catalog"] = ""
+
+
+def _narrow(node: Node, relation: Relation) -> bool:
+    """Put a subquery of the columns that queries may read in the place of a relation."""
+    names = [column.name for column in relation.columns]
+    inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
+    select_list = [
+        {
+            **{"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]},
+            **{"query_location": 2**64 - 1, "query_location_length": 0},
+        }
+        for name in names
+        if name != ROW_COLUMN
+    ]
+    query = {
+        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": select_list},
+        **{"from_table": inner, "where_clause": None, "group_expressions": [], "group_sets": []},
+        **{"aggregate_handling": "STANDARD_HANDLING", "having": None, "sample": None, "qualify": None},
+    }
+    kept = {key: node[key] for key in ("sample", "column_name_alias", "query_location", "query_location_length")}
+    alias = node["alias"] or node["table_name"]
+    node.clear()
+    node.update(kept, type="SUBQUERY", alias=alias, subquery={"node": query, "named_param_map": []})
+    return True
+
+
+def literals_in(tree: Any) -> Iterator[str]:
+    """Yield the texts that a tree writes out."""
+    if isinstance(tree, Mapping):
+        literal = tree.get("literal")
+        if isinstance(literal, Mapping) and literal.get("kind") == "STRING":
+            yield str(literal["text"])
+        for part in tree.values():
+            yield from literals_in(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from literals_in(part)

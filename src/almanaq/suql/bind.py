@@ -1,0 +1,123 @@
+"""Text of a query → what runs it: the engine as it is, or a tree whose names are resolved and whose answers are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from almanaq.errors import ParameterError, QueryTypeError, UnsupportedError
+from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.language import Language, Parameters, Statement
+from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
+from almanaq.suql.syntax.limits import check_tree
+from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.text_functions import DECLARED, declared, is_text_call
+
+_NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """Reads the queries of one source."""
+
+    language: Language
+    catalog: Catalog
+
+    def read(self, text: str, allowed: Sequence[str] = ()) -> Statement:
+        """Return the checked statement of a text; raises QueryError."""
+        return self.language.read(text, frozenset(name.lower() for name in allowed))
+
+    def may_link(self, statement: Statement) -> bool:
+        """Return whether literals of a statement may have to be linked to the values of an ENUM."""
+        relations = map(self.catalog.find, statement.relations)
+        return any(c.kind is ColumnKind.ENUM and c.values for r in relations if r is not None for c in r.columns)
+
+    def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
+        """Return the bound query of a statement.
+
+        Raises:
+            QueryError: a name means nothing, a text function has wrong arguments, or a form is not planned.
+        """
+        names = self.language.names(statement, parameters)
+        tree = self.language.tree(statement)
+        if not isinstance(tree, exp.Query):
+            raise UnsupportedError(f"{tree.key.upper()} is not planned beside text functions: write a SELECT")
+        check_tree(nodes(tree))
+        tree = fill_parameters(tree, parameters)
+        mark_aggregates(tree, self.language.aggregates)
+        _check_arguments(tree)
+        tree = _expand(tree)
+        tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
+        for node in nodes_of(tree, exp.Anonymous):
+            if is_text_call(node):
+                _check_documents(node, self.language.dialect)
+                if declared(node).type != "text":
+                    node.type = exp.DataType.build(declared(node).type)
+        return BoundQuery(tree, names)
+
+
+def check_parameters(statement: Statement, parameters: Parameters) -> Parameters:
+    """Return the values of a statement's parameters; raise ParameterError where others are given than it has."""
+    if isinstance(parameters, str | bytes):
+        raise ParameterError("parameters are given as a list, one value for each ? in order, or as a mapping of names")
+    given = set(parameters) if isinstance(parameters, Mapping) else {str(i + 1) for i in range(len(parameters))}
+    if given != set(statement.parameters):
+        wanted = len(statement.parameters)
+        raise ParameterError(f"the query has {wanted} placeholder(s), but {len(given)} parameter(s) were given")
+    return parameters
+
+
+def fill_parameters(tree: exp.Query, parameters: Parameters) -> exp.Query:
+    """Return a tree, which is changed, with literals in the place of parameters."""
+    named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+    for node in nodes_of(tree, exp.Parameter, exp.Placeholder):
+        name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
+        if name in named:
+            node.replace(literal(named[name]))
+    return tree
+
+
+def _check_arguments(tree: exp.Query) -> None:
+    for call in nodes_of(tree, exp.Anonymous):
+        if is_text_call(call):
+            least, most = declared(call).arguments
+            if not least <= len(call.expressions) <= most:
+                usage = declared(call).usage
+                raise QueryTypeError(f"{call.name.lower()} takes {usage}; {len(call.expressions)} argument(s) given")
+
+
+def _expand(tree: exp.Query) -> exp.Query:
+    """Write the text functions that are short for others as those."""
+    if not any(function.expand for function in DECLARED.values()):
+        return tree
+
+    def expand(node: exp.Expr) -> exp.Expr:
+        made = declared(node).expand if is_text_call(node) else None
+        return made(node.expressions) if made is not None else node
+
+    return tree.transform(expand)
+
+
+def _check_documents(call: exp.Anonymous, dialect: str) -> None:
+    """Refuse documents and questions that are known to be no text."""
+    name = call.name.lower()
+    document, *others = call.expressions
+    for argument in others[:1]:
+        if _is_no_text(argument.type):
+            what = declared(call).question_of
+            raise QueryTypeError(f"{what} {name}() is text; {argument.sql(dialect)} is not")
+    kind = document.type
+    if kind is not None and _is_no_text(kind):
+        raise QueryTypeError(
+            f"{name}() reads text, but {document.sql(dialect)} is of type {kind.sql(dialect).lower()}; "
+            "cast it to text if that is what you mean"
+        )
+
+
+def _is_no_text(kind: exp.DataType | None) -> bool:
+    if kind is not None and kind.this in (exp.DType.ARRAY, exp.DType.LIST) and kind.expressions:
+        kind = kind.expressions[0]
+    return kind is not None and kind.this in _NO_TEXT

@@ -1,0 +1,61 @@
+"""The seam to an engine's SQL: statements that were checked, trees that say the same, names of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+
+Parameters = Sequence[object] | Mapping[str, object]
+"""Values for the placeholders of a query, in order or by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One checked query that reads.
+
+    Attributes:
+        text: as it was given.
+        sql: written from its tree, with the place of each relation; names that it calls its columns by are as given.
+        shown: the same with relations narrowed to the columns that queries may read.
+        has_text: whether it calls a text function.
+        relations: names of the relations that it reads.
+        parameters: names of its parameters, `1`, `2`, … for `?`, in the order in which they are first written.
+    """
+
+    text: str
+    sql: str
+    shown: str
+    has_text: bool
+    relations: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+class Language(Protocol):
+    """What an engine makes of a text; runs nothing and reads no rows."""
+
+    dialect: str
+    """sqlglot's name of the engine's dialect."""
+
+    @property
+    def aggregates(self) -> frozenset[str]:
+        """Names of the functions that aggregate, in lower case."""
+
+    def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
+        """Return the one query that a text holds, checked.
+
+        Args:
+            allowed: names of functions that the user vouches for, in lower case.
+
+        Raises:
+            QueryError: it is not read, holds anything but one query that reads, or a function that is not allowed.
+        """
+
+    def tree(self, statement: Statement) -> exp.Expr:
+        """Return sqlglot's tree of a statement; raises UnsupportedError where it does not say the same."""
+
+    def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""

@@ -1,0 +1,334 @@
+"""Names of a query → relations and columns, by sqlglot's `qualify`; what it gets wrong is written out before it runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, ParseError
+from sqlglot.optimizer.qualify_columns import qualify_columns
+from sqlglot.optimizer.qualify_tables import qualify_tables
+
+from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.catalog.relations import Catalog, Relation, as_written
+from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.catalog.types import fold, schema_of, typed
+from almanaq.suql.syntax.nodes import nodes, nodes_of
+
+_HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
+"""What identifiers name relations and columns in; those elsewhere are keys of structs, types, or collations."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query whose names are all resolved.
+
+    Attributes:
+        tree: qualified and typed; each column names an item of FROM, and no two nested ones have the same alias.
+        names: what the result's columns are called, in order, as the engine calls them.
+    """
+
+    tree: exp.Query
+    names: tuple[str, ...]
+
+
+def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> exp.Query:
+    """Return a query, which is changed, with every name resolved, stars written out, and types known.
+
+    Args:
+        text: the query as it was given, for messages.
+
+    Raises:
+        UnknownNameError: no such relation or column, or an ambiguous one.
+        UnsupportedError: a form whose names cannot be told.
+    """
+    _flatten_joins(tree)
+    _fold_names(tree, dialect)
+    named = _name_relations(tree, catalog)
+    _strip_schemas(tree, named)
+    schema = schema_of(named.values(), dialect)
+    _qualify_row_ids(tree, catalog)
+    _mark_laterals(tree, catalog)
+    _write_semi_joins(tree)
+    _name_values(tree)
+    _name_unnested(tree)
+    _write_natural_joins(tree, catalog)
+    _complete_alias_lists(tree, catalog)
+    try:
+        tree = qualify_tables(tree, dialect=dialect)
+        tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
+    except (OptimizeError, ParseError) as error:
+        raise UnknownNameError(str(error).splitlines()[0]) from error
+    for identifier in nodes_of(tree, exp.Identifier):
+        if isinstance(identifier.parent, _HOLDERS):
+            identifier.set("quoted", True)
+    _check_columns(tree, catalog, text)
+    _rename_hidden_aliases(tree)
+    return typed(tree, schema, dialect)
+
+
+def mark_aggregates(tree: exp.Expr, aggregates: Collection[str]) -> None:
+    """Tell the functions that the engine's catalog calls aggregates from other functions that sqlglot does not know."""
+    for node in nodes_of(tree, exp.Anonymous):
+        if node.name.lower() in aggregates:
+            node.replace(exp.AnonymousAggFunc(this=node.this, expressions=node.expressions))
+
+
+def _flatten_joins(tree: exp.Query) -> None:
+    """`FROM ((a JOIN b ON c) JOIN d ON e)` becomes `FROM a JOIN b ON c JOIN d ON e`: the same, and a list of items."""
+    for block in nodes_of(tree, exp.Select):
+        from_ = block.args.get("from_")
+        while from_ is not None and (inner := _joined(from_.this)) is not None:
+            joins = [join.pop() for join in inner.args.get("joins") or ()]
+            block.set("joins", [*joins, *(block.args.get("joins") or ())])
+            from_.set("this", inner)
+
+
+def _joined(item: exp.Expr) -> exp.Expr | None:
+    """Return what stands in parentheses around items of FROM; None where they hold a query, or have an alias."""
+    within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
+    if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
+        isinstance(within, exp.Subquery) and (within.alias or within.args.get("joins"))
+    ):
+        inner: exp.Expr = item.this
+        for join in item.args.get("joins") or ():
+            inner.append("joins", join.pop())
+        return inner
+    return item if isinstance(item, exp.Table) and item.args.get("joins") else None
+
+
+def _fold_names(tree: exp.Query, dialect: str) -> None:
+    for identifier in nodes_of(tree, exp.Identifier):
+        if isinstance(identifier.parent, _HOLDERS):
+            identifier.meta["spelled"] = identifier.name
+            identifier.set("this", fold(identifier.name, dialect, quoted=bool(identifier.args.get("quoted"))))
+            identifier.set("quoted", True)
+
+
+def _name_relations(tree: exp.Query, catalog: Catalog) -> dict[str, Relation]:
+    """Write the one name that the catalog has for each relation; give the relations by these names."""
+    named: dict[str, Relation] = {}
+    for table in nodes_of(tree, exp.Table):
+        if not isinstance(table.this, exp.Identifier) or find_cte(table) is not None:
+            continue
+        relation = catalog.find(".".join(part.name for part in table.parts))
+        if relation is None:
+            raise UnknownNameError(catalog.unknown(table.name))
+        called = table.name
+        table.meta["place"] = tuple(part.name for part in table.parts)
+        for part in ("db", "catalog"):
+            table.set(part, None)
+        table.set("this", exp.to_identifier(relation.name, quoted=True))
+        if table.args.get("alias") is None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
+        elif table.args["alias"].this is None:
+            table.args["alias"].set("this", exp.to_identifier(called, quoted=True))
+        named[relation.name] = relation
+    return named
+
+
+def _strip_schemas(tree: exp.Query, named: dict[str, Relation]) -> None:
+    """Leave the schema out before columns, `s.t.c`, where it is one of an item of FROM; else `s` may be a struct."""
+    if not named:
+        return
+    for column in nodes_of(tree, exp.Column):
+        if column.args.get("db") is None:
+            continue
+        before = [part.name.lower() for part in column.parts[:-1]]
+        for select in enclosing_selects(column):
+            for item in from_items(select):
+                place = [part.lower() for part in item.meta.get("place", ())]
+                alias = item.alias_or_name.lower()
+                if isinstance(item, exp.Table) and place[-len(before) :] == before and alias == before[-1]:
+                    column.set("db", None)
+                    column.set("catalog", None)
+
+
+def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
+    """Write LATERAL before subqueries in FROM that name columns of the items before them; DuckDB does without."""
+    for block in nodes_of(tree, exp.Select):
+        items = list(from_items(block))
+        for number, item in enumerate(items):
+            if number and isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
+                if any(_is_of(column, items[:number], item, catalog) for column in nodes_of(item.this, exp.Column)):
+                    item.replace(exp.Lateral(this=exp.Subquery(this=item.this), alias=item.args.get("alias")))
+
+
+def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: Catalog) -> bool:
+    """Return whether a column within an item of FROM belongs to one of those before it."""
+    inner = [own for select in enclosing_selects(column) if _is_in(select, item) for own in from_items(select)]
+    if column.table:
+        aliases = {other.alias_or_name for other in inner}
+        return column.table not in aliases and any(other.alias_or_name == column.table for other in before)
+    shown = [columns_of(own, catalog) for own in inner]
+    if any(names is None or column.name in names or "*" in names for names in shown):
+        return False
+    return any(column.name in (columns_of(other, catalog) or ()) for other in before)
+
+
+def _is_in(node: exp.Expr, tree: exp.Expr) -> bool:
+    at: exp.Expr | None = node
+    while at is not None and at is not tree:
+        at = at.parent
+    return at is tree
+
+
+def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
+    """Write `t.rowid` for `rowid`, which is none of the columns that `*` stands for."""
+    for column in nodes_of(tree, exp.Column):
+        block = column.find_ancestor(exp.Select)
+        if column.table or block is None or column.name not in ("rowid", "ctid"):
+            continue
+        items = [item for item in from_items(block) if isinstance(item, exp.Table) and find_cte(item) is None]
+        relations = {item.alias: relation for item in items if (relation := catalog.find(item.name)) is not None}
+        holding = [alias for alias, r in relations.items() if r.row_id == column.name and r.column(column.name) is None]
+        if len(holding) == 1:
+            column.set("table", exp.to_identifier(holding[0], quoted=True))
+
+
+def _write_semi_joins(tree: exp.Query) -> None:
+    """`a SEMI JOIN b USING (k)` becomes `a SEMI JOIN b ON a.k = b.k`: qualify would let b's columns be seen."""
+    for join in nodes_of(tree, exp.Join):
+        if join.args.get("kind") not in ("SEMI", "ANTI") and join.args.get("side") not in ("SEMI", "ANTI"):
+            continue
+        using = join.args.get("using")
+        block = join.parent
+        if not using or not isinstance(block, exp.Select):
+            continue
+        items = list(from_items(block))
+        before = items[: next(i for i, item in enumerate(items) if item is join.this)]
+        if len(before) != 1 or not before[0].alias_or_name or not join.this.alias_or_name:
+            raise UnsupportedError("SEMI and ANTI joins with USING take two items beside text functions: write ON")
+        sides = (before[0].alias_or_name, join.this.alias_or_name)
+        parts = [exp.EQ(this=_column(sides[0], name.name), expression=_column(sides[1], name.name)) for name in using]
+        join.set("using", None)
+        join.set("on", exp.and_(*parts))
+
+
+def _column(table: str, name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
+
+
+def _name_values(tree: exp.Query) -> None:
+    """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
+    for values in nodes_of(tree, exp.Values):
+        alias = values.args.get("alias")
+        if alias is None or not values.expressions or not isinstance(values.expressions[0], exp.Tuple):
+            continue
+        listed = alias.args.get("columns") or []
+        count = len(values.expressions[0].expressions)
+        names = [column.name for column in listed] + [f"col{i}" for i in range(len(listed), count)]
+        alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
+
+
+def _name_unnested(tree: exp.Query) -> None:
+    """Name the one column of `unnest(x) AS u` as the item, and of `unnest(x)` after the function, as engines do."""
+    for unnest in nodes_of(tree, exp.Unnest):
+        alias = unnest.args.get("alias")
+        if alias is None:
+            alias = exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
+            unnest.set("alias", alias)
+        if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
+            if not unnest.args.get("offset"):
+                alias.set("columns", [alias.this.copy()])
+
+
+def _write_natural_joins(tree: exp.Query, catalog: Catalog) -> None:
+    """`a NATURAL JOIN b` becomes `a JOIN b USING (…)` the columns that both have."""
+    for block in nodes_of(tree, exp.Select):
+        items = list(from_items(block))
+        for number, join in enumerate(block.args.get("joins") or ()):
+            if str(join.args.get("method") or "").upper() != "NATURAL":
+                continue
+            before = [name for item in items[: number + 1] for name in columns_of(item, catalog) or ()]
+            own = columns_of(join.this, catalog)
+            if own is None or not before:
+                raise UnsupportedError("the columns of a NATURAL JOIN cannot be told here: write USING")
+            shared = [name for name in own if name in before]
+            join.set("method", None)
+            join.set("using", [exp.to_identifier(name, quoted=True) for name in shared] or None)
+
+
+def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
+    """`t AS a(x)` names the first columns only: the others are written out too."""
+    for table in nodes_of(tree, exp.Table):
+        alias = table.args.get("alias")
+        listed = (alias.args.get("columns") or []) if alias is not None else []
+        relation = catalog.find(table.name) if listed and find_cte(table) is None else None
+        if relation is not None and len(listed) < len(relation.columns):
+            others = [column.name for column in relation.columns[len(listed) :]]
+            alias.set("columns", [*listed, *(exp.to_identifier(name.lower(), quoted=True) for name in others)])
+
+
+def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
+    """Raise an error for the first column that belongs to no item of FROM, or to several."""
+    for column in nodes_of(tree, exp.Column):
+        if isinstance(column.this, exp.Star) or _is_output(column):
+            continue
+        block = column.find_ancestor(exp.Select)
+        if not column.table:
+            raise _unresolved(column, block, catalog, text)
+        item = find_source(column.table, block) if block is not None else None
+        if item is None:
+            aliases = [i.alias_or_name for select in enclosing_selects(column) for i in from_items(select)]
+            raise UnknownNameError(f"no relation named {column.table!r} in FROM{suggest(column.table, aliases)}")
+
+
+def _is_output(column: exp.Column) -> bool:
+    """Return whether a column in ORDER BY or DISTINCT ON names an output of the query."""
+    clause = column.find_ancestor(exp.Order, exp.Distinct, exp.Query)
+    query = column.find_ancestor(exp.Query)
+    return (
+        not column.table
+        and not isinstance(clause, exp.Query)
+        and query is not None
+        and column.name in query.named_selects
+    )
+
+
+def _unresolved(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
+    del text
+    holders = {i.alias_or_name: columns_of(i, catalog) or [] for i in (from_items(block) if block is not None else ())}
+    holding = [alias for alias, names in holders.items() if column.name in names]
+    if len(holding) > 1:
+        choices = " or ".join(f"{alias}.{column.name}" for alias in holding)
+        return UnknownNameError(f"the column {column.name!r} is ambiguous: write {choices}")
+    known = [name for names in holders.values() for name in names]
+    return UnknownNameError(f"no column named {column.name!r}{suggest(column.name, known, as_written)}")
+
+
+def _rename_hidden_aliases(tree: exp.Query) -> None:
+    """Give a FROM item that hides one around it an alias of its own: a name then means the same wherever it moves."""
+    read: dict[int, list[exp.Column]] = {}
+    for column in nodes_of(tree, exp.Column):
+        item = find_source(column.table, column) if column.table else None
+        if item is not None:
+            read.setdefault(id(item), []).append(column)
+    for block in nodes_of(tree, exp.Select):
+        around = set(_aliases_around(block))
+        for item in from_items(block):
+            alias = item.alias_or_name
+            if not alias or alias not in around:
+                continue
+            taken = around | {other.alias_or_name for other in from_items(block)}
+            new = next(name for n in itertools.count(1) if (name := f"{alias}_{n}") not in taken)
+            item.args["alias"].set("this", exp.to_identifier(new, quoted=True))
+            for column in read.get(id(item), ()):
+                column.set("table", exp.to_identifier(new, quoted=True))
+
+
+def _aliases_around(block: exp.Select) -> Iterator[str]:
+    """Yield the aliases of FROM items that expressions of a block could name besides its own."""
+    for select in itertools.islice(enclosing_selects(block), 1, None):
+        for item in from_items(select):
+            yield item.alias_or_name
+
+
+def has_star(tree: exp.Expr) -> bool:
+    """Return whether a star is left that stands for columns, rather than for rows that are counted."""
+    return any(
+        isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count | exp.AnonymousAggFunc)
+        for node in nodes(tree)
+    )
