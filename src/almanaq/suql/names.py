@@ -16,6 +16,7 @@ from almanaq.suql.catalog.relations import Catalog, Relation, as_written
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.catalog.types import fold, schema_of, typed
 from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.text_functions import has_text
 
 _HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
 """What identifiers name relations and columns in; those elsewhere are keys of structs, types, or collations."""
@@ -52,6 +53,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
+    tree = _select_values(tree)
     _name_values(tree)
     _name_unnested(tree)
     _write_natural_joins(tree, catalog)
@@ -211,6 +213,26 @@ def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
+def _select_values(tree: exp.Query) -> exp.Query:
+    """`(VALUES (answer(…)), ('b')) AS v(x)` becomes `(SELECT answer(…) AS x UNION ALL SELECT 'b') AS v`."""
+    for values in nodes_of(tree, exp.Values):
+        if not has_text(values):
+            continue
+        alias = values.args.get("alias")
+        listed = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
+        names = listed + [f"col{i}" for i in range(len(listed), len(rows[0]))]
+        made: exp.Query | None = None
+        for row in rows:
+            cells = [exp.alias_(cell.copy(), name, quoted=True) for cell, name in zip(row, names, strict=True)]
+            select = exp.select(*cells)
+            made = select if made is None else exp.union(made, select, distinct=False)
+        called = alias.this.name if alias is not None and alias.this is not None else "valueslist"
+        name = exp.TableAlias(this=exp.to_identifier(called, quoted=True))
+        values.replace(exp.Subquery(this=made, alias=name))
+    return tree
+
+
 def _name_values(tree: exp.Query) -> None:
     """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
@@ -255,11 +277,28 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
     """`t AS a(x)` names the first columns only: the others are written out too."""
     for table in nodes_of(tree, exp.Table):
         alias = table.args.get("alias")
+        cte = find_cte(table)
+        if cte is not None and alias is not None and alias.args.get("columns"):
+            _rename_columns(table, columns_of(cte, catalog))
+            continue
         listed = (alias.args.get("columns") or []) if alias is not None else []
         relation = catalog.find(table.name) if listed and find_cte(table) is None else None
         if relation is not None and len(listed) < len(relation.columns):
             others = [column.name for column in relation.columns[len(listed) :]]
             alias.set("columns", [*listed, *(exp.to_identifier(name.lower(), quoted=True) for name in others)])
+
+
+def _rename_columns(table: exp.Table, names: list[str] | None) -> None:
+    """`w AS a(x)` becomes `(SELECT w.c AS x, … FROM w) AS a`."""
+    if names is None or "*" in names:
+        raise UnsupportedError(f"the columns of {table.name!r} cannot be told here: name them in WITH")
+    alias = table.args["alias"]
+    listed = [column.name for column in alias.args["columns"]]
+    called = [*listed, *names[len(listed) :]]
+    cells = [exp.alias_(_column(table.name, old), new, quoted=True) for old, new in zip(names, called, strict=True)]
+    inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
+    alias.set("columns", None)
+    table.replace(exp.Subquery(this=exp.Select(expressions=cells, from_=exp.From(this=inner)), alias=alias.copy()))
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:

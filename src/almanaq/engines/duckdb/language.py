@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -13,10 +14,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
+from almanaq.engines.duckdb.split import Part as TreePart
+from almanaq.engines.duckdb.split import needs_split, number_groups, number_order, split, walk
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.errors import UnsupportedError, engine_error, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement
+from almanaq.suql.plan.native import WORK_SCHEMA
 from almanaq.suql.text_functions import DECLARED
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
@@ -67,29 +71,82 @@ class DuckDBLanguage:
         Raises:
             UnsupportedError: sqlglot reads or writes it as something else.
         """
+        sql = statement.sql
+        with self._lock:
+            if isinstance(statement.tree, dict):
+                reader = self._reader()
+                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self._describe(statement.shown, ()))))
+                number_groups(ordered, reader.functions.aggregates)
+                if needs_split(ordered) or self._calls_macros(reader, ordered):
+                    raise UnsupportedError("a part of the query is not planned beside text functions")
+                sql = reader.write(ordered)
         try:
-            tree = sqlglot.parse_one(statement.sql, read="duckdb")
+            tree = sqlglot.parse_one(sql, read="duckdb")
             written = tree.sql("duckdb", comments=False)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         with self._lock:
             reader = self._reader()
-            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (statement.sql, written))
+            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (sql, written))
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
 
+    @staticmethod
+    def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
+        """Return whether a query calls a macro of the database's own, which may aggregate."""
+        names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
+        return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
+
+    def split(self, statement: Statement, prefix: str) -> SplitStatement | None:
+        """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
+        if not isinstance(statement.tree, dict):
+            return None
+        with self._lock:
+            reader = self._reader()
+            made = split(statement.tree, prefix, self._columns_of)
+            if made is None:
+                return None
+            parts = tuple(self._part(reader, part, statement) for part in made.parts)
+            return SplitStatement(parts, reader.shown(made.tree, reader.write(made.tree)))
+
+    def _part(self, reader: StatementReader, part: TreePart, whole: Statement) -> Part:
+        """Return a part with the columns of its table, which stands empty where later parts are described."""
+        tree = {"node": part.tree, "named_param_map": []}
+        sql = reader.write(tree)
+        shown = reader.shown(tree, sql)
+        tables = [reader.catalog.find(".".join(node["qualified_name"]["path"])) for node in walk(part.tree)
+                  if node.get("type") == "BASE_TABLE"]
+        relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
+        private = any(column.private for table in tables if table is not None for column in table.columns)
+        statement = Statement(whole.text, sql, shown, part.has_text, relations, whole.parameters, tree)
+        columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, ()))
+        if not part.has_text:
+            assert self._opened is not None
+            described = shown.replace(f"{WORK_SCHEMA}.", "temp.main.")
+            self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {part.name} AS SELECT * FROM ({described}) LIMIT 0")
+        return Part(part.name, statement, columns, private)
+
+    def _columns_of(self, item: Mapping[str, Any]) -> frozenset[str] | None:
+        if item["type"] != "BASE_TABLE":
+            return None
+        relation = self._catalog().find(".".join(item["qualified_name"]["path"]))
+        return None if relation is None else frozenset(column.name.lower() for column in relation.columns)
+
+    def _describe(self, sql: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+        assert self._opened is not None
+        described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
+        try:
+            return self._opened[0].execute(f"DESCRIBE {described}", parameters).fetchall()
+        except duckdb.Error as error:
+            raise engine_error(first_line(error), type(error)) from error
+
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
         with self._lock:
             self._reader()
-            assert self._opened is not None
-            try:
-                rows = self._opened[0].execute(f"DESCRIBE {statement.shown}", parameters).fetchall()
-            except duckdb.Error as error:
-                raise engine_error(first_line(error), type(error)) from error
-        return tuple(str(row[0]) for row in rows)
+            return tuple(str(row[0]) for row in self._describe(statement.shown, parameters))
 
     def _normalizer(self, reader: StatementReader) -> _Normalizer:
         if self._forms is None:
