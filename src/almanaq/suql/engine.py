@@ -54,7 +54,7 @@ from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
-from almanaq.suql.language import Parameters, Part, SplitStatement, Statement
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
@@ -75,6 +75,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
+_DEEPEST_PARTS = 4
+"""How often a part of a statement that was taken apart is taken apart itself."""
 _VALUES_SECONDS = 5.0
 
 
@@ -448,17 +450,18 @@ class Engine:
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         assert self._binder is not None
+        if prefix.count("part_") > _DEEPEST_PARTS:
+            raise UnsupportedError("a part of the query is not supported beside text functions")
         try:
             bound = self._checked(self._binder.bind(statement, parameters), statement.text)
             return self._lowered(self._logical_plan(bound, options, prefix), options)
-        except (UnsupportedError, UnknownNameError) as error:
-            made = self._binder.language.split(statement, f"{prefix}part_")
+        except (UnsupportedError, UnknownNameError) as debug:
+            import os
+            if os.environ.get("DBG"): print("SPLIT:", debug)
+            made = self._binder.language.split(statement, f"{prefix}part_", parameters)
             if made is None:
                 raise
-            try:
-                return self._composed(made, statement, parameters, options, prefix)
-            except (UnsupportedError, UnknownNameError, RecursionError) as further:
-                raise error from further
+            return self._composed(made, statement, parameters, options, prefix)
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
@@ -469,7 +472,7 @@ class Engine:
         names = self._binder.language.names(statement, parameters)
         for part in made.parts:
             if not part.statement.has_text:
-                bound = parameters if part.statement.parameters else ()
+                bound = parameters_of(part.statement.parameters, parameters)
                 stages.append(Materialize(part.name, NativeQuery(part.statement.shown, bound), "rows that are drawn"))
             else:
                 engine = self._over_parts(catalog)
@@ -480,7 +483,7 @@ class Engine:
                 certain = certain and plan.certain
             catalog = catalog.with_table(part.name, part.columns, private=part.private)
         tables = tuple(part.name for part in made.parts)
-        output = NativeQuery(made.sql, parameters if statement.parameters else (), tables)
+        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables)
         return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain)
 
     def _over_parts(self, catalog: Catalog) -> Engine:
@@ -523,7 +526,8 @@ def _named_rows(output: Output, part: Part) -> exp.Query | NativeQuery:
     if isinstance(output.select, NativeQuery):
         return output.select
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
-    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows")))
+    listed = [quoted(f"c{i}") for i in range(len(names))]
+    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
     return exp.Select(expressions=shown, from_=exp.From(this=rows))
 
 

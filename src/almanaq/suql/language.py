@@ -12,6 +12,15 @@ Parameters = Sequence[object] | Mapping[str, object]
 """Values for the placeholders of a query, in order or by name."""
 
 
+def parameters_of(names: Sequence[str], values: Parameters) -> Parameters:
+    """Return the values of those parameters that a part of a query has, by name where it has not all in order."""
+    if isinstance(values, Mapping):
+        return {name: values[name] for name in names}
+    if [str(i + 1) for i in range(len(values))] == list(names):
+        return values
+    return {name: values[int(name) - 1] for name in names}
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One checked query that reads.
@@ -58,6 +67,7 @@ class SplitStatement:
 
     parts: tuple[Part, ...]
     sql: str
+    parameters: tuple[str, ...]
 
 
 class Language(Protocol):
@@ -83,7 +93,7 @@ class Language(Protocol):
     def tree(self, statement: Statement) -> exp.Expr:
         """Return sqlglot's tree of a statement; raises UnsupportedError where it does not say the same."""
 
-    def split(self, statement: Statement, prefix: str) -> SplitStatement | None:
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
         """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:

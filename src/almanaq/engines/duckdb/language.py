@@ -15,12 +15,13 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.split import Part as TreePart
-from almanaq.engines.duckdb.split import needs_split, number_groups, number_order, split, walk
+from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_groups, number_order, split, walk
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.errors import UnsupportedError, engine_error, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.language import Parameters, Part, SplitStatement, Statement
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.plan.native import WORK_SCHEMA
+from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
@@ -77,6 +78,7 @@ class DuckDBLanguage:
                 reader = self._reader()
                 ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self._describe(statement.shown, ()))))
                 number_groups(ordered, reader.functions.aggregates)
+                flatten_joins(ordered)
                 if needs_split(ordered) or self._calls_macros(reader, ordered):
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
@@ -99,7 +101,7 @@ class DuckDBLanguage:
         names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
         return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
 
-    def split(self, statement: Statement, prefix: str) -> SplitStatement | None:
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
         """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
         if not isinstance(statement.tree, dict):
             return None
@@ -108,10 +110,12 @@ class DuckDBLanguage:
             made = split(statement.tree, prefix, self._columns_of)
             if made is None:
                 return None
-            parts = tuple(self._part(reader, part, statement) for part in made.parts)
-            return SplitStatement(parts, reader.shown(made.tree, reader.write(made.tree)))
+            parts = tuple(self._part(reader, part, statement, parameters) for part in made.parts)
+            left = {str(node["identifier"]) for node in walk(made.tree) if node.get("class") == "PARAMETER"}
+            used = tuple(name for name in statement.parameters if name in left)
+            return SplitStatement(parts, reader.shown(made.tree, reader.write(made.tree)), used)
 
-    def _part(self, reader: StatementReader, part: TreePart, whole: Statement) -> Part:
+    def _part(self, reader: StatementReader, part: TreePart, whole: Statement, parameters: Parameters) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
         tree = {"node": part.tree, "named_param_map": []}
         sql = reader.write(tree)
@@ -120,8 +124,10 @@ class DuckDBLanguage:
                   if node.get("type") == "BASE_TABLE"]
         relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
         private = any(column.private for table in tables if table is not None for column in table.columns)
-        statement = Statement(whole.text, sql, shown, part.has_text, relations, whole.parameters, tree)
-        columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, ()))
+        written = {str(node["identifier"]) for node in walk(part.tree) if node.get("class") == "PARAMETER"}
+        used = tuple(name for name in whole.parameters if name in written)
+        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, tree)
+        columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
         if not part.has_text:
             assert self._opened is not None
             described = shown.replace(f"{WORK_SCHEMA}.", "temp.main.")
@@ -139,14 +145,31 @@ class DuckDBLanguage:
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
             return self._opened[0].execute(f"DESCRIBE {described}", parameters).fetchall()
+        except duckdb.BinderException as error:
+            if not parameters:
+                raise engine_error(first_line(error), type(error)) from error
         except duckdb.Error as error:
             raise engine_error(first_line(error), type(error)) from error
+        return self._describe(self._with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
+
+    def _with_literals(self, sql: str, parameters: Parameters) -> str:
+        """Return a query with its parameters written out."""
+        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+        reader = self._reader()
+        tree = reader.parse(sql)
+        for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
+            made = reader.parse(f"SELECT {literal(named[str(node['identifier'])]).sql('duckdb')}")
+            written = {**made["node"]["select_list"][0], "alias": node["alias"]}
+            node.clear()
+            node.update(written)
+        return reader.write(tree)
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
         with self._lock:
             self._reader()
-            return tuple(str(row[0]) for row in self._describe(statement.shown, parameters))
+            bound = parameters_of(statement.parameters, parameters)
+            return tuple(str(row[0]) for row in self._describe(statement.shown, bound))
 
     def _normalizer(self, reader: StatementReader) -> _Normalizer:
         if self._forms is None:
@@ -163,6 +186,12 @@ class DuckDBLanguage:
             reader = StatementReader(connection, self._catalog(), FunctionCatalog.read(connection), self._views)
             self._opened = connection, reader
         return self._opened[1]
+
+
+def _uncast(node: dict[str, Any]) -> dict[str, Any]:
+    """Return what is cast to a boolean; another expression as it is."""
+    boolean = node.get("class") == "CAST" and node["type_expr"].get("type_name") == "BOOLEAN"
+    return node["child"] if boolean else node
 
 
 def _constant(text: str) -> dict[str, Any]:
@@ -202,6 +231,8 @@ class _Normalizer:
             name = made["function_name"].lower()
             name = self._synonyms.get(name, name)
             made |= {"function_name": name, "qualified_name": {"path": [name]}, "is_operator": False}
+            if name in ("bool_or", "bool_and"):  # whose argument sqlglot casts to what it has to be
+                made["arguments"] = [{**one, "expression": _uncast(one["expression"])} for one in made["arguments"]]
         elif kind == "TYPE":
             self._type(made)
         elif made.get("type") == "ARRAY_CONSTRUCTOR":

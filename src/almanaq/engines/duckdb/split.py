@@ -54,6 +54,22 @@ def needs_split(tree: Node) -> bool:
     return any(map(_is_beyond, walk(tree)))
 
 
+def flatten_joins(tree: Node) -> None:
+    """Write `a, (b JOIN c ON d)` as `(a, b) JOIN c ON d`, into a tree: sqlglot reads joins from left to right."""
+    for join in [node for node in walk(tree) if node.get("type") == "JOIN"]:
+        while _is_cross(join) and join["right"]["type"] == "JOIN" and join["right"]["join_type"] in ("INNER", "LEFT"):
+            right = join["right"]
+            if right.get("using_columns") or right["ref_type"] not in ("REGULAR", "CROSS"):
+                break
+            first = {**copy.deepcopy(join), "right": right["left"], "is_implicit": False}
+            join.clear()
+            join.update(right, left=first)
+
+
+def _is_cross(join: Node) -> bool:
+    return join["ref_type"] == "CROSS" and join.get("condition") is None and not join.get("using_columns")
+
+
 def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
     """Write the numbers of the outputs that hold no aggregate in the place of GROUP BY ALL, into a tree."""
     for query in [node for node in walk(tree) if node.get("aggregate_handling") == "FORCE_AGGREGATES"]:
@@ -344,13 +360,19 @@ def _units_in(holder: Any, key: Any) -> Iterator[tuple[Any, Any]]:
 def _is_unit(node: Node) -> bool:
     if _is_text_call(node) or (node.get("class") == "CAST" and _is_text_call(node["child"])):
         return True
-    if node.get("type") in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL"):
+    if node.get("class") == "COMPARISON":
         sides = (node["left"], node["right"])
-        return any(map(_is_unit, sides)) and any(side.get("class") == "CONSTANT" for side in sides)
+        return any(map(_is_unit, sides)) and any(map(_is_constant, sides))
+    if node.get("class") == "BETWEEN":
+        return _is_unit(node["input"]) and _is_constant(node["lower"]) and _is_constant(node["upper"])
     if node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN") and node.get("children"):
         first, *others = node["children"]
-        return _is_unit(first) and all(other.get("class") == "CONSTANT" for other in others)
+        return _is_unit(first) and all(map(_is_constant, others))
     return False
+
+
+def _is_constant(node: Node) -> bool:
+    return node.get("class") in ("CONSTANT", "PARAMETER") or (node.get("class") == "CAST" and _is_constant(node["child"]))
 
 
 def _names_in(value: Any) -> set[str]:
