@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 import sqlglot
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
@@ -18,17 +18,20 @@ from almanaq.engines.duckdb.split import Part as TreePart
 from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_groups, number_order, split, walk
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.errors import UnsupportedError, engine_error, first_line
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.plan.native import WORK_SCHEMA
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
+from almanaq.text.sql_literals import quote
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
 _CALL: Mapping[str, Any] = {
     **{"class": "FUNCTION", "type": "FUNCTION", "schema": "", "catalog": "", "filter": None, "distinct": False},
     **{"order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "is_operator": False, "export_state": False},
 }
+_TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
+"""The type of a text function where DuckDB only binds, and what it is."""
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
 
@@ -84,7 +87,7 @@ class DuckDBLanguage:
                 sql = reader.write(ordered)
         try:
             tree = sqlglot.parse_one(sql, read="duckdb")
-            written = tree.sql("duckdb", comments=False)
+            written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         with self._lock:
@@ -128,10 +131,10 @@ class DuckDBLanguage:
         used = tuple(name for name in whole.parameters if name in written)
         statement = Statement(whole.text, sql, shown, part.has_text, relations, used, tree)
         columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
-        if not part.has_text:
-            assert self._opened is not None
-            described = shown.replace(f"{WORK_SCHEMA}.", "temp.main.")
-            self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {part.name} AS SELECT * FROM ({described}) LIMIT 0")
+        names = unique_names(name for name, _ in columns)
+        listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
+        assert self._opened is not None
+        self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(part.name)} ({', '.join(listed)})")
         return Part(part.name, statement, columns, private)
 
     def _columns_of(self, item: Mapping[str, Any]) -> frozenset[str] | None:

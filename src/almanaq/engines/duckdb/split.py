@@ -165,6 +165,14 @@ def _is_text_call(node: Node) -> bool:
 
 def _is_beyond(node: Node) -> bool:
     kind = node.get("type")
+    if node.get("class") == "FUNCTION":
+        starred = any(one["expression"].get("class") == "STAR" for one in node["arguments"])
+        return starred or str(node["function_name"]).lower() == "alias"
+    if node.get("class") == "COLUMN_REF":
+        return len(node["column_names"]) > 1 and str(node["column_names"][0]).lower() == "alias"
+    if kind == "SELECT_NODE":
+        aliases = [_alias(at[key]).lower() for at, key in _items(node, "from_table")]
+        return any(alias and aliases.count(alias) > 1 for alias in aliases)
     if kind == "STAR" and (node.get("columns") or node.get("expr") is not None or node.get("rename_list")):
         return True
     if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE"):
@@ -378,7 +386,8 @@ def _is_constant(node: Node) -> bool:
 def _names_in(value: Any) -> set[str]:
     """Return the bare names that an expression has, in lower case."""
     found = (node["column_names"] for node in walk(value) if node.get("class") == "COLUMN_REF")
-    return {str(names[0]).lower() for names in found if len(names) == 1}
+    named = [[str(part).lower() for part in parts] for parts in found]
+    return {parts[0] for parts in named if len(parts) == 1} | {p[1] for p in named if len(p) > 1 and p[0] == "alias"}
 
 
 def _with(query: Node, members: Sequence[Node]) -> Node:
