@@ -17,7 +17,7 @@ from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.split import Part as TreePart
 from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_groups, number_order, split, walk
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.errors import UnsupportedError, engine_error, first_line
+from almanaq.errors import RefusedQueryError, UnsupportedError, engine_error, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.plan.native import WORK_SCHEMA
@@ -79,6 +79,7 @@ class DuckDBLanguage:
         with self._lock:
             if isinstance(statement.tree, dict):
                 reader = self._reader()
+                self._check_order()
                 ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self._describe(statement.shown, ()))))
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
@@ -97,6 +98,17 @@ class DuckDBLanguage:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
+
+    def _check_order(self) -> None:
+        """Refuse settings of a connection by which ORDER BY means something else in every statement."""
+        assert self._opened is not None
+        for name, usual in (("default_null_order", "NULLS_LAST"), ("default_order", "ASC")):
+            ((value,),) = self._opened[0].execute(f"SELECT upper(current_setting('{name}'))").fetchall()
+            if not str(value).startswith(usual) or value == "NULLS_LAST_ON_ASC_FIRST_ON_DESC":
+                raise RefusedQueryError(
+                    f"this connection's {name} is {value}, which queries with text functions do not follow: "
+                    f"RESET GLOBAL {name}, and write the order into the query"
+                )
 
     @staticmethod
     def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
