@@ -444,7 +444,7 @@ class Engine:
                 logical = None  # the engine says what is wrong with it, if anything is
             if logical is not None and logical.links:
                 return None
-        select = NativeQuery(statement.shown, bound)
+        select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
         return Plan((), (), Output(select, ()), (), True)
 
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
@@ -469,7 +469,7 @@ class Engine:
         """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
         assert self._binder is not None
         catalog, stages, links, notes, certain = self.catalog, [], [], [], True
-        names = self._binder.language.names(statement, parameters)
+        names = () if statement.lookups else self._binder.language.names(statement, parameters)
         for part in made.parts:
             if not part.statement.has_text:
                 bound = parameters_of(part.statement.parameters, parameters)
@@ -483,7 +483,7 @@ class Engine:
                 certain = certain and plan.certain
             catalog = catalog.with_table(part.name, part.columns, private=part.private)
         tables = tuple(part.name for part in made.parts)
-        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables)
+        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
         return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain)
 
     def _over_parts(self, catalog: Catalog) -> Engine:

@@ -128,7 +128,8 @@ class DuckDBLanguage:
             parts = tuple(self._part(reader, part, statement, parameters) for part in made.parts)
             left = {str(node["identifier"]) for node in walk(made.tree) if node.get("class") == "PARAMETER"}
             used = tuple(name for name in statement.parameters if name in left)
-            return SplitStatement(parts, reader.shown(made.tree, reader.write(made.tree)), used)
+            sql = reader.shown(made.tree, reader.write(made.tree))
+            return SplitStatement(parts, sql, used, reader.lookups(made.tree))
 
     def _part(self, reader: StatementReader, part: TreePart, whole: Statement, parameters: Parameters) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
@@ -141,7 +142,7 @@ class DuckDBLanguage:
         private = any(column.private for table in tables if table is not None for column in table.columns)
         written = {str(node["identifier"]) for node in walk(part.tree) if node.get("class") == "PARAMETER"}
         used = tuple(name for name in whole.parameters if name in written)
-        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, tree)
+        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, reader.lookups(tree), tree)
         columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)
         listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
+from almanaq.engines.duckdb.pivots import lookups, mark_pivots
 from almanaq.engines.duckdb.split import has_text, walk
 from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
@@ -92,7 +93,12 @@ class StatementReader:
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
-        return Statement(text, sql, self.shown(tree, shown), check.has_text, relations, parameters, tree)
+        seen = self.shown(tree, shown)
+        return Statement(text, sql, seen, check.has_text, relations, parameters, self.lookups(tree), tree)
+
+    def lookups(self, tree: Node) -> tuple[tuple[str, str], ...]:
+        """Return the marks of pivots in a placed tree, each with the query of its values."""
+        return tuple((mark, self.shown(query, self.write(query))) for mark, query in lookups(tree, self.parse))
 
     def shown(self, tree: Node, sql: str) -> str:
         """Return the SQL of a placed tree in which relations have the columns that queries may read."""
@@ -114,6 +120,8 @@ class StatementReader:
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
         read: Node = json.loads(written)
+        if read["error"] and read["error_message"] == _MULTIPLE and (marked := mark_pivots(text)) != text:
+            return self.parse(marked)
         if read["error"]:
             _refuse_unread(read, text)
         statements = read["statements"]
