@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from almanaq.errors import ParameterError, QueryTypeError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import Language, Parameters, Statement
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
@@ -51,6 +52,7 @@ class Binder:
         _check_arguments(tree)
         tree = _expand(tree)
         tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
+        _check_outputs(tree, names, self.language.dialect)
         for node in nodes_of(tree, exp.Anonymous):
             if is_text_call(node):
                 _check_documents(node, self.language.dialect)
@@ -78,6 +80,19 @@ def fill_parameters(tree: exp.Query, parameters: Parameters) -> exp.Query:
         if name in named:
             node.replace(literal(named[name]))
     return tree
+
+
+def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
+    """Refuse a tree whose outputs are not those that the engine sees: what a star stands for was read otherwise."""
+    selects = tree.selects
+    shown = [item.alias_or_name for item in selects]
+    called = [fold(name, dialect, quoted=True) for name in names]
+    same = len(shown) == len(called) and all(
+        one == other or not isinstance(item.unalias(), exp.Column)
+        for item, one, other in zip(selects, shown, called, strict=False)
+    )
+    if not same:
+        raise UnsupportedError("what * stands for is read otherwise by the engine: name the columns")
 
 
 def _check_arguments(tree: exp.Query) -> None:

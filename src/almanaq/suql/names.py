@@ -62,6 +62,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog)
+    _order_stars(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
@@ -267,6 +268,30 @@ def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
                 holding = [alias for alias, names in holders if node.name in names]
                 if len(holding) == 1 and holding[0]:
                     node.set("table", exp.to_identifier(holding[0], quoted=True))
+
+
+def _order_stars(tree: exp.Query) -> None:
+    """Write `*` as `a.*, b.*` in the order of FROM: qualify takes tables before derived tables."""
+    for block in nodes_of(tree, exp.Select):
+        items = list(from_items(block))
+        merged = any(join.args.get("using") for join in block.args.get("joins") or ())
+        stars = [item for item in block.expressions if type(item) is exp.Star and not any(item.args.values())]
+        if not stars or merged or len(items) < 2 or not all(item.alias_or_name for item in items):
+            continue
+        hidden = {id(join.this) for join in block.args.get("joins") or () if _keeps_left_alone(join)}
+        shown = [item.alias_or_name for item in items if id(item) not in hidden]
+        outputs: list[exp.Expr] = []
+        for item in block.expressions:
+            one = [exp.Column(this=exp.Star(), table=exp.to_identifier(alias, quoted=True)) for alias in shown]
+            outputs += one if any(item is star for star in stars) else [item]
+        block.set("expressions", outputs)
+
+
+def _keeps_left_alone(join: exp.Join) -> bool:
+    return "SEMI" in (join.args.get("kind"), join.args.get("side")) or "ANTI" in (
+        join.args.get("kind"),
+        join.args.get("side"),
+    )
 
 
 def _name_unnested(tree: exp.Query) -> None:
