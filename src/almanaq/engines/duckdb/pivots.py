@@ -17,7 +17,9 @@ MARK = "almanaq pivot values "
 """What stands in IN until the values are known, with a number behind it."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-_ENDS = frozenset(["USING", "GROUP", "GROUP BY", "ORDER", "ORDER BY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT"])
+_ENDS = frozenset(
+    ["USING", "GROUP", "GROUP BY", "ORDER", "ORDER BY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT"]
+)
 
 
 def mark_pivots(text: str) -> str:

@@ -20,8 +20,9 @@ from almanaq.engines.duckdb.split import has_text, walk
 from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Statement
+from almanaq.suql.syntax.hints import clause_meant
 from almanaq.suql.syntax.limits import check_length
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
 _ITEMS = frozenset(
@@ -219,7 +220,9 @@ class _Check:
         if kind == "BASE_TABLE":
             self._table(node, scope)
         elif kind == "SHOW_REF" and node["show_type"] not in _SHOWN:
-            raise RefusedQueryError("of the statements that show settings and objects only DESCRIBE and SUMMARIZE run here")
+            raise RefusedQueryError(
+                "of the statements that show settings and objects only DESCRIBE and SUMMARIZE run here"
+            )
         elif kind == "TABLE_FUNCTION":
             self._function(node["function"], scope, in_from=True)
             self._parts(node["function"]["arguments"], scope)
@@ -282,6 +285,7 @@ class _Check:
             self.methods.append(node)
         if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
             self.has_text = True
+            check_arity(name, len(node["arguments"]), **_place(node, self.text, len(name)))
             if node["class"] == "WINDOW":
                 message = f"{name}() is no window function: it reads one document of each row"
                 raise UnsupportedError(message, **_place(node, self.text, len(name)))
@@ -322,7 +326,7 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
         raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kinds}")
     position = read.get("position")
     place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
-    raise QuerySyntaxError(first_line(message), query=text, **place)
+    raise QuerySyntaxError(first_line(message) + clause_meant(text, place.get("start")), query=text, **place)
 
 
 def _place(node: Node, text: str, length: int) -> dict[str, Any]:
@@ -378,4 +382,3 @@ def _narrow(node: Node, relation: Relation) -> None:
     alias = node["alias"] or node["table_name"]
     node.clear()
     node.update(kept, type="SUBQUERY", alias=alias, subquery={"node": query, "named_param_map": []})
-
