@@ -12,6 +12,7 @@ from almanaq.errors import ParameterError, QueryTypeError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
 from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import Language, Parameters, Statement
+from almanaq.suql.memberships import write_memberships
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import literal
@@ -51,6 +52,7 @@ class Binder:
         for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
             identifier.meta.pop("start", None)
         tree = fill_parameters(tree, parameters)
+        tree = write_memberships(tree)
         mark_aggregates(tree, self.language.aggregates)
         tree = _expand(tree)
         tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
