@@ -92,7 +92,7 @@ def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
     shown = [item.alias_or_name for item in selects]
     called = [fold(name, dialect, quoted=True) for name in names]
     same = len(shown) == len(called) and all(
-        one == other or not isinstance(item.unalias(), exp.Column)
+        one == other or not isinstance(item.unalias(), exp.Column) or item.meta.get("renamed")
         for item, one, other in zip(selects, shown, called, strict=False)
     )
     if not same:

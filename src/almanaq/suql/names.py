@@ -62,7 +62,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog)
-    _order_stars(tree)
+    _expand_stars(tree, catalog)
+    _name_outputs(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
@@ -287,21 +288,63 @@ def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
     return found
 
 
-def _order_stars(tree: exp.Query) -> None:
-    """Write `*` as `a.*, b.*` in the order of FROM: qualify takes tables before derived tables."""
-    for block in nodes_of(tree, exp.Select):
-        items = list(from_items(block))
-        merged = any(join.args.get("using") for join in block.args.get("joins") or ())
-        stars = [item for item in block.expressions if type(item) is exp.Star and not any(item.args.values())]
-        if not stars or merged or len(items) < 2 or not all(item.alias_or_name for item in items):
+def _expand_stars(tree: exp.Query, catalog: Catalog) -> None:
+    """Write out what `*` and `a.*` stand for, in the order of FROM, wherever that is known."""
+    blocks = nodes_of(tree, exp.Select)[::-1]
+    while any([_expand_stars_of(block, catalog) for block in blocks]):
+        pass  # what a member of WITH shows may be known only now
+
+
+def _expand_stars_of(block: exp.Select, catalog: Catalog) -> bool:
+    """Write out the stars of a block; say whether there were any that are known."""
+    items = list(from_items(block))
+    joins = block.args.get("joins") or ()
+    if any(join.args.get("using") for join in joins) or not all(item.alias_or_name for item in items):
+        return False
+    hidden = {id(join.this) for join in joins if _keeps_left_alone(join)}
+    shown = {item.alias_or_name: columns_of(item, catalog) for item in items if id(item) not in hidden}
+    outputs: list[exp.Expr] = []
+    changed = False
+    for output in block.expressions:
+        star = output.this if isinstance(output, exp.Column) else output
+        plain = type(star) is exp.Star and not any(star.args.values())
+        of = [output.table] if isinstance(output, exp.Column) else list(shown)
+        names = [(alias, shown.get(alias)) for alias in of]
+        if not plain or any(columns is None or "*" in columns for _, columns in names):
+            outputs.append(output)
             continue
-        hidden = {id(join.this) for join in block.args.get("joins") or () if _keeps_left_alone(join)}
-        shown = [item.alias_or_name for item in items if id(item) not in hidden]
-        outputs: list[exp.Expr] = []
-        for item in block.expressions:
-            one = [exp.Column(this=exp.Star(), table=exp.to_identifier(alias, quoted=True)) for alias in shown]
-            outputs += one if any(item is star for star in stars) else [item]
-        block.set("expressions", outputs)
+        outputs += [_column(alias, name) for alias, columns in names for name in columns or ()]
+        changed = True
+    block.set("expressions", outputs)
+    return changed
+
+
+def _name_outputs(tree: exp.Query) -> None:
+    """Give outputs names that differ, and write what positions in ORDER BY stand for: qualify looks for them by name."""
+    for block in nodes_of(tree, exp.Select):
+        seen: set[str] = set()
+        named: list[exp.Expr] = []
+        starred = any(item.is_star for item in block.expressions)
+        for number, item in enumerate(block.expressions):
+            name = item.alias_or_name
+            if isinstance(item, exp.Subquery) and not item.alias:
+                item, name = (
+                    exp.Alias(this=item, alias=exp.to_identifier(f"_col_{number}", quoted=True)),
+                    f"_col_{number}",
+                )
+            if name in seen and isinstance(item, exp.Column) and not item.is_star:
+                item = exp.Alias(this=item, alias=exp.to_identifier(f"{name}_{number}", quoted=True))
+                item.meta["renamed"] = True
+            seen.add(name)
+            named.append(item)
+        block.set("expressions", named)
+        order = block.args.get("order")
+        for key in order.expressions if order is not None and not starred else ():
+            position = key.this
+            if isinstance(position, exp.Literal) and position.is_int and 0 < int(position.name) <= len(named):
+                output = named[int(position.name) - 1].unalias()
+                if isinstance(output, exp.Column):
+                    key.set("this", output.copy())
 
 
 def _keeps_left_alone(join: exp.Join) -> bool:
@@ -326,7 +369,7 @@ def _name_unnested(tree: exp.Query) -> None:
             name = "range" if table.this.args.get("is_end_exclusive") else "generate_series"
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
             if not alias.args.get("columns"):
-                alias.set("columns", [exp.to_identifier(name, quoted=True)])
+                alias.set("columns", [alias.this.copy()])
             table.set("alias", alias)
 
 

@@ -205,7 +205,7 @@ def _is_beyond(node: Node) -> bool:
         return len(node["column_names"]) > 1 and str(node["column_names"][0]).lower() == "alias"
     if kind == "SELECT_NODE":
         aliases = [_alias(at[key]).lower() for at, key in _items(node, "from_table")]
-        return any(alias and aliases.count(alias) > 1 for alias in aliases)
+        return node.get("sample") is not None or any(alias and aliases.count(alias) > 1 for alias in aliases)
     if kind == "STAR" and (node.get("columns") or node.get("expr") is not None or node.get("rename_list")):
         return True
     if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE"):

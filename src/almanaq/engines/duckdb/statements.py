@@ -285,7 +285,7 @@ class _Check:
             self.methods.append(node)
         if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
             self.has_text = True
-            check_arity(name, len(node["arguments"]), **_place(node, self.text, len(name)))
+            check_arity(name, len(node["arguments"]) + (len(path) > 1), **_place(node, self.text, len(name)))
             if node["class"] == "WINDOW":
                 message = f"{name}() is no window function: it reads one document of each row"
                 raise UnsupportedError(message, **_place(node, self.text, len(name)))

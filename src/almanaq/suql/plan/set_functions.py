@@ -17,7 +17,8 @@ def derive_functions(block: exp.Select) -> None:
     """
     for item in list(from_items(block)):
         function = item if isinstance(item, exp.Unnest) else item.this
-        if not isinstance(function, exp.Unnest | exp.ExplodingGenerateSeries) or not has_text(function):
+        kinds = (exp.Unnest, exp.GenerateSeries, exp.ExplodingGenerateSeries)
+        if not isinstance(function, kinds) or not has_text(function):
             continue
         alias = item.alias
         names = item.alias_column_names or [alias]
@@ -27,5 +28,7 @@ def derive_functions(block: exp.Select) -> None:
                     "unnest of answers WITH ORDINALITY, or of several lists, is not supported in FROM; SELECT takes it"
                 )
             function = exp.Explode(this=function.expressions[0])
+        elif isinstance(function, exp.GenerateSeries):
+            function = exp.Explode(this=function)
         query = exp.Subquery(this=exp.Select(expressions=[aliased(function, names[0])]))
         item.replace(exp.Lateral(this=query, alias=exp.TableAlias(this=quoted(alias))))

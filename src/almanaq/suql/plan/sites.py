@@ -103,7 +103,7 @@ class SiteCollector:
         if comparison is None:
             column = text_column(site.id)
             if type_ == "list":
-                made = exp.StringToArray(this=column, expression=exp.Literal.string(SEPARATOR))
+                made = _list_of(column)
                 made.type = unit.type
                 unit.replace(made)
             elif isinstance(unit, exp.Cast) and type_ != "text":
@@ -131,6 +131,15 @@ class SiteCollector:
             document, asked, name = arguments[0].copy(), question.copy(), f"t{len(self._sites)}"
             self._sites[key] = Site(name, function, document, asked, type_, options, bound=bound, options_from=found)
         return key
+
+
+def _list_of(column: exp.Column) -> exp.Expr:
+    """Return the list that a reply of several texts is; one of none is empty, whatever an engine splits "" into."""
+    parts = exp.StringToArray(this=column, expression=exp.Literal.string(SEPARATOR))
+    none = exp.cast(exp.Array(), "text[]")
+    return exp.Case(
+        ifs=[exp.If(this=exp.EQ(this=column.copy(), expression=exp.Literal.string("")), true=none)], default=parts
+    )
 
 
 def typed_unit(call: exp.Expr) -> tuple[exp.Expr, AnswerType]:
