@@ -23,7 +23,7 @@ from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
-from almanaq.suql.result import Result
+from almanaq.suql.result import Result, python_rows
 
 
 async def execute(
@@ -101,7 +101,7 @@ async def stream(context: ExecutionContext, plan: Plan, options: Options) -> Asy
     rows: asyncio.Queue[tuple[Any, ...] | None] = asyncio.Queue(maxsize=1)
 
     async def put(table: pa.Table) -> None:
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        for row in python_rows(table):
             await rows.put(row)
 
     async def produce() -> None:
