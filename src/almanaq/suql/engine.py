@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.errors import DatabaseError, QueryError, UnknownNameError, suggest
+from almanaq.errors import DatabaseError, ParameterError, QueryError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -20,7 +20,7 @@ from almanaq.suql.accuracy.estimates import (
     GroupEstimates,
     Sample,
 )
-from almanaq.suql.bind import Binder, check_parameters
+from almanaq.suql.bind import Binder, check_parameters, read_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.catalog.conditions import read_conditions
@@ -52,7 +52,7 @@ from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
-from almanaq.suql.language import Statement
+from almanaq.suql.language import Parameters, Statement
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
@@ -138,7 +138,7 @@ class Engine:
         """The relations of the source."""
         return self._database.catalog()
 
-    def run(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
+    def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query and give its rows, the evidence for them and a trace.
 
         Raises:
@@ -146,7 +146,7 @@ class Engine:
         """
         return run_sync(self.arun(query, parameters, options=options))
 
-    async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
+    async def arun(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
@@ -156,7 +156,7 @@ class Engine:
             raise placed(error, query) from error.__cause__
         return result
 
-    async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
+    async def stream(self, query: str, parameters: Parameters | None = ()) -> AsyncIterator[tuple[Any, ...]]:
         """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
         async for row in stream(self._context(), self.plan(query, parameters), self._options):
             yield row
@@ -164,7 +164,7 @@ class Engine:
     def write(
         self,
         query: str,
-        parameters: Sequence[object] = (),
+        parameters: Parameters | None = (),
         *,
         to: Callable[[pa.Table], None],
         options: Options | None = None,
@@ -199,29 +199,35 @@ class Engine:
         with within_limits():
             self._bind(query, (), self._options)
 
-    def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
+    def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
-        known = self._plans.get(self._key(query, parameters, self._options))
+        parameters = read_parameters(parameters)
+        key = self._key(query, parameters, self._options)
+        known = None if key is None else self._plans.get(key)
         if known is not None and known.bound is not None:
             return known.bound
         with within_limits():
             return self._bind(query, parameters, self._options)
 
-    def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
+    def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
         """Return the plan of a query; asks neither the database nor a model."""
         return self._prepare(query, parameters, self._chosen(options)).plan
 
-    @staticmethod
-    def _key(query: str, parameters: Sequence[object], options: Options) -> tuple[object, ...]:
-        """Return what a query's plan depends on."""
-        written = (literal(value).sql() for value in parameters)
+    def _key(self, query: str, parameters: Parameters, options: Options) -> tuple[object, ...] | None:
+        """Return what a query's plan depends on; None where its parameters cannot be written into one."""
+        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters))
+        try:
+            written = [(name, literal(value, self._database.dialect).sql()) for name, value in named.items()]
+        except ParameterError:
+            return None
         accuracy = options.accuracy and options.accuracy.proxy
         return (query, *written, options.link, accuracy, frozenset(options.allow_functions))
 
-    def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
+    def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
         """Return a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
+        parameters = read_parameters(parameters)
         key = self._key(query, parameters, options)
-        known = self._plans.get(key)
+        known = None if key is None else self._plans.get(key)
         if known is None:
             with within_limits():
                 native = self._native_plan(query, parameters, options)
@@ -233,11 +239,12 @@ class Engine:
             known = _Prepared(plan, Statements(plan), kept)
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
-            self._plans[key] = known
+            if key is not None:
+                self._plans[key] = known
         return known
 
     def logical_plan(
-        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
+        self, query: str, parameters: Parameters | None = (), *, options: Options | None = None
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
         chosen = self._chosen(options)
@@ -266,7 +273,7 @@ class Engine:
     def explain(
         self,
         query: str,
-        parameters: Sequence[object] = (),
+        parameters: Parameters | None = (),
         *,
         verbose: bool = False,
         options: Options | None = None,
@@ -291,7 +298,7 @@ class Engine:
             )
             return self._with_reader(laid_out, plan)
 
-    def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
+    def analyze(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = self._chosen(options)
         plan = self.plan(query, parameters, options=chosen)
@@ -313,7 +320,7 @@ class Engine:
         )
         return self._with_reader(laid_out, plan)
 
-    def estimate_rows(self, query: str, parameters: Sequence[object], counting: Counting) -> CountEstimate:
+    def estimate_rows(self, query: str, parameters: Parameters | None, counting: Counting) -> CountEstimate:
         """Estimate how many rows a query has, from some of them."""
         chosen = replace(self._options, accuracy=None, counting=counting)
         plan = self.plan(query, parameters, options=chosen)
@@ -321,17 +328,17 @@ class Engine:
         _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         return next(counts.estimate for counts in report.text.values() if counts.estimate is not None)
 
-    def estimate_groups(self, query: str, parameters: Sequence[object], counting: Counting) -> GroupEstimates:
+    def estimate_groups(self, query: str, parameters: Parameters | None, counting: Counting) -> GroupEstimates:
         """Estimate how many rows have each option of the answer that a query groups by."""
         groups = GroupCounting(counting, options_counted(self.bound(query, parameters).tree))
         return groups.estimate(self._sample(query, parameters, groups))
 
-    def estimate_average(self, query: str, parameters: Sequence[object], averaging: Averaging) -> AverageEstimate:
+    def estimate_average(self, query: str, parameters: Parameters | None, averaging: Averaging) -> AverageEstimate:
         """Estimate the mean of a numeric answer."""
         check_average(self.bound(query, parameters).tree)
         return averaging.estimate(self._sample(query, parameters, averaging))
 
-    def _sample(self, query: str, parameters: Sequence[object], sampling: GroupCounting | Averaging) -> Sample:
+    def _sample(self, query: str, parameters: Parameters | None, sampling: GroupCounting | Averaging) -> Sample:
         """Return what rows say that were drawn from those that a query asks about."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
@@ -353,7 +360,7 @@ class Engine:
         self,
         query: str,
         key: Mapping[str, object],
-        parameters: Sequence[object] = (),
+        parameters: Parameters | None = (),
         *,
         options: Options | None = None,
     ) -> WhyNot:
@@ -420,7 +427,7 @@ class Engine:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
         return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
 
-    def _native_plan(self, query: str, parameters: Sequence[object], options: Options) -> Plan | None:
+    def _native_plan(self, query: str, parameters: Parameters, options: Options) -> Plan | None:
         """Return the plan of a query that the engine runs as it is; None where text functions or links are in it."""
         if self._binder is None:
             return None
@@ -448,7 +455,8 @@ class Engine:
         language = getattr(self._database, "language", None)
         return None if language is None else Binder(language(self.catalog), self.catalog)
 
-    def _bind(self, query: str, parameters: Sequence[object], options: Options) -> BoundQuery:
+    def _bind(self, query: str, parameters: Parameters | None, options: Options) -> BoundQuery:
+        parameters = read_parameters(parameters)
         if self._binder is not None:
             bound = self._binder.bind(self._statement(query, options), parameters)
             found = nodes(bound.tree)
@@ -457,6 +465,8 @@ class Engine:
             return bound
         text = listing(query, self.catalog) or query
         calls = DatabaseCalls(self.catalog, options.allow_functions)
+        if isinstance(parameters, Mapping):
+            raise ParameterError("this engine takes parameters as a list, one value for each ? in order")
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
         return bind(parsed, self.catalog, text)
 
