@@ -117,6 +117,11 @@ class Engine:
         """The choices for queries that are given none of their own."""
         return self._options
 
+    @property
+    def dialect(self) -> str:
+        """sqlglot's name of the SQL that the source's engine speaks."""
+        return self._database.dialect
+
     def _chosen(self, options: Options | None) -> Options:
         """Return a query's own choices, and the engine's where it makes none."""
         return self._options if options is None else options.over(self._options)
