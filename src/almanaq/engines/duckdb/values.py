@@ -134,7 +134,8 @@ def _is_same(kind: DuckDBPyType) -> bool:
 
 def _metadata(field: pa.Field, kind: DuckDBPyType) -> dict[bytes, bytes] | None:
     known: dict[bytes, bytes] | None = field.metadata
-    return known if _is_same(kind) else {**(known or {}), TYPE: str(kind).encode()}
+    said = _is_same(kind) and not _holds(kind, lambda part: part.id == "enum")
+    return known if said else {**(known or {}), TYPE: str(kind).encode()}
 
 
 def _undictionaried(type_: pa.DataType) -> pa.DataType:
@@ -145,6 +146,12 @@ def _undictionaried(type_: pa.DataType) -> pa.DataType:
         inner = _undictionaried(type_.value_type)
         return type_ if inner == type_.value_type else pa.list_(inner)
     return type_
+
+
+def as_stored(field: pa.Field) -> str:
+    """Return the SQL that takes a column of an Arrow table back as what it was in the engine."""
+    kind = (field.metadata or {}).get(TYPE)
+    return quote(field.name) if kind is None else f"CAST({quote(field.name)} AS {kind.decode()}) AS {quote(field.name)}"
 
 
 # --- as Python objects

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.engines.duckdb.values import Export, export
+from almanaq.engines.duckdb.values import Export, as_stored, export
 from almanaq.errors import (
     DatabaseError,
     NotSupportedError,
@@ -107,7 +107,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
         with self._statement() as cursor:
             cursor.register("stored", table)
             try:
-                self._make(cursor, name, "SELECT * FROM stored")
+                self._make(cursor, name, f"SELECT {', '.join(map(as_stored, table.schema))} FROM stored")
             finally:
                 cursor.unregister("stored")
 
