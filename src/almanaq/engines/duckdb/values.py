@@ -381,8 +381,8 @@ def _ask(sql: str, value: object) -> Any:
 
 def _through_engine(field: pa.Field, column: pa.ChunkedArray | pa.Array, kind: DuckDBPyType) -> list[Any]:
     """Return the values of a column that holds VARIANT, whose binary form is DuckDB's."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    table = pa.table([pa.chunked_array(chunks, column.type)], schema=pa.schema([field]))
+    whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
+    table = pa.table([whole], schema=pa.schema([field]))
     with _cursor() as cursor:
         try:
             rows = cursor.from_arrow(table).project(f"CAST(#1 AS {kind})").fetchall()

@@ -81,7 +81,7 @@ def _for_arrow(name: str, frame: Any) -> Any:
     """Return a frame of polars with integers of 128 bits, which are its own, as decimals."""
     for column, kind in dict(getattr(frame, "schema", {})).items():
         if str(kind) == "Object":  # its stream holds addresses
-            raise _refused(name, column, "Python objects", "give its values a type, as text")
+            raise _refused(name, column, "Python objects", "give it as text, or as another type")
         if str(kind) in ("Int128", "UInt128"):
             import polars
 
