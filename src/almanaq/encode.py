@@ -90,7 +90,7 @@ def result_record(result: Result) -> dict[str, Any]:
     >>> record["columns"], record["rows"], sorted(record)
     (['name', 'age'], [['Bella', None], ['Rex', 7]], ['columns', 'evidence', 'rows', 'trace'])
     """
-    from almanaq.suql.result import python_rows
+    from almanaq.suql.row_values import python_rows
 
     return {
         "columns": list(result.columns),

@@ -69,7 +69,7 @@ def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) ->
     """Return what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
     if format is Format.parquet:
         return _ParquetWriter(file).write
-    from almanaq.suql.result import python_rows
+    from almanaq.suql.row_values import python_rows
 
     writer = CsvWriter(file, no_formulas=no_formulas, terminal=file.isatty())
     begun = False

@@ -11,10 +11,10 @@ from typing import Any, overload
 import pyarrow as pa
 
 from almanaq import html
-from almanaq.errors import DataError, MissingExtraError
+from almanaq.errors import MissingExtraError
 from almanaq.models.spending import Line
 from almanaq.suql.accuracy.targets import Inference
-from almanaq.values.numbers import shortest
+from almanaq.suql.row_values import python_rows
 
 Row = tuple[Any, ...]
 
@@ -299,39 +299,3 @@ def _inexact(trace: Trace) -> str:
 def _cell(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _CELL_WIDTH else text[: _CELL_WIDTH - 1] + "…"
-
-
-def python_rows(table: pa.Table | pa.RecordBatch, *, exact: bool = False) -> list[Row]:
-    """Return rows of Arrow as Python tuples, of what the client of the engine that they come from gives.
-
-    Args:
-        exact: give what DuckDB's client would change as it is, for a text: months of intervals, infinity, nanoseconds.
-
-    Raises:
-        DataError: a value that Python has none for.
-    """
-    fields = zip(table.schema, table.columns, strict=True)
-    columns = [python_column(field, column, exact=exact) for field, column in fields]
-    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-
-
-def python_column(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact: bool = False) -> list[Any]:
-    """Return the values of one column as `python_rows` does."""
-    if field.metadata is not None and b"duckdb_type" in field.metadata:
-        from almanaq.engines.duckdb.values import python_values
-
-        return python_values(field, column, exact=exact)
-    try:
-        values: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError) as error:
-        raise DataError(
-            f"the column {field.name!r} holds a date or time outside the years 1 to 9999: write {field.name}::text"
-        ) from error
-    inner = column.type
-    while pa.types.is_list(inner) or pa.types.is_large_list(inner):
-        inner = inner.value_type
-    return _shortened(values) if pa.types.is_float32(inner) else values
-
-
-def _shortened(values: list[Any]) -> list[Any]:
-    return [_shortened(value) if isinstance(value, list) else shortest(value) for value in values]

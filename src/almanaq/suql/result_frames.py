@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from almanaq.engines.duckdb.values import TYPE, is_object, kind_of
 from almanaq.errors import DataError
-from almanaq.suql.result import python_column
+from almanaq.suql.row_values import python_column
 
 _WIDE = {"hugeint": "Int128", "uhugeint": "UInt128"}
 """polars' names of DuckDB's integers of 128 bits."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from almanaq.csv_rows import CsvWriter
 from almanaq.encode import plain
-from almanaq.suql.result import python_rows
+from almanaq.suql.row_values import python_rows
 from almanaq.web.answers import from_parquet
 from almanaq.web.records import safe
 

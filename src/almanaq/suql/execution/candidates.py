@@ -17,7 +17,7 @@ from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.taught_order import Lessons
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
-from almanaq.suql.result import python_column
+from almanaq.suql.row_values import python_column
 
 _BATCH, _READ_AT_ONCE = 2048, 16
 LOOKED_AT, LOOKED_FURTHER = 200, 5

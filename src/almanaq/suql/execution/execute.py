@@ -23,7 +23,8 @@ from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
-from almanaq.suql.result import Result, python_rows
+from almanaq.suql.result import Result
+from almanaq.suql.row_values import python_rows
 
 
 async def execute(
