@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.errors import DatabaseError, ParameterError, QueryError, UnknownNameError, suggest
+from sqlglot import exp
+
+from almanaq.errors import (
+    DatabaseError,
+    ParameterError,
+    QueryError,
+    UnknownNameError,
+    UnsupportedError,
+    suggest,
+)
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -25,13 +34,13 @@ from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.catalog.conditions import read_conditions
 from almanaq.suql.catalog.database_calls import DatabaseCalls
-from almanaq.suql.catalog.describe_statements import listing
+from almanaq.suql.catalog.describe_statements import list_tables, listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.grouped_answers import check_grouped_answers
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.reading import cell_at, distinct_values
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, unique_names
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.context import ExecutionContext
@@ -50,9 +59,9 @@ from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_vectors import TextVectors
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
-from almanaq.suql.explain.places import placed
+from almanaq.suql.explain.places import errors_placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
-from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
@@ -60,8 +69,10 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.stages import LogicalPlan, Output, Plan, TextStage
+from almanaq.suql.plan.references import aliased, column, quoted
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, Output, Plan, TextStage
 from almanaq.suql.result import Result
+from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes
@@ -72,6 +83,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
+_DEEPEST_PARTS = 4
+"""How often a part of a statement that was taken apart is taken apart itself."""
 _VALUES_SECONDS = 5.0
 
 
@@ -138,7 +151,7 @@ class Engine:
             query_rules=self._query_rules,
         )
 
-    @property
+    @cached_property
     def catalog(self) -> Catalog:
         """The relations of the source."""
         return self._database.catalog()
@@ -155,10 +168,8 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
-        try:
+        with errors_placed(query):
             result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
-        except DatabaseError as error:
-            raise placed(error, query) from error.__cause__
         return result
 
     async def stream(self, query: str, parameters: Parameters | None = ()) -> AsyncIterator[tuple[Any, ...]]:
@@ -194,15 +205,20 @@ class Engine:
             row_by_row=False,
             cited=False,
         )
-        try:
+        with errors_placed(query):
             return run_sync(work)[0]
-        except DatabaseError as error:
-            raise placed(error, query) from error.__cause__
 
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
-        with within_limits():
-            self._bind(query, (), self._options)
+        with within_limits(), errors_placed(query):
+            if self._binder is None:
+                self._bind(query, (), self._options)
+                return
+            statement = self._statement(query, self._options)
+            if statement.has_text:
+                self._planned(statement, (), self._options)
+            elif not statement.lookups:
+                self._binder.language.names(statement)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
@@ -234,13 +250,17 @@ class Engine:
         key = self._key(query, parameters, options)
         known = None if key is None else self._plans.get(key)
         if known is None:
-            with within_limits():
+            with within_limits(), errors_placed(query):
                 native = self._native_plan(query, parameters, options)
                 if native is not None:
                     return _Prepared(native, Statements(native), None)
-                bound = self._bind(query, parameters, options)
-                kept = replace(bound, tree=bound.tree.copy())
-                plan = self._lowered(self._logical_plan(bound, options), options)
+                kept = None
+                if self._binder is not None:
+                    plan = self._planned(self._statement(query, options), parameters, options)
+                else:
+                    bound = self._bind(query, parameters, options)
+                    kept = replace(bound, tree=bound.tree.copy())
+                    plan = self._lowered(self._logical_plan(bound, options), options)
             known = _Prepared(plan, Statements(plan), kept)
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
@@ -255,13 +275,13 @@ class Engine:
         chosen = self._chosen(options)
         return self._logical_plan(self._bind(query, parameters, chosen), chosen)
 
-    def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
+    def _logical_plan(self, bound: BoundQuery, options: Options, prefix: str = "") -> LogicalPlan:
         ordered, notes = (bound.tree, ()) if self._binder is not None else order_enums(bound.tree, self.catalog)
-        tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link)
+        tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self._query_rules)
-        plan = build_plan(tree, bound.names, self.catalog, links)
+        plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
         plan = replace(plan, private_columns=private, private_compared=compared, notes=notes)
         check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
@@ -359,7 +379,7 @@ class Engine:
         """
         sql = cell_at(self.catalog.relation(table), column, row, self._database.dialect)
         with self._database.session(deadline) as session:
-            return list(session.fetch(sql)["cell"].to_pylist())
+            return [cell for (cell,) in python_rows(session.fetch(sql).select(["cell"]))]
 
     def why_not(
         self,
@@ -397,7 +417,7 @@ class Engine:
         try:
             with self._database.session(_VALUES_SECONDS) as session:
                 sql = distinct_values(found, shown, limit, self._database.dialect)
-                return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+                return [str(value) for (value,) in python_rows(session.fetch(sql).select(["v"]), exact=True)]
         except DatabaseError:
             return list(shown.samples)
 
@@ -447,12 +467,61 @@ class Engine:
                 logical = None  # the engine says what is wrong with it, if anything is
             if logical is not None and logical.links:
                 return None
-        select = NativeQuery(statement.shown, bound)
+        select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
         return Plan((), (), Output(select, ()), (), True)
+
+    def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
+        """Return the plan of a statement with text functions: planned whole, or else taken apart."""
+        assert self._binder is not None
+        if prefix.count("part_") > _DEEPEST_PARTS:
+            raise UnsupportedError("a part of the query is not supported beside text functions")
+        try:
+            bound = self._checked(self._binder.bind(statement, parameters), statement.text)
+            return self._lowered(self._logical_plan(bound, options, prefix), options)
+        except (UnsupportedError, UnknownNameError):
+            made = self._binder.language.split(statement, f"{prefix}part_", parameters)
+            if made is None:
+                raise
+            return self._composed(made, statement, parameters, options, prefix)
+
+    def _composed(
+        self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
+    ) -> Plan:
+        """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
+        assert self._binder is not None
+        catalog, stages, links, notes, certain = self.catalog, [], [], [], True
+        names = () if statement.lookups else self._binder.language.names(statement, parameters)
+        for part in made.parts:
+            if not part.statement.has_text:
+                bound = parameters_of(part.statement.parameters, parameters)
+                stages.append(Materialize(part.name, NativeQuery(part.statement.shown, bound), "rows that are drawn"))
+            else:
+                engine = self._over_parts(catalog)
+                plan = engine._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
+                stages += [
+                    *plan.stages,
+                    Materialize(part.name, _named_rows(plan.output, part), "rows with their answers"),
+                ]
+                links += plan.links
+                notes += plan.notes
+                certain = certain and plan.certain
+            catalog = catalog.with_table(part.name, part.columns, private=part.private)
+        tables = tuple(part.name for part in made.parts)
+        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
+        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain)
+
+    def _over_parts(self, catalog: Catalog) -> Engine:
+        """Return an engine whose queries may also name the tables that parts of a statement become."""
+        if catalog is self.catalog:
+            return self
+        engine = self.over(self._database)
+        assert self._binder is not None
+        engine.__dict__ |= {"catalog": catalog, "_binder": replace(self._binder, catalog=catalog)}
+        return engine
 
     def _statement(self, query: str, options: Options) -> Statement:
         assert self._binder is not None
-        return self._binder.read(listing(query, self.catalog) or query, options.allow_functions)
+        return self._binder.read(list_tables(query, self.catalog) or query, options.allow_functions)
 
     @cached_property
     def _binder(self) -> Binder | None:
@@ -460,20 +529,33 @@ class Engine:
         language = getattr(self._database, "language", None)
         return None if language is None else Binder(language(self.catalog), self.catalog)
 
+    def _checked(self, bound: BoundQuery, text: str) -> BoundQuery:
+        """Return a bound query whose conditions are read as such."""
+        read_conditions(nodes(bound.tree), self.catalog, text)
+        check_grouped_answers(bound.tree, text)
+        return bound
+
     def _bind(self, query: str, parameters: Parameters | None, options: Options) -> BoundQuery:
         parameters = read_parameters(parameters)
         if self._binder is not None:
-            bound = self._binder.bind(self._statement(query, options), parameters)
-            found = nodes(bound.tree)
-            read_conditions(found, self.catalog, query)
-            check_grouped_answers(bound.tree, query)
-            return bound
+            return self._checked(self._binder.bind(self._statement(query, options), parameters), query)
         text = listing(query, self.catalog) or query
         calls = DatabaseCalls(self.catalog, options.allow_functions)
         if isinstance(parameters, Mapping):
             raise ParameterError("this engine takes parameters as a list, one value for each ? in order")
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
         return bind(parsed, self.catalog, text)
+
+
+def _named_rows(output: Output, part: Part) -> exp.Query | NativeQuery:
+    """Return the query of a part's rows under the names of its table's columns."""
+    names = unique_names(name for name, _ in part.columns)
+    if isinstance(output.select, NativeQuery):
+        return output.select
+    shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
+    listed = [quoted(f"c{i}") for i in range(len(names))]
+    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
+    return exp.Select(expressions=shown, from_=exp.From(this=rows))
 
 
 def _approximate(options: Options) -> bool:
