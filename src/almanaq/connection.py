@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
+    from almanaq.suql.language import Parameters
     from almanaq.suql.result import Result
 
 
@@ -115,7 +116,7 @@ class Connection(ErrorsAsAttributes):
     def sql(
         self,
         suql: str,
-        params: Sequence[Any] = (),
+        params: Parameters | None = (),
         *,
         options: Options | None = None,
         accuracy: Accuracy | None = None,
@@ -123,7 +124,7 @@ class Connection(ErrorsAsAttributes):
         """Run a SUQL query; return its rows, the evidence for them and a trace of what it took.
 
         Args:
-            params: values for the `?` in the query, in order.
+            params: values for the `?` or `$1` in the query, in order, or for each `$name` as a mapping; None: none.
             options: choices for this query; what they do not name is as the connection has it.
             accuracy: targets that a text filter need only reach: fewer calls, and rows that are inferred. None: those
                 of a hint in the query, `SELECT /*+ accuracy(recall=0.9) */ …`, or of the options; else it is exact.
@@ -152,7 +153,7 @@ class Connection(ErrorsAsAttributes):
         targets = accuracy or hinted(suql)
         return options if targets is None else replace(options or self.engine.options, accuracy=targets)
 
-    def stream(self, suql: str, params: Sequence[Any] = ()) -> AsyncIterator[Row]:
+    def stream(self, suql: str, params: Parameters | None = ()) -> AsyncIterator[Row]:
         """Yield the rows of a query as they are found; leaving the loop stops its model calls.
 
         >>> import asyncio
@@ -164,7 +165,7 @@ class Connection(ErrorsAsAttributes):
         return self.engine.stream(suql, params)
 
     def explain(
-        self, suql: str, params: Sequence[Any] = (), *, verbose: bool = False, options: Options | None = None
+        self, suql: str, params: Parameters | None = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
         """Return the plan of a query with the rows and calls that are predicted; no model is called.
 
@@ -183,7 +184,7 @@ class Connection(ErrorsAsAttributes):
         """
         return self.engine.explain(suql, params, verbose=verbose, options=self._targeted(suql, options))
 
-    def analyze(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Explanation:
+    def analyze(self, suql: str, params: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query; return its plan with the predicted and the actual rows and calls side by side.
 
         >>> print(con.analyze(friendly))
@@ -199,7 +200,7 @@ class Connection(ErrorsAsAttributes):
     def estimate(
         self,
         suql: str,
-        params: Sequence[Any] = (),
+        params: Parameters | None = (),
         *,
         width: float | None = None,
         calls: int | None = None,
@@ -236,7 +237,7 @@ class Connection(ErrorsAsAttributes):
     def estimate_groups(
         self,
         suql: str,
-        params: Sequence[Any] = (),
+        params: Parameters | None = (),
         *,
         width: float | None = None,
         calls: int | None = None,
@@ -265,7 +266,7 @@ class Connection(ErrorsAsAttributes):
     def estimate_average(
         self,
         suql: str,
-        params: Sequence[Any] = (),
+        params: Parameters | None = (),
         *,
         calls: int,
         bounds: tuple[float, float] | None = None,
@@ -296,7 +297,7 @@ class Connection(ErrorsAsAttributes):
         return self.engine.estimate_average(suql, params, Averaging(counting, bounds))
 
     def why_not(
-        self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = (), *, options: Options | None = None
+        self, suql: str, key: Mapping[str, Any], params: Parameters | None = (), *, options: Options | None = None
     ) -> WhyNot:
         """Return each condition of a query's WHERE with what it comes to for one row, and the quotes it rests on.
 

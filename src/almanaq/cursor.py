@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from almanaq.dbapi import python_value
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Result
 
 Row = tuple[Any, ...]
-Parameters = Sequence[Any]
+Parameters = Sequence[Any] | Mapping[str, Any]
 ErrorHandler = Callable[[Any, "Cursor", type[BaseException], BaseException], Any]
 """Called with the connection, the cursor, the class of an error and the error."""
 
@@ -25,7 +25,7 @@ class Queryable(Protocol):
 
     errorhandler: ErrorHandler | None
 
-    def sql(self, query: str, parameters: Parameters = (), /) -> Result:
+    def sql(self, query: str, parameters: Parameters | None = (), /) -> Result:
         """Run a query."""
         ...
 
@@ -106,8 +106,8 @@ class Cursor:
             raise UsageError("no query has run on this cursor; call execute(…) first")
         return self._result
 
-    def execute(self, operation: str, parameters: Parameters = ()) -> Self:
-        """Run a SUQL query, `?` standing for the parameters; return this cursor. Errors are those of `Connection.sql`.
+    def execute(self, operation: str, parameters: Parameters | None = ()) -> Self:
+        """Run a SUQL query, with parameters and errors as of `Connection.sql`; return this cursor.
 
         >>> cursor.execute("SELECT n FROM t WHERE n IN (?, ?) ORDER BY n", (1, 3)).fetchall()
         [(1,), (3,)]
@@ -132,7 +132,7 @@ class Cursor:
             self.execute(operation, parameters)
         return self
 
-    def callproc(self, procname: str, parameters: Parameters = ()) -> Parameters:
+    def callproc(self, procname: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
         """Run `SELECT procname(parameters)`; return the parameters, which no function here changes.
 
         Args:

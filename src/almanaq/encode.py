@@ -90,9 +90,11 @@ def result_record(result: Result) -> dict[str, Any]:
     >>> record["columns"], record["rows"], sorted(record)
     (['name', 'age'], [['Bella', None], ['Rex', 7]], ['columns', 'evidence', 'rows', 'trace'])
     """
+    from almanaq.suql.row_values import python_rows
+
     return {
         "columns": list(result.columns),
-        "rows": plain(result.rows),
+        "rows": plain(python_rows(result.table, exact=True)),
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
         "trace": trace_record(result.trace),
     } | ({"inferred": list(result.inferred)} if result.inferred else {})

@@ -1,11 +1,15 @@
 """A dialect of SQLAlchemy, read-only: `create_engine("almanaq:///shop.duckdb")`, text(), Core selects, reflection.
 
-This is the one module that imports SQLAlchemy (the extra `sqlalchemy`). SQL is compiled as for PostgreSQL, whose
-language SUQL is; `answer` and `summary` are ordinary functions: `func.answer(t.c.reviews, "is it romantic?")`.
+This is the one module that imports SQLAlchemy (the extra `sqlalchemy`). SQL is compiled as for PostgreSQL, and for
+DuckDB with its literals and its division; `answer` and `summary` are ordinary functions, as in
+`func.answer(t.c.reviews, "is it romantic?")`.
 """
 
 from __future__ import annotations
 
+import datetime
+import json
+import uuid
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +17,8 @@ from sqlalchemy import exc, pool, types
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import base as postgresql
 from sqlalchemy.engine.default import DefaultDialect
+
+from almanaq.suql.syntax.literals import literal
 
 if TYPE_CHECKING:
     from almanaq.suql.catalog.relations import Column, Relation
@@ -41,6 +47,25 @@ class _Preparer(postgresql.PGIdentifierPreparer):  # type: ignore[misc]
         return None if schema == _SCHEMA else schema
 
 
+_TYPED = (bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
+"""Values whose text alone would be a text in SQL."""
+
+
+class _Compiler(postgresql.PGCompiler):  # type: ignore[misc]
+    """Writes values that have no text of their own as the engine reads them."""
+
+    def render_literal_value(self, value: Any, type_: Any) -> str:
+        """Return a value as SQL."""
+        written: str
+        if isinstance(value, _TYPED):
+            written = literal(value, self.dialect.engine_dialect).sql(self.dialect.engine_dialect)
+        elif isinstance(type_, types.JSON) and value is not None:
+            written = literal(json.dumps(value)).sql(self.dialect.engine_dialect)
+        else:
+            written = super().render_literal_value(value, type_)
+        return written
+
+
 class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     """What SQLAlchemy has to know of almanaq.
 
@@ -57,13 +82,18 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     supports_comments = True
     requires_name_normalize = False
     max_identifier_length = 9999
-    statement_compiler = postgresql.PGCompiler
+    statement_compiler = _Compiler
     type_compiler_cls = postgresql.PGTypeCompiler
     preparer = _Preparer
     ischema_names = postgresql.ischema_names
     colspecs = postgresql.colspecs
     server_version_info = (17, 0)
     _json_serializer = _json_deserializer = None
+    _backslash_escapes = False
+    div_is_floordiv = False
+    supports_native_uuid = True
+    engine_dialect = "duckdb"
+    """sqlglot's name of the SQL that the source's engine speaks; known once a connection is open."""
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -85,6 +115,12 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
             )
         given = {name: _option(name, str(value)) for name, value in url.query.items()}
         return [], {"source": url.database, **given} if url.database else given
+
+    def initialize(self, connection: Any) -> None:
+        """Take over what the source's engine speaks."""
+        self.engine_dialect = connection.connection.driver_connection.engine.dialect
+        self.div_is_floordiv = self.engine_dialect != "duckdb"  # whole numbers divided are a fraction there
+        super().initialize(connection)
 
     def _get_default_schema_name(self, connection: Any) -> str:  # noqa: ARG002
         return _SCHEMA
@@ -116,7 +152,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         return [
             {
                 "name": column.name,
-                "type": _type(column),
+                "type": _type(column, self.engine_dialect),
                 "nullable": column.name not in relation.key,
                 "default": None,
                 "comment": column.description or None,
@@ -185,9 +221,9 @@ def _relation(connection: Any, name: str, schema: str | None) -> Relation:
     return found
 
 
-def _type(column: Column) -> Any:
+def _type(column: Column, dialect: str) -> Any:
     """Return SQLAlchemy's type of a column; what it has none for is text."""
     written = column.type.partition("(")[0].strip().lower()
     kind = postgresql.ischema_names.get(written, types.Text)
-    known = types.Text() if written == "uuid" else kind()
+    known = types.Text() if written == "uuid" and dialect != "duckdb" else kind()
     return ARRAY(known) if column.array else known

@@ -81,13 +81,6 @@ def test_intervals_are_durations_to_polars(connection):
         connection.sql("SELECT interval '1 month' AS i").pl()
 
 
-def test_a_date_that_python_has_none_for_is_in_arrow(connection):
-    result = connection.sql("SELECT '99999-01-01'::date AS day")
-    assert result.arrow().num_rows == len(result) == 1
-    with pytest.raises(almanaq.DataError, match="day::text"):
-        _ = result.rows
-
-
 @pytest.mark.parametrize(("method", "package"), [("df", "pandas"), ("pl", "polars")])
 def test_a_package_that_is_missing_is_named(result, monkeypatch, method, package):
     monkeypatch.setattr("almanaq.suql.result.find_spec", lambda name: None)

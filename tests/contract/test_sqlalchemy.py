@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import uuid
 
 import pandas as pd
 import pyarrow as pa
@@ -146,3 +147,47 @@ def test_writing_through_core_is_refused(engine):
         connection.execute(places.insert().values(id=9))
     with engine.connect() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(places)).scalar_one() == 3
+
+
+LITERALS = [
+    datetime.date(2020, 1, 2),
+    datetime.datetime(2020, 1, 2, 3, 4, 5, 6),
+    datetime.time(3, 4),
+    datetime.timedelta(days=1, seconds=2),
+    decimal.Decimal("1.50"),
+    b"\x00'a",
+    uuid.UUID(int=5),
+    'it\'s a \\ "%"',
+    True,
+    None,
+]
+
+
+@pytest.mark.parametrize("value", LITERALS, ids=lambda value: type(value).__name__)
+def test_a_literal_is_the_value_that_a_parameter_is(engine, value):
+    asked = sa.select(sa.literal(value))
+    with engine.connect() as connection:
+        written = str(asked.compile(engine, compile_kwargs={"literal_binds": True})).replace(":", "\\:")
+        assert "?" not in written
+        assert connection.execute(sa.text(written)).scalar_one() == connection.execute(asked).scalar_one() == value
+
+
+def test_patterns_with_escapes_and_division_are_the_engine_s():
+    tables = {"t": {"id": [1, 2], "name": ["50% off", "a_b"], "n": [7, 8], "u": [uuid.UUID(int=1), uuid.UUID(int=2)]}}
+    engine = sa.create_engine("almanaq://", connect_args={"source": tables, "cache": False})
+    t = sa.Table("t", sa.MetaData(), autoload_with=engine)
+    found = {
+        t.c.name.contains("50%", autoescape=True): [1],
+        t.c.name.icontains("50% O", autoescape=True): [1],
+        t.c.name.startswith("a_", autoescape=True): [2],
+        t.c.name.like("a/_b", escape="/"): [2],
+        t.c.name == sa.bindparam("name", "a_b", literal_execute=True): [2],
+        t.c.n / 2 == 3.5: [1],
+        t.c.n // 2 == 4: [2],
+        t.c.u == uuid.UUID(int=2): [2],
+        t.c.id.in_([2, 3]): [2],
+    }
+    with engine.connect() as connection:
+        for condition, ids in found.items():
+            assert connection.execute(sa.select(t.c.id).where(condition)).scalars().all() == ids
+    engine.dispose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -121,6 +122,51 @@ def test_a_duration_is_an_interval() -> None:
     for frame in (pa.table({"took": took}), pl.DataFrame({"took": took}), pd.DataFrame({"took": pd.Series(took)})):
         found = back(frame)
         assert found.pl()["took"].to_list() == took
+
+
+def test_uuids_are_uuids_wherever_they_stand() -> None:
+    one = uuid.UUID(int=7)
+    plain_ids = pa.array([one.bytes, None], pa.uuid())
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), plain_ids)
+    table = pa.table({"id": plain_ids, "ids": lists, "pair": pa.StructArray.from_arrays([plain_ids], ["x"])})
+    found = back(table)
+    assert found.rows == [(one, [one], {"x": one}), (None, [None], {"x": None})]
+    for source in (table, pd.DataFrame({"id": [one, None]})):
+        with almanaq.connect(source, cache=False) as connection:
+            assert connection.catalog.relation("data").columns[0].type == "uuid"
+            assert connection.sql(f"SELECT count(*) FROM data WHERE id = '{one}'").rows == [(1,)]
+
+
+def test_numbers_of_unusual_width_are_read_whole_or_refused_by_name() -> None:
+    half = pa.array([1.5, None], pa.float32()).cast(pa.float16())
+    wide = pa.array([Decimal("1.5"), None], pa.decimal256(50, 2))
+    halves = pa.array([[1.5], None], pa.list_(pa.float32())).cast(pa.list_(pa.float16()))
+    assert back(pa.table({"half": half, "wide": wide, "halves": halves})).rows == [
+        (1.5, Decimal("1.50"), [1.5]),
+        (None, None, None),
+    ]
+    assert back(pl.DataFrame({"n": pl.Series([2**100], dtype=pl.Int128)})).rows == [(Decimal(2**100),)]
+    refused = {
+        "wide": pa.table({"wide": pa.array([Decimal("1" * 45)], pa.decimal256(50, 2))}),
+        "far": pl.DataFrame({"far": pl.Series([2**127 - 1], dtype=pl.Int128)}),
+    }
+    for name, source in refused.items():
+        with pytest.raises(almanaq.UsageError, match=f"'{name}' of 'data'.*as text"):
+            back(source)
+
+
+def test_what_no_column_can_hold_is_refused_by_name() -> None:
+    unknown = pa.ExtensionArray.from_storage(pa.opaque(pa.binary(), "shape", "maker"), pa.array([b"a"]))
+    dense = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])
+    refused = {
+        "periods": pd.DataFrame({"v": pd.period_range("2020-01", periods=2, freq="M")}),
+        "Python objects": pl.DataFrame({"v": pl.Series([{1}, "x"], dtype=pl.Object)}),
+        "its own library": pa.table({"v": unknown}),
+        "a dense union": pa.table({"v": dense}),
+    }
+    for what, source in refused.items():
+        with pytest.raises(almanaq.UsageError, match=f"'v' of 'data'.*{what}.*give it"):
+            back(source)
 
 
 @given(

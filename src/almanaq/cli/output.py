@@ -69,7 +69,7 @@ def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) ->
     """Return what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
     if format is Format.parquet:
         return _ParquetWriter(file).write
-    from almanaq.suql.result import python_rows as rows_of
+    from almanaq.suql.row_values import python_rows
 
     writer = CsvWriter(file, no_formulas=no_formulas, terminal=file.isatty())
     begun = False
@@ -82,7 +82,7 @@ def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) ->
             writer.write([table.column_names])
             begun = True
         for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            writer.write(rows_of(batch))
+            writer.write(python_rows(batch, exact=True))
 
     return write
 

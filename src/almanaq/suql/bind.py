@@ -15,7 +15,7 @@ from almanaq.suql.language import Language, Parameters, Statement
 from almanaq.suql.memberships import write_memberships
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
-from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.literals import bindable, literal
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import DECLARED, declared, is_text_call
 
@@ -51,7 +51,7 @@ class Binder:
         check_tree(nodes(tree))
         for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
             identifier.meta.pop("start", None)
-        tree = fill_parameters(tree, parameters)
+        tree = fill_parameters(tree, parameters, self.language.dialect)
         tree = write_memberships(tree)
         mark_aggregates(tree, self.language.aggregates)
         tree = _expand(tree)
@@ -65,24 +65,38 @@ class Binder:
         return BoundQuery(tree, names)
 
 
+def read_parameters(parameters: Parameters | None) -> Parameters:
+    """Return parameters as they are given, none for None; raise ParameterError for what is no list and no mapping."""
+    if parameters is None:
+        return ()
+    if isinstance(parameters, str | bytes) or not hasattr(parameters, "__iter__"):
+        raise ParameterError("parameters are given as a list, one value for each ? in order, or as a mapping of names")
+    if isinstance(parameters, Mapping):
+        return {str(name): bindable(value) for name, value in parameters.items()}
+    return [bindable(value) for value in parameters]
+
+
 def check_parameters(statement: Statement, parameters: Parameters) -> Parameters:
     """Return the values of a statement's parameters; raise ParameterError where others are given than it has."""
-    if isinstance(parameters, str | bytes):
-        raise ParameterError("parameters are given as a list, one value for each ? in order, or as a mapping of names")
     given = set(parameters) if isinstance(parameters, Mapping) else {str(i + 1) for i in range(len(parameters))}
     if given != set(statement.parameters):
         wanted = len(statement.parameters)
+        if isinstance(parameters, Mapping):
+            names = ", ".join(f"${name}" for name in statement.parameters) or "no parameters"
+            raise ParameterError(
+                f"the query has {names}, but values were given for {', '.join(sorted(given)) or 'none'}"
+            )
         raise ParameterError(f"the query has {wanted} placeholder(s), but {len(given)} parameter(s) were given")
     return parameters
 
 
-def fill_parameters(tree: exp.Query, parameters: Parameters) -> exp.Query:
+def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> exp.Query:
     """Return a tree, which is changed, with literals in the place of parameters."""
     named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
     for node in nodes_of(tree, exp.Parameter, exp.Placeholder):
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
         if name in named:
-            node.replace(literal(named[name]))
+            node.replace(literal(named[name], dialect))
     return tree
 
 

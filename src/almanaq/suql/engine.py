@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 
-from almanaq.errors import DatabaseError, QueryError, UnknownNameError, UnsupportedError, suggest
+from almanaq.errors import (
+    DatabaseError,
+    ParameterError,
+    QueryError,
+    UnknownNameError,
+    UnsupportedError,
+    suggest,
+)
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -22,7 +29,7 @@ from almanaq.suql.accuracy.estimates import (
     GroupEstimates,
     Sample,
 )
-from almanaq.suql.bind import Binder, check_parameters
+from almanaq.suql.bind import Binder, check_parameters, read_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.catalog.conditions import read_conditions
@@ -65,6 +72,7 @@ from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, Output, Plan, TextStage
 from almanaq.suql.result import Result
+from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes
@@ -122,6 +130,11 @@ class Engine:
         """The choices for queries that are given none of their own."""
         return self._options
 
+    @property
+    def dialect(self) -> str:
+        """sqlglot's name of the SQL that the source's engine speaks."""
+        return self._database.dialect
+
     def _chosen(self, options: Options | None) -> Options:
         """Return a query's own choices, and the engine's where it makes none."""
         return self._options if options is None else options.over(self._options)
@@ -143,7 +156,7 @@ class Engine:
         """The relations of the source."""
         return self._database.catalog()
 
-    def run(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
+    def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query and give its rows, the evidence for them and a trace.
 
         Raises:
@@ -151,7 +164,7 @@ class Engine:
         """
         return run_sync(self.arun(query, parameters, options=options))
 
-    async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
+    async def arun(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
@@ -159,7 +172,7 @@ class Engine:
             result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
         return result
 
-    async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
+    async def stream(self, query: str, parameters: Parameters | None = ()) -> AsyncIterator[tuple[Any, ...]]:
         """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
         async for row in stream(self._context(), self.plan(query, parameters), self._options):
             yield row
@@ -167,7 +180,7 @@ class Engine:
     def write(
         self,
         query: str,
-        parameters: Sequence[object] = (),
+        parameters: Parameters | None = (),
         *,
         to: Callable[[pa.Table], None],
         options: Options | None = None,
@@ -207,49 +220,56 @@ class Engine:
             elif not statement.lookups:
                 self._binder.language.names(statement)
 
-    def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
+    def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
-        known = self._plans.get(self._key(query, parameters, self._options))
+        parameters = read_parameters(parameters)
+        key = self._key(query, parameters, self._options)
+        known = None if key is None else self._plans.get(key)
         if known is not None and known.bound is not None:
             return known.bound
         with within_limits():
             return self._bind(query, parameters, self._options)
 
-    def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
+    def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
         """Return the plan of a query; asks neither the database nor a model."""
         return self._prepare(query, parameters, self._chosen(options)).plan
 
-    @staticmethod
-    def _key(query: str, parameters: Sequence[object], options: Options) -> tuple[object, ...]:
-        """Return what a query's plan depends on."""
-        written = (literal(value).sql() for value in parameters)
+    def _key(self, query: str, parameters: Parameters, options: Options) -> tuple[object, ...] | None:
+        """Return what a query's plan depends on; None where its parameters cannot be written into one."""
+        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters))
+        try:
+            written = [(name, literal(value, self._database.dialect).sql()) for name, value in named.items()]
+        except ParameterError:
+            return None
         accuracy = options.accuracy and options.accuracy.proxy
         return (query, *written, options.link, accuracy, frozenset(options.allow_functions))
 
-    def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
+    def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
         """Return a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
+        parameters = read_parameters(parameters)
         key = self._key(query, parameters, options)
-        known = self._plans.get(key)
+        known = None if key is None else self._plans.get(key)
         if known is None:
             with within_limits(), errors_placed(query):
                 native = self._native_plan(query, parameters, options)
                 if native is not None:
                     return _Prepared(native, Statements(native), None)
+                kept = None
                 if self._binder is not None:
                     plan = self._planned(self._statement(query, options), parameters, options)
-                    known = self._plans[key] = _Prepared(plan, Statements(plan), None)
-                    return known
-                bound = self._bind(query, parameters, options)
-                kept = replace(bound, tree=bound.tree.copy())
-                plan = self._lowered(self._logical_plan(bound, options), options)
+                else:
+                    bound = self._bind(query, parameters, options)
+                    kept = replace(bound, tree=bound.tree.copy())
+                    plan = self._lowered(self._logical_plan(bound, options), options)
             known = _Prepared(plan, Statements(plan), kept)
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
-            self._plans[key] = known
+            if key is not None:
+                self._plans[key] = known
         return known
 
     def logical_plan(
-        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
+        self, query: str, parameters: Parameters | None = (), *, options: Options | None = None
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
         chosen = self._chosen(options)
@@ -278,7 +298,7 @@ class Engine:
     def explain(
         self,
         query: str,
-        parameters: Sequence[object] = (),
+        parameters: Parameters | None = (),
         *,
         verbose: bool = False,
         options: Options | None = None,
@@ -303,7 +323,7 @@ class Engine:
             )
             return self._with_reader(laid_out, plan)
 
-    def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
+    def analyze(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = self._chosen(options)
         plan = self.plan(query, parameters, options=chosen)
@@ -325,7 +345,7 @@ class Engine:
         )
         return self._with_reader(laid_out, plan)
 
-    def estimate_rows(self, query: str, parameters: Sequence[object], counting: Counting) -> CountEstimate:
+    def estimate_rows(self, query: str, parameters: Parameters | None, counting: Counting) -> CountEstimate:
         """Estimate how many rows a query has, from some of them."""
         chosen = replace(self._options, accuracy=None, counting=counting)
         plan = self.plan(query, parameters, options=chosen)
@@ -333,17 +353,17 @@ class Engine:
         _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         return next(counts.estimate for counts in report.text.values() if counts.estimate is not None)
 
-    def estimate_groups(self, query: str, parameters: Sequence[object], counting: Counting) -> GroupEstimates:
+    def estimate_groups(self, query: str, parameters: Parameters | None, counting: Counting) -> GroupEstimates:
         """Estimate how many rows have each option of the answer that a query groups by."""
         groups = GroupCounting(counting, options_counted(self.bound(query, parameters).tree))
         return groups.estimate(self._sample(query, parameters, groups))
 
-    def estimate_average(self, query: str, parameters: Sequence[object], averaging: Averaging) -> AverageEstimate:
+    def estimate_average(self, query: str, parameters: Parameters | None, averaging: Averaging) -> AverageEstimate:
         """Estimate the mean of a numeric answer."""
         check_average(self.bound(query, parameters).tree)
         return averaging.estimate(self._sample(query, parameters, averaging))
 
-    def _sample(self, query: str, parameters: Sequence[object], sampling: GroupCounting | Averaging) -> Sample:
+    def _sample(self, query: str, parameters: Parameters | None, sampling: GroupCounting | Averaging) -> Sample:
         """Return what rows say that were drawn from those that a query asks about."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
@@ -359,13 +379,13 @@ class Engine:
         """
         sql = cell_at(self.catalog.relation(table), column, row, self._database.dialect)
         with self._database.session(deadline) as session:
-            return list(session.fetch(sql)["cell"].to_pylist())
+            return [cell for (cell,) in python_rows(session.fetch(sql).select(["cell"]))]
 
     def why_not(
         self,
         query: str,
         key: Mapping[str, object],
-        parameters: Sequence[object] = (),
+        parameters: Parameters | None = (),
         *,
         options: Options | None = None,
     ) -> WhyNot:
@@ -397,7 +417,7 @@ class Engine:
         try:
             with self._database.session(_VALUES_SECONDS) as session:
                 sql = distinct_values(found, shown, limit, self._database.dialect)
-                return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+                return [str(value) for (value,) in python_rows(session.fetch(sql).select(["v"]), exact=True)]
         except DatabaseError:
             return list(shown.samples)
 
@@ -432,7 +452,7 @@ class Engine:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
         return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
 
-    def _native_plan(self, query: str, parameters: Sequence[object], options: Options) -> Plan | None:
+    def _native_plan(self, query: str, parameters: Parameters, options: Options) -> Plan | None:
         """Return the plan of a query that the engine runs as it is; None where text functions or links are in it."""
         if self._binder is None:
             return None
@@ -515,11 +535,14 @@ class Engine:
         check_grouped_answers(bound.tree, text)
         return bound
 
-    def _bind(self, query: str, parameters: Sequence[object], options: Options) -> BoundQuery:
+    def _bind(self, query: str, parameters: Parameters | None, options: Options) -> BoundQuery:
+        parameters = read_parameters(parameters)
         if self._binder is not None:
             return self._checked(self._binder.bind(self._statement(query, options), parameters), query)
         text = listing(query, self.catalog) or query
         calls = DatabaseCalls(self.catalog, options.allow_functions)
+        if isinstance(parameters, Mapping):
+            raise ParameterError("this engine takes parameters as a list, one value for each ? in order")
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
         return bind(parsed, self.catalog, text)
 

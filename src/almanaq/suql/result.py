@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,9 +11,10 @@ from typing import Any, overload
 import pyarrow as pa
 
 from almanaq import html
-from almanaq.errors import DataError, MissingExtraError
+from almanaq.errors import MissingExtraError
 from almanaq.models.spending import Line
 from almanaq.suql.accuracy.targets import Inference
+from almanaq.suql.row_values import python_rows
 
 Row = tuple[Any, ...]
 
@@ -171,13 +170,13 @@ class Result:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows as Python tuples; NULL is None.
+        """The rows as Python tuples of what the engine's own client gives; NULL is None.
 
         >>> result.rows
         [('a', 1), ('b', 2), (None, 3)]
 
         Raises:
-            DataError: a date that Python has none for, as infinity; `arrow()` holds it.
+            DataError: a value that Python has none for, as an interval of a million years; `arrow()` holds it.
         """
         return self._rows
 
@@ -194,33 +193,36 @@ class Result:
         return self.table
 
     def df(self) -> Any:
-        """Return the rows as a pandas DataFrame; raises MissingExtraError without pandas.
+        """Return the rows as a pandas DataFrame; what pandas has no type for is an object, as in `rows`.
 
         >>> result.df()["n"].sum().item()
         6
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            DataError: an infinite moment, which pandas has none for.
         """
         if find_spec("pandas") is None:
             raise MissingExtraError("pandas", "pandas", "Result.df()")
-        return self.table.to_pandas()
+        from almanaq.suql.result_frames import pandas_frame
+
+        return pandas_frame(self.table)
 
     def pl(self) -> Any:
-        """Return the rows as a polars DataFrame, intervals as durations; raises MissingExtraError without polars.
+        """Return the rows as a polars DataFrame, intervals as durations, integers of 128 bits as those.
 
         >>> result.pl().shape
         (3, 2)
 
         Raises:
-            DataError: an interval of months, which polars has no type for.
+            MissingExtraError: polars is not installed.
+            DataError: a value that polars has no type for: an interval of months, a UNION, infinity.
         """
         if find_spec("polars") is None:
             raise MissingExtraError("polars", "polars", "Result.pl()")
-        import polars
+        from almanaq.suql.result_frames import polars_frame
 
-        columns = [
-            _durations(name, column) if column.type == pa.month_day_nano_interval() else column
-            for name, column in zip(self.columns, self.table.columns, strict=True)
-        ]
-        return polars.DataFrame(pa.table(columns, names=list(self.columns)))
+        return polars_frame(self.table)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -297,45 +299,3 @@ def _inexact(trace: Trace) -> str:
 def _cell(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _CELL_WIDTH else text[: _CELL_WIDTH - 1] + "…"
-
-
-def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """Return intervals as durations, a day as 24 hours."""
-    spans = column.to_pylist()
-    if any(span is not None and span.months for span in spans):
-        raise DataError(f"the column {name!r} holds intervals of months, which polars has no type for: {name}::text")
-    nanoseconds = [None if span is None else span.days * 86_400_000_000_000 + span.nanoseconds for span in spans]
-    return pa.array(nanoseconds, pa.duration("ns"))
-
-
-def python_rows(table: pa.Table | pa.RecordBatch) -> list[Row]:
-    """Return rows of Arrow as Python tuples; raise DataError for dates that Python has none for."""
-    columns = [_python_values(name, column) for name, column in zip(table.schema.names, table.columns, strict=True)]
-    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-
-
-def _shortest(value: float | None) -> float | None:
-    """Return a number of single precision as the one with fewest digits that it stands for: 1.1."""
-    if value is None or not math.isfinite(value):
-        return value
-    texts = (f"{value:.{digits}g}" for digits in range(6, 10))
-    same = struct.Struct("f")
-    return next((float(t) for t in texts if same.unpack(same.pack(float(t)))[0] == value), value)
-
-
-def _shortened(values: list[Any]) -> list[Any]:
-    return [_shortened(value) if isinstance(value, list) else _shortest(value) for value in values]
-
-
-def _python_values(name: str, column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """Return the values of a column; raise DataError for dates that Python has none for, as infinity."""
-    try:
-        values: list[Any] = column.to_pylist()
-        inner = column.type
-        while pa.types.is_list(inner) or pa.types.is_large_list(inner):
-            inner = inner.value_type
-        return _shortened(values) if pa.types.is_float32(inner) else values
-    except (OverflowError, ValueError) as error:
-        raise DataError(
-            f"the column {name!r} holds a date or time outside the years 1 to 9999: write {name}::text"
-        ) from error

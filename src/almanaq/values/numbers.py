@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from decimal import Decimal
 
 from almanaq.values.texts import LONGEST
@@ -115,3 +117,16 @@ def _digits(written: str, decimal: str | None = None) -> str | None:
         if match := pattern.fullmatch(written):
             return re.sub(r"[,.' ]", "", match[1]) + (match[2] or "").replace(",", ".")
     return None
+
+
+def shortest(value: float | None) -> float | None:
+    """Return a number of single precision as the one with fewest digits that it stands for.
+
+    >>> shortest(1.100000023841858)
+    1.1
+    """
+    if value is None or not math.isfinite(value):
+        return value
+    texts = (f"{value:.{digits}g}" for digits in range(6, 10))
+    same = struct.Struct("f")
+    return next((float(t) for t in texts if same.unpack(same.pack(float(t)))[0] == value), value)

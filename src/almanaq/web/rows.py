@@ -8,7 +8,7 @@ from typing import Literal
 
 from almanaq.csv_rows import CsvWriter
 from almanaq.encode import plain
-from almanaq.suql.result import python_rows
+from almanaq.suql.row_values import python_rows
 from almanaq.web.answers import from_parquet
 from almanaq.web.records import safe
 
@@ -22,10 +22,10 @@ def written(rows: bytes, format: RowFormat) -> bytes:
         return rows
     table = from_parquet(rows)
     if format == "json":
-        record = {"columns": table.column_names, "rows": safe(plain(python_rows(table)))}
+        record = {"columns": table.column_names, "rows": safe(plain(python_rows(table, exact=True)))}
         return json.dumps(record, allow_nan=False).encode()
     buffer = io.BytesIO()
     writer = CsvWriter(buffer, no_formulas=True)
     writer.write([table.column_names])
-    writer.write(python_rows(table))
+    writer.write(python_rows(table, exact=True))
     return buffer.getvalue()

@@ -237,8 +237,8 @@ def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], ta
     """Make the table at `place` from Arrow data; a column of string dictionaries becomes an ENUM."""
     import pyarrow as pa
 
-    connection.register("loaded", table)
     try:
+        connection.register("loaded", table)
         columns = [
             _enum_cast(field.name, table.column(field.name)) if _is_enum(pa, field.type) else quote(field.name)
             for field in table.schema

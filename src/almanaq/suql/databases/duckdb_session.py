@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.engines.duckdb.messages import binding_error
+from almanaq.engines.duckdb.values import Export, as_stored, export
 from almanaq.errors import (
     DatabaseError,
     NotSupportedError,
@@ -36,6 +37,7 @@ class _Work(Work):
     """One statement under way, on a connection of its own. `busy`: the engine is in it."""
 
     cursor: duckdb.DuckDBPyConnection
+    rows: Any = None
     reader: Any = None
     busy: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -66,7 +68,8 @@ class DuckDBSession(MultiStreamSession[_Work]):
         try:
             with self._step(work):
                 _check_select(sql)
-                work.reader = _run(work.cursor, sql, parameters).to_arrow_reader(batch_rows)
+                work.rows = _run(work.cursor, sql, parameters)
+                work.reader = work.rows.relation.to_arrow_reader(batch_rows)
         except BaseException:
             self._end(work)
             raise
@@ -78,18 +81,19 @@ class DuckDBSession(MultiStreamSession[_Work]):
         """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         with self._statement() as cursor:
             _check_select(sql)
+            rows = _run(cursor, sql, parameters)
             if most_bytes is None and most_rows is None:
-                return plain(_run(cursor, sql, parameters).to_arrow_table())
-            reader = _run(cursor, sql, parameters).to_arrow_reader(_BATCH_ROWS)
+                return rows.describe(rows.relation.to_arrow_table())
+            reader = rows.relation.to_arrow_reader(_BATCH_ROWS)
             batches: list[pa.RecordBatch] = []
-            held = rows = 0
+            held = count = 0
             for batch in reader:
                 batches.append(batch)
                 held += batch.nbytes
-                rows += batch.num_rows
-                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and rows >= most_rows):
+                count += batch.num_rows
+                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and count >= most_rows):
                     break
-            table = plain(pa.Table.from_batches(batches, reader.schema))
+            table = rows.describe(pa.Table.from_batches(batches, reader.schema))
             reader.close()
             return table
 
@@ -104,7 +108,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
         with self._statement() as cursor:
             cursor.register("stored", table)
             try:
-                self._make(cursor, name, "SELECT * FROM stored")
+                self._make(cursor, name, f"SELECT {', '.join(map(as_stored, table.schema))} FROM stored")
             finally:
                 cursor.unregister("stored")
 
@@ -134,7 +138,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
             while True:
                 with self._step(work):
                     try:
-                        batch = plain(work.reader.read_next_batch())
+                        batch = work.rows.describe(work.reader.read_next_batch())
                     except StopIteration:
                         return
                 yield batch
@@ -175,7 +179,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
         with work.lock:
             if work.reader is not None:
                 work.reader.close()
-                work.reader = None
+                work.rows = work.reader = None
             work.cursor.close()
         self._forget(work)
 
@@ -206,9 +210,9 @@ class DuckDBSession(MultiStreamSession[_Work]):
         return engine_error(message, _kind(error))
 
 
-def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Any:
-    """Return what a statement gives, with values bound to its parameters."""
-    return cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql)
+def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
+    """Return the rows of a statement, not yet fetched, with values bound to its parameters."""
+    return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
 
 
 def _kind(error: Exception) -> type[BaseException]:
@@ -223,21 +227,6 @@ def _kind(error: Exception) -> type[BaseException]:
 def file_literal(path: object) -> str:
     """Return a file's path as a string of SQL that names this file only, as no pattern of files."""
     return string_literal(_PATTERN.sub(r"[\g<0>]", str(path)))
-
-
-def plain(data: Any) -> Any:
-    """Return an Arrow table or batch with ENUMs, which DuckDB sends as dictionaries, as strings."""
-    schema = pa.schema([pa.field(f.name, _plain_type(f.type), metadata=f.metadata) for f in data.schema])
-    return data if schema == data.schema else data.cast(schema)
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(type_):
-        return type_.value_type
-    if pa.types.is_list(type_):
-        inner = _plain_type(type_.value_type)
-        return type_ if inner == type_.value_type else pa.list_(inner)
-    return type_
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,9 @@ from almanaq.errors import UsageError, first_line
 from almanaq.suql.catalog.relations import alike_but_for_case
 from almanaq.suql.databases.found_tables import found_table, typed_table
 
+_MOST_DIGITS = 38
+"""Of a decimal in DuckDB."""
+
 
 def is_frame(value: object) -> bool:
     """Return whether a value is a table of some library, or one that was found."""
@@ -33,7 +36,7 @@ def as_arrow(name: str, table: Any) -> pa.Table:
     if not name.strip():
         raise UsageError("a table needs a name")
     try:
-        found = _converted(table)
+        found = _converted(name, table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kind = "columns of" if isinstance(table, Mapping) else f"{type(table).__name__}"
         raise UsageError(f"the {kind} {name!r} cannot be taken over: {first_line(error)}") from error
@@ -47,17 +50,19 @@ def as_arrow(name: str, table: Any) -> pa.Table:
     return found
 
 
-def _converted(table: Any) -> pa.Table | None:
+def _converted(name: str, table: Any) -> pa.Table | None:
     if isinstance(table, pa.Table):
-        return _plain(table)
+        return _readable(name, table)
     if (found := found_table(table)) is not None:
         return typed_table(found)
     if _is_lazy(table):
         table = table.collect()
     if hasattr(table, "iloc") and hasattr(table, "index"):
-        return _plain(_from_pandas(table))
+        return _readable(name, _from_pandas(table))
+    if type(table).__module__.startswith("polars."):
+        table = _for_arrow(name, table)
     if isinstance(table, Mapping) or is_frame(table):
-        return _plain(pa.table(table))
+        return _readable(name, pa.table(table))
     return None
 
 
@@ -72,31 +77,102 @@ def _is_lazy(value: object) -> bool:
     return type(value).__module__.startswith("polars.") and type(value).__name__ == "LazyFrame"
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """Return a table without views and types of libraries' own, which DuckDB does not take everywhere."""
-    fields = [pa.field(f.name, _plain_type(f.type), f.nullable) for f in table.schema]
-    if all(new.type == old.type for new, old in zip(fields, table.schema, strict=True)):
+def _for_arrow(name: str, frame: Any) -> Any:
+    """Return a frame of polars with integers of 128 bits, which are its own, as decimals."""
+    for column, kind in dict(getattr(frame, "schema", {})).items():
+        if str(kind) == "Object":  # its stream holds addresses
+            raise _refused(name, column, "Python objects", "give it as text, or as another type")
+        if str(kind) in ("Int128", "UInt128"):
+            import polars
+
+            try:
+                frame = frame.with_columns(polars.col(column).cast(polars.Decimal(_MOST_DIGITS, 0)))
+            except polars.exceptions.PolarsError as error:
+                how = "give it as text"
+                raise _refused(name, column, f"integers of more than {_MOST_DIGITS} digits", how) from error
+    return frame
+
+
+_KNOWN = frozenset(["arrow.uuid", "arrow.json", "arrow.bool8"])
+"""Types of extensions that DuckDB reads as its own."""
+
+
+def _refused(name: str, column: str, what: str, how: str) -> UsageError:
+    return UsageError(f"the column {column!r} of {name!r} holds {what}, which no column here can: {how}")
+
+
+def _readable(name: str, table: pa.Table) -> pa.Table:
+    """Return a table in types that DuckDB reads: no views, extensions, half floats, or decimals of 256 bits."""
+    columns = [_readable_column(name, field, column) for field, column in zip(table.schema, table.columns, strict=True)]
+    if all(new is old for new, old in zip(columns, table.columns, strict=True)):
         return table
-    columns = [column.cast(field.type) for field, column in zip(fields, map(_stored, table.columns), strict=True)]
-    return pa.table(columns, schema=pa.schema(fields))
+    fields = zip(table.schema, columns, strict=True)
+    return pa.table(columns, schema=pa.schema([pa.field(f.name, column.type, f.nullable) for f, column in fields]))
 
 
-def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not isinstance(column.type, pa.BaseExtensionType):
+def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    for type_ in _parts(field.type):
+        what, how = _refusal(type_)
+        if what:
+            raise _refused(name, field.name, what, f"give it {how}")
+    target = _readable_type(field.type)
+    if target == field.type:
         return column
-    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid as error:
+        raise UsageError(
+            f"the column {field.name!r} of {name!r} cannot be taken over as {target}, the widest type that a database "
+            f"has for {field.type}: give it as text ({first_line(error)})"
+        ) from error
 
 
-def _plain_type(type_: pa.DataType) -> pa.DataType:
+def _parts(type_: pa.DataType) -> list[pa.DataType]:
+    """Return a type and those within it."""
+    return [type_, *(part for i in range(type_.num_fields) for part in _parts(type_.field(i).type))]
+
+
+def _refusal(type_: pa.DataType) -> tuple[str, str]:
+    """Return what a type holds that no database can, and what to give instead; "" for any other."""
+    if pa.types.is_union(type_) and type_.mode == "dense":
+        return "a dense union", "as a column for each of its types"
+    if not isinstance(type_, pa.BaseExtensionType):
+        return "", ""
+    if type_.extension_name == "pandas.period":
+        return "periods", "as text, or as their first moments: .dt.to_timestamp()"
+    stored = type_.storage_type
+    opaque = type_.extension_name == "arrow.opaque" and not (
+        pa.types.is_string(stored) or pa.types.is_large_string(stored)
+    )
+    return ("values of a type that only its own library knows", "as text") if opaque else ("", "")
+
+
+def _readable_type(type_: pa.DataType) -> pa.DataType:
     if isinstance(type_, pa.BaseExtensionType):
-        return _plain_type(type_.storage_type)
+        return type_ if type_.extension_name in _KNOWN else _readable_type(type_.storage_type)
     if pa.types.is_string_view(type_):
         return pa.large_string()
     if pa.types.is_binary_view(type_):
         return pa.large_binary()
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal256(type_):
+        return pa.decimal128(_MOST_DIGITS, type_.scale)
     if pa.types.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, _plain_type(type_.value_type), type_.ordered)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        inner = _plain_type(type_.value_type)
-        return type_ if inner == type_.value_type else pa.large_list(inner)
-    return type_
+        return pa.dictionary(type_.index_type, _readable_type(type_.value_type), type_.ordered)
+    return _readable_nested(type_)
+
+
+def _readable_nested(type_: pa.DataType) -> pa.DataType:
+    inner = [_readable_type(type_.field(i).type) for i in range(type_.num_fields)]
+    if all(new == type_.field(i).type for i, new in enumerate(inner)):
+        return type_
+    if pa.types.is_struct(type_):
+        return pa.struct([type_.field(i).with_type(new) for i, new in enumerate(inner)])
+    if pa.types.is_map(type_):
+        return pa.map_(_readable_type(type_.key_type), _readable_type(type_.item_type))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(inner[0], type_.list_size)
+    return pa.large_list(inner[0]) if pa.types.is_list(type_) or pa.types.is_large_list(type_) else type_

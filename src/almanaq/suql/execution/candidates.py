@@ -17,6 +17,7 @@ from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.taught_order import Lessons
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
+from almanaq.suql.row_values import python_column
 
 _BATCH, _READ_AT_ONCE = 2048, 16
 LOOKED_AT, LOOKED_FURTHER = 200, 5
@@ -36,12 +37,14 @@ class Candidate(NamedTuple):
     """One row of a text stage's source; `number` is its place in source order.
 
     `payload` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
+    `cells` holds in the same way the columns that conditions over answers read, as the database gave them.
     """
 
     number: int
     row: Any
     values: dict[str, Any]
     payload: tuple[pa.RecordBatch, int] | None = None
+    cells: tuple[pa.RecordBatch, int] | None = None
 
 
 def passages_of(document: object) -> tuple[str, ...]:
@@ -86,9 +89,10 @@ class CandidateStream:
         first_rows: int | None = None,
         *,
         payload: tuple[str, ...] = (),
+        cells: tuple[str, ...] = (),
     ) -> None:
         self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
-        self._payload = payload
+        self._payload, self._cells = payload, cells
         self._batches: Any = None
         self._ahead: deque[pa.RecordBatch] = deque()
         self._rows: Iterator[Candidate] = iter(())
@@ -114,14 +118,14 @@ class CandidateStream:
             batch = self._ahead.popleft() if self._ahead else await in_thread(self._fetched)
             if batch is None:
                 raise StopAsyncIteration
-            self._rows = _rows(batch, self._number, self._payload)
+            self._rows = _rows(batch, self._number, self._payload, self._cells)
             self._number += batch.num_rows
 
     def pull(self, count: int) -> list[Candidate]:
         """Return the next so many rows, fewer at the end; blocks while the database looks for them."""
         found = list(itertools.islice(self._rows, count))
         while len(found) < count and (batch := self._next_batch()) is not None:
-            self._rows = _rows(batch, self._number, self._payload)
+            self._rows = _rows(batch, self._number, self._payload, self._cells)
             self._number += batch.num_rows
             found.extend(itertools.islice(self._rows, count - len(found)))
         return found
@@ -178,10 +182,11 @@ class MostSimilarFirst:
         similarity: Similarity,
         payload: tuple[str, ...] = (),
         *,
+        cells: tuple[str, ...] = (),
         learns: bool = True,
     ) -> None:
         first = LOOKED_AT + _LOOKED_AT_ONCE
-        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, payload=payload)
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, payload=payload, cells=cells)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._lessons = Lessons() if learns else None
@@ -267,10 +272,15 @@ class MostSimilarFirst:
 
 
 async def similar_candidates(
-    session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int
+    session: Session,
+    sql: str,
+    inputs: Sequence[SiteInput],
+    similarity: Similarity,
+    most: int,
+    cells: tuple[str, ...] = (),
 ) -> list[Candidate]:
     """Return the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
-    candidates = [candidate async for candidate in CandidateStream(session, sql)]
+    candidates = [candidate async for candidate in CandidateStream(session, sql, cells=cells)]
     scores = await in_thread(totals, candidates, inputs, similarity)
     return [candidates[i] for i in np.argsort(-scores, kind="stable")[:most]]
 
@@ -324,15 +334,26 @@ def _best_scores(item: SiteInput, candidates: Sequence[Candidate], similarity: S
     return best
 
 
-def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...]) -> Iterator[Candidate]:
+def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...], cells: tuple[str, ...]) -> Iterator[Candidate]:
     """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
     row = names.index(ROW)
     shown = batch.select([*payload, ROW]) if payload else None
+    read = batch.select(list(cells)) if cells else None
     start, size = 0, _READ_AT_ONCE
     while start < batch.num_rows:
-        columns = [column.to_pylist() for column in batch.slice(start, size).columns]
+        part = batch.slice(start, size)
+        columns = [
+            column.to_pylist() if field.name == ROW else python_column(field, column)
+            for field, column in zip(part.schema, part.columns, strict=True)
+        ]
         for i, values in enumerate(zip(*columns, strict=True), start):
             found = dict(zip(names, values, strict=True))
-            yield Candidate(first + i, values[row], found, None if shown is None else (shown, i))
+            yield Candidate(
+                first + i,
+                values[row],
+                found,
+                None if shown is None else (shown, i),
+                None if read is None else (read, i),
+            )
         start, size = start + size, 2 * size

@@ -24,6 +24,7 @@ from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
 from almanaq.suql.result import Result
+from almanaq.suql.row_values import python_rows
 
 
 async def execute(
@@ -101,7 +102,7 @@ async def stream(context: ExecutionContext, plan: Plan, options: Options) -> Asy
     rows: asyncio.Queue[tuple[Any, ...] | None] = asyncio.Queue(maxsize=1)
 
     async def put(table: pa.Table) -> None:
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        for row in python_rows(table):
             await rows.put(row)
 
     async def produce() -> None:

@@ -84,8 +84,7 @@ class RowEvaluation:
             return self._values()[atom.column]  # type: ignore[no-any-return]
         assert isinstance(atom, Computed)
         replies = {name: self._context.calls.unify(value) for name, value in self._values().items()}
-        values = {**self._candidate.values, **replies}
-        return await self._context.computed.evaluate(atom, values)
+        return await self._context.computed.evaluate(atom, replies, self._candidate.cells)
 
     def is_unknown(self, atom: Atom) -> bool:
         """Return whether an atom that was found out rests on a call that failed."""

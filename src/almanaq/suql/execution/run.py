@@ -28,6 +28,7 @@ from almanaq.suql.execution.candidates import (
 )
 from almanaq.suql.execution.cautions import cautions
 from almanaq.suql.execution.columns import id_column
+from almanaq.suql.execution.computed import cells_read
 from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
@@ -370,21 +371,24 @@ class Run:
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
         payload = self._plan.output.payload if stage is self._plan.stages[-1] else ()
+        cells = cells_read(stage)
         if (by_similarity or most is not None) and has_vectors(stage, self._context.catalog):
             select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
             self._warnings += unused
             if select is not None:
                 select = select if most is None else select.limit(most, copy=False)
-                return CandidateStream(self._session, self._renderer.sql(select), payload=payload)
+                return CandidateStream(self._session, self._renderer.sql(select), payload=payload, cells=cells)
         sql = self._renderer.sql(stage.source)
         if most is not None:
-            return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
+            return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most, cells))
         if by_similarity:
             pairs = is_of_pairs(stage)
-            similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, payload, learns=not pairs)
+            similar = MostSimilarFirst(
+                self._session, sql, stage.inputs, similarity, payload, cells=cells, learns=not pairs
+            )
             return FewestNewCalls(similar, calls_of(stage.inputs)) if pairs else similar
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
-        return CandidateStream(self._session, sql, first_rows=surely, payload=payload)
+        return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
 
     async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""

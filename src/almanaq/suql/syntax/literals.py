@@ -18,15 +18,57 @@ from almanaq.suql.syntax.limits import check_list
 _MOST_DIMENSIONS = 6
 
 
-def literal(value: object) -> exp.Expr:
+_PLAIN = (bool, int, float, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
+
+
+def bindable(value: object) -> object:
+    """Return a parameter's value as drivers bind it: numbers of NumPy and others as Python's own.
+
+    >>> from fractions import Fraction
+    >>> bindable([Fraction(1, 2), {"a": None}])
+    [0.5, {'a': None}]
+
+    Raises:
+        ParameterError: a value of a type that no query takes, or text that cannot be written in UTF-8.
+    """
+    match value:
+        case None:
+            return None
+        case str():
+            return _encodable(value)
+        case bytes() | bytearray() | memoryview():
+            return bytes(value)
+        case list() | tuple():
+            return [bindable(item) for item in value]
+        case Mapping():
+            return {_encodable(str(name)): bindable(item) for name, item in value.items()}
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise _unknown(value)
+
+
+def _unknown(value: object) -> ParameterError:
+    return ParameterError(
+        f"a parameter of type {type(value).__name__} cannot be put into a query; give None, bool, a number, str, bytes, "
+        "UUID, date, time, datetime, timedelta, a dict, or a list of one of these"
+    )
+
+
+def literal(value: object, dialect: str = "postgres") -> exp.Expr:
     """Return the SQL literal of a Python value: None, bool, a number, str, bytes, UUID, a moment, a dict, or a list.
 
-    A timedelta is an interval, a dict is jsonb, a list or tuple an array of what it holds.
+    A timedelta is an interval, a dict is jsonb (of DuckDB a STRUCT, as its client binds it), a list or tuple an array.
 
     >>> literal(datetime.timedelta(hours=1.5)).sql("postgres")
     "CAST('0 days 5400.000000 seconds' AS INTERVAL)"
     >>> literal(b"ab").sql("postgres")
     "CAST('\\\\x6162' AS BYTEA)"
+    >>> literal({"a": [1, None]}, "duckdb").sql("duckdb")
+    "{'a': [1, NULL]}"
 
     Raises:
         ParameterError: a value of another type, or text that cannot be written in UTF-8.
@@ -39,7 +81,7 @@ def literal(value: object) -> exp.Expr:
         case numbers.Integral():
             return _number(str(int(value)))
         case decimal.Decimal() if value.is_finite():
-            return _number(str(value))
+            return _decimal(value, dialect)
         case decimal.Decimal() | numbers.Real():
             number = float(value)
             plain = _number(repr(number)) if math.isfinite(number) else exp.Literal.string(str(number))
@@ -47,23 +89,49 @@ def literal(value: object) -> exp.Expr:
         case str():
             return exp.Literal.string(_checked(value))
         case list() | tuple():
-            return exp.Array(expressions=[_element(item, 1) for item in check_list(value)])
+            return exp.Array(expressions=[_element(item, 1, dialect) for item in check_list(value)])
+        case bytes() | bytearray() | memoryview() if dialect == "duckdb":
+            return exp.cast(
+                exp.Literal.string("".join(f"\\x{byte:02X}" for byte in bytes(value))), "blob", dialect="duckdb"
+            )
+        case Mapping() if dialect == "duckdb":
+            return _struct(value)
     written = _written(value)
     if written is None:
-        raise ParameterError(
-            f"a parameter of type {type(value).__name__} cannot be put into a query; give None, bool, a number, str, "
-            "bytes, UUID, date, time, datetime, timedelta, a dict (as jsonb), or a list of one of these"
-        )
+        raise _unknown(value)
     text, kind = written
     return exp.cast(exp.Literal.string(text), kind, dialect="postgres")
 
 
-def _element(value: object, depth: int) -> exp.Expr:
+def _element(value: object, depth: int, dialect: str) -> exp.Expr:
     if not isinstance(value, list | tuple):
-        return literal(value)
+        return literal(value, dialect)
     if depth == _MOST_DIMENSIONS:
         raise ParameterError(f"a list of more than {_MOST_DIMENSIONS} dimensions is no array of any database")
-    return exp.Array(expressions=[_element(item, depth + 1) for item in check_list(value)])
+    return exp.Array(expressions=[_element(item, depth + 1, dialect) for item in check_list(value)])
+
+
+def _decimal(value: decimal.Decimal, dialect: str) -> exp.Expr:
+    """Return a decimal; of DuckDB a whole one with its type, which would be an integer without."""
+    number = _number(f"{value:f}")
+    whole = value == value.to_integral_value() and "." not in f"{value:f}"
+    if dialect != "duckdb" or not whole:
+        return number
+    return exp.cast(number, f"DECIMAL({len(f'{abs(value):f}')}, 0)", dialect="duckdb")
+
+
+def _struct(value: Mapping[object, object]) -> exp.Expr:
+    """Return a dict as DuckDB's client binds it: a STRUCT, or a MAP of its lists `key` and `value`."""
+    if not value:
+        return exp.ToMap(this=exp.Struct())
+    keys, values = value.get("key"), value.get("value")
+    if len(value) == 2 and isinstance(keys, list) and isinstance(values, list) and len(keys) == len(values):
+        return exp.Map(keys=literal(keys, "duckdb"), values=literal(values, "duckdb"))
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(_checked(str(name)), quoted=True), expression=literal(item, "duckdb"))
+        for name, item in value.items()
+    ]
+    return exp.Struct(expressions=fields)
 
 
 def _written(value: object) -> tuple[str, str] | None:
@@ -96,7 +164,11 @@ def _json(value: Mapping[object, object]) -> str:
 def _checked(text: str) -> str:
     """Return a text; raise ParameterError for one that no database takes: with U+0000, or halves of surrogate pairs."""
     if "\0" in text:
-        raise ParameterError("a parameter holds the character U+0000, which no database takes in a text")
+        raise ParameterError("a parameter holds the character U+0000, which no query takes in a text")
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:

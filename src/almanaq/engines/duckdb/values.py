@@ -1,0 +1,391 @@
+"""DuckDB's values through Arrow, and from there as Python objects: those that DuckDB's own client gives.
+
+Arrow has no type for some of DuckDB's, and calls others by the type that they are stored in: a UUID is text. So columns
+that Arrow cannot hold are cast to text as they leave the engine, and where Arrow's type of a column says too little,
+the metadata of its field has DuckDB's, as `duckdb_type`. docs/python.md has the table of types.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
+
+from almanaq.errors import DataError, NotSupportedError
+from almanaq.text.sql_literals import quote
+from almanaq.values.numbers import shortest
+
+TYPE = b"duckdb_type"
+"""What DuckDB's type of a column is called in the metadata of its field."""
+
+_TEXT = frozenset(["bit", "bignum", "uhugeint", "time with time zone"])
+"""Arrow has no type for these, or DuckDB loses a part of them: they travel as text."""
+_COMPOUND = frozenset(["list", "array", "struct", "tuple", "map", "union"])
+_SAME = frozenset(
+    "boolean tinyint smallint integer bigint utinyint usmallint uinteger ubigint double decimal varchar blob geometry "
+    "enum null".split()
+)
+"""Arrow's Python values of these are the client's."""
+_OBJECTS = _TEXT.difference(["bit", "bignum"]).union(
+    "hugeint uuid date time time_ns interval variant tuple map union".split()
+)
+"""pandas has no type for these, or Arrow gives it something else: their Python values are put into its columns."""
+_FIRST, _LAST = datetime.datetime.min, datetime.datetime.max
+_Day = TypeVar("_Day", bound=datetime.date)
+
+
+# --- leaving the engine
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A relation whose columns Arrow can hold, and what its columns are."""
+
+    relation: duckdb.DuckDBPyRelation
+    names: Sequence[str]
+    kinds: Sequence[DuckDBPyType]
+
+    def describe(self, data: Any) -> Any:
+        """Return a table or a batch of the relation under its own names, with DuckDB's types; ENUMs as text."""
+        fields = [
+            pa.field(name, _undictionaried(field.type), metadata=_metadata(field, kind))
+            for name, kind, field in zip(self.names, self.kinds, data.schema, strict=True)
+        ]
+        columns = [
+            column if field.type == column.type else column.cast(field.type)
+            for field, column in zip(fields, data.columns, strict=True)
+        ]
+        return type(data).from_arrays(columns, schema=pa.schema(fields))
+
+
+def export(relation: duckdb.DuckDBPyRelation) -> Export:
+    """Return a relation with the columns as text that Arrow cannot hold.
+
+    Raises:
+        NotSupportedError: a column holds states of aggregates.
+    """
+    names, kinds = relation.columns, relation.types
+    carried = [_carried(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    if any(carried):
+        places = (f"#{i}" if kind is None else f"CAST(#{i} AS {kind})" for i, kind in enumerate(carried, 1))
+        relation = relation.project(", ".join(places))
+    return Export(relation, names, kinds)
+
+
+def _carried(name: str, kind: DuckDBPyType) -> str | None:
+    """Return the type as which a column leaves the engine; None: its own."""
+    if kind.id in _SAME and str(kind) != "AGGREGATE_STATE":
+        return None
+    written = str(kind)
+    if "AGGREGATE_STATE" in written and _holds(kind, lambda part: str(part) == "AGGREGATE_STATE"):
+        raise NotSupportedError(f"the column {name!r} holds states of an aggregate: finalize({name})")
+    return _text_type(kind) if _holds(kind, lambda part: part.id in _TEXT) else None
+
+
+def _text_type(kind: DuckDBPyType) -> str:
+    """Return a type with VARCHAR in place of what travels as text."""
+    if kind.id in _TEXT:
+        return "VARCHAR"
+    if kind.id not in _COMPOUND:
+        return str(kind)
+    parts = [(name, _text_type(part)) for name, part in _parts(kind)]
+    match kind.id:
+        case "list":
+            return f"{parts[0][1]}[]"
+        case "array":
+            return f"{parts[0][1]}[{_size(kind)}]"
+        case "tuple" | "map":
+            return f"{kind.id}({', '.join(part for _, part in parts)})"
+    return f"{kind.id}({', '.join(f'{quote(name)} {part}' for name, part in parts)})"
+
+
+def _parts(kind: DuckDBPyType) -> list[tuple[str, DuckDBPyType]]:
+    """Return the types that a compound one holds, by name."""
+    children: list[Any] = kind.children
+    if kind.id == "union":
+        return children[1:]  # the first is the tag
+    return children[:1] if kind.id == "array" else children
+
+
+def _size(kind: DuckDBPyType) -> int:
+    size: Any = kind.children[1][1]
+    return int(size)
+
+
+def _holds(kind: DuckDBPyType, is_it: Callable[[DuckDBPyType], bool]) -> bool:
+    """Return whether a type, or one within it, is such."""
+    return is_it(kind) or (kind.id in _COMPOUND and any(_holds(part, is_it) for _, part in _parts(kind)))
+
+
+def _is_same(kind: DuckDBPyType) -> bool:
+    """Return whether Arrow's Python values of a type are the client's."""
+    return kind.id in _SAME or (kind.id in ("list", "struct") and all(_is_same(part) for _, part in _parts(kind)))
+
+
+def _metadata(field: pa.Field, kind: DuckDBPyType) -> dict[bytes, bytes] | None:
+    known: dict[bytes, bytes] | None = field.metadata
+    said = _is_same(kind) and not _holds(kind, lambda part: part.id == "enum")
+    return known if said else {**(known or {}), TYPE: str(kind).encode()}
+
+
+def _undictionaried(type_: pa.DataType) -> pa.DataType:
+    """Return a type with text where ENUMs are, which DuckDB sends as dictionaries."""
+    if pa.types.is_dictionary(type_):
+        return type_.value_type
+    if pa.types.is_list(type_):
+        inner = _undictionaried(type_.value_type)
+        return type_ if inner == type_.value_type else pa.list_(inner)
+    return type_
+
+
+def as_stored(field: pa.Field) -> str:
+    """Return the SQL that takes a column of an Arrow table back as what it was in the engine."""
+    kind = (field.metadata or {}).get(TYPE)
+    return quote(field.name) if kind is None else f"CAST({quote(field.name)} AS {kind.decode()}) AS {quote(field.name)}"
+
+
+# --- as Python objects
+
+
+def kind_of(field: pa.Field) -> DuckDBPyType | None:
+    """Return DuckDB's type of a column, where Arrow's does not say it."""
+    written = (field.metadata or {}).get(TYPE)
+    return None if written is None else _kind(written.decode())
+
+
+@lru_cache(maxsize=256)
+def _kind(written: str) -> DuckDBPyType:
+    return DuckDBPyType(written)
+
+
+def is_object(kind: DuckDBPyType) -> bool:
+    """Return whether pandas gets the Python values of a type."""
+    return _holds(kind, lambda part: part.id in _OBJECTS)
+
+
+def python_values(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact: bool = False) -> list[Any]:
+    """Return the values of a column of DuckDB's as its Python client gives them.
+
+    Args:
+        exact: give what the client would change as it is: months of intervals, nanoseconds, infinities (as text), and
+            FLOAT as the shortest number that it stands for.
+
+    Raises:
+        DataError: an interval that Python has no timedelta for.
+    """
+    kind = kind_of(field)
+    assert kind is not None
+    if _holds(kind, lambda part: part.id == "variant"):
+        return _through_engine(field, column, kind)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    try:
+        return [value for chunk in chunks for value in _values(chunk, kind, exact)]
+    except OverflowError as error:
+        raise DataError(
+            f"the column {field.name!r} holds an interval that is too long for Python: write {field.name}::VARCHAR"
+        ) from error
+
+
+def _values(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
+    if kind.id in _COMPOUND:
+        return _compounds(array, kind, exact)
+    match kind.id:
+        case "hugeint":
+            return _integers(array)
+        case "uhugeint":
+            return [None if text is None else int(text) for text in array.to_pylist()]
+        case "uuid":
+            return [None if text is None else uuid.UUID(text) for text in array.to_pylist()]
+        case "date":
+            return [_date(value, exact) if type(value) is int else value for value in _numpy(array).tolist()]
+        case "time" | "time_ns":
+            return _times(array, exact)
+        case "time with time zone":
+            return [_time_with_zone(text) for text in array.to_pylist()]
+        case "interval":
+            spans = array.to_pylist()
+            return spans if exact else [None if span is None else _timedelta(span) for span in spans]
+        case "float" if exact:
+            return [shortest(value) for value in array.to_pylist()]
+    return _moments(array, exact) if pa.types.is_timestamp(array.type) else list(array.to_pylist())
+
+
+def _compounds(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
+    parts = _parts(kind)
+    match kind.id:
+        case "list" | "array" | "map":
+            return _lists(array, kind, exact)
+        case "union":
+            members = [_values(array.field(i), part, exact) for i, (_, part) in enumerate(parts)]
+            return [members[code][row] for row, code in enumerate(array.type_codes.to_pylist())]
+    columns = [_values(column, part, exact) for column, (_, part) in zip(array.flatten(), parts, strict=True)]
+    rows = zip(*columns, strict=True)
+    names = [name for name, _ in parts]
+    made = rows if kind.id == "tuple" else (dict(zip(names, row, strict=True)) for row in rows)
+    return [value if there else None for value, there in zip(made, array.is_valid().to_pylist(), strict=True)]
+
+
+def _lists(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
+    """Return lists, arrays (as tuples) or maps (as dicts, or as keys and values where keys are compound)."""
+    parts = _parts(kind)
+    if kind.id == "array":
+        size = _size(kind)
+        bounds = list(range(0, (len(array) + 1) * size, size))
+        items = [array.values.slice(array.offset * size, len(array) * size)]
+    else:
+        ends = array.offsets.to_pylist()
+        bounds = [end - ends[0] for end in ends]
+        stored = [array.keys, array.items] if kind.id == "map" else [array.values]
+        items = [one.slice(ends[0], bounds[-1]) for one in stored]
+    values = [_values(one, part, exact) for one, (_, part) in zip(items, parts, strict=True)]
+    make = _maker(kind, parts)
+    return [
+        make(*(one[start:end] for one in values)) if there else None
+        for start, end, there in zip(bounds, bounds[1:], array.is_valid().to_pylist(), strict=False)
+    ]
+
+
+def _maker(kind: DuckDBPyType, parts: Sequence[tuple[str, DuckDBPyType]]) -> Callable[..., Any]:
+    if kind.id == "map":
+        if parts[0][1].id in _COMPOUND:
+            return lambda keys, values: {"key": keys, "value": values}
+        return lambda keys, values: dict(zip(keys, values, strict=True))
+    return tuple if kind.id == "array" else list
+
+
+def _integers(array: pa.Array) -> list[int | None]:
+    """Return integers of 128 bits, which Arrow takes for decimals."""
+    halves = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
+    low, high = halves[:, 0], halves[:, 1]
+    values: list[int | None]
+    if np.array_equal(low >> 63, high):
+        values = low.tolist()
+    else:
+        values = [(h << 64) | lo for lo, h in zip(low.view(np.uint64).tolist(), high.tolist(), strict=True)]
+    if not array.null_count:
+        return values
+    return [value if there else None for value, there in zip(values, array.is_valid().to_pylist(), strict=True)]
+
+
+def _numpy(array: pa.Array) -> np.ndarray[Any, Any]:
+    cells: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
+    return cells
+
+
+def _date(days: int, exact: bool) -> datetime.date | str:
+    """Return a day outside Python's years as the client does: its text, infinity as the last or the first day."""
+    if abs(days) == 2**31 - 1:
+        return _infinity(exact, days < 0, _FIRST.date(), _LAST.date())
+    return str(_ask("SELECT (DATE '1970-01-01' + ?::INTEGER)::VARCHAR", days))
+
+
+def _infinity(exact: bool, negative: bool, first: _Day, last: _Day) -> _Day | str:
+    if exact:
+        return "-infinity" if negative else "infinity"
+    return first if negative else last
+
+
+_UNITS = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}
+
+
+def _moments(array: pa.Array, exact: bool) -> list[Any]:
+    """Return timestamps; those outside Python's years are text, infinity is the last or the first moment."""
+    unit, zone = array.type.unit, array.type.tz
+    raw = _numpy(array)
+    if unit == "ns":
+        counts = raw.astype(np.int64)
+        infinite = np.abs(counts) == 2**63 - 1
+        if exact and np.any((counts % 1000 != 0) & ~infinite & ~np.isnat(raw)):
+            return _with_nanoseconds(array, counts, infinite)
+        micros = np.where(infinite, counts, np.sign(counts) * (np.abs(counts) // 1000))
+        raw = np.where(np.isnat(raw), np.datetime64("NaT", "us"), micros.astype("datetime64[us]"))
+    values = raw.tolist()
+    scale = _UNITS[unit]
+    if zone is None:
+        return [_far(value, scale, "", exact) if type(value) is int else value for value in values]
+    utc, local = datetime.UTC, ZoneInfo(zone)
+    return [
+        _far(value, scale, "+00", exact)
+        if type(value) is int
+        else None
+        if value is None
+        else value.replace(tzinfo=utc).astimezone(local)
+        for value in values
+    ]
+
+
+def _far(count: int, scale: int, zone: str, exact: bool) -> datetime.datetime | str:
+    if abs(count) == 2**63 - 1:
+        return _infinity(exact, count < 0, _FIRST, _LAST)
+    return str(_ask("SELECT make_timestamp(?::BIGINT)::VARCHAR", count * scale)) + zone
+
+
+def _with_nanoseconds(array: pa.Array, counts: Any, infinite: Any) -> list[str | None]:
+    texts = array.cast(pa.string()).to_pylist()
+    for i in np.flatnonzero(infinite):
+        texts[i] = "-infinity" if counts[i] < 0 else "infinity"
+    return [None if text is None else text.replace(" ", "T") for text in texts]
+
+
+def _times(array: pa.Array, exact: bool) -> list[Any]:
+    """Return times of a day; its end, which Python has no time for, is text."""
+    unit = array.type.unit
+    counts = array.cast(pa.int64()).to_pylist()
+    if exact and unit == "ns" and any(count is not None and count % 1000 for count in counts):
+        return list(array.cast(pa.string()).to_pylist())
+    end = 86_400_000_000 * (1000 if unit == "ns" else 1)
+    return ["24:00:00" if count == end else value for count, value in zip(counts, array.to_pylist(), strict=True)]
+
+
+def _time_with_zone(text: str | None) -> datetime.time | str | None:
+    if text is None or text.startswith("24"):
+        return text
+    return datetime.time.fromisoformat(text)
+
+
+def _timedelta(span: Any) -> datetime.timedelta:
+    """Return an interval as the client does: a month as 30 days."""
+    return datetime.timedelta(days=span.months * 30 + span.days, microseconds=span.nanoseconds // 1000)
+
+
+# --- what only the engine knows to read
+
+_engine: duckdb.DuckDBPyConnection | None = None
+_opening = threading.Lock()
+
+
+def _cursor() -> duckdb.DuckDBPyConnection:
+    """Return a connection to an engine that holds nothing."""
+    global _engine
+    with _opening:
+        if _engine is None:
+            _engine = duckdb.connect()
+        return _engine.cursor()
+
+
+def _ask(sql: str, value: object) -> Any:
+    with _cursor() as cursor:
+        row = cursor.execute(sql, [value]).fetchone()
+    return row[0] if row else None
+
+
+def _through_engine(field: pa.Field, column: pa.ChunkedArray | pa.Array, kind: DuckDBPyType) -> list[Any]:
+    """Return the values of a column that holds VARIANT, whose binary form is DuckDB's."""
+    whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
+    table = pa.table([whole], schema=pa.schema([field]))
+    with _cursor() as cursor:
+        try:
+            rows = cursor.from_arrow(table).project(f"CAST(#1 AS {kind})").fetchall()
+        except duckdb.Error as error:
+            raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error
+    return [value for (value,) in rows]
