@@ -255,7 +255,7 @@ class Agent:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
         query = Query(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
-        losses = self._kept_out(ran.suql, catalog)
+        losses = self._kept_out(ran.suql)
         query.told = tuple(map(str, losses))
         query.before = tuple(turn.question for turn in history[-_TURNS_TOLD:])
         earlier: tuple[Trace, ...] = ()
@@ -280,10 +280,14 @@ class Agent:
             query.tried = (*query.tried, loosened.suql)
         return replace(ran, earlier=earlier, told=losses)
 
-    def _kept_out(self, suql: str, catalog: Catalog) -> tuple[KeptOut, ...]:
+    def _kept_out(self, suql: str) -> tuple[KeptOut, ...]:
         """Return what each condition of a query that found nothing keeps out, private values aside."""
-        private = {column.name for relation in catalog.relations for column in relation.columns if column.private}
-        return kept_out(suql, lambda query: self._engine.run(query, options=options_of_turn(self._options)), private)
+        engine = self._engine
+
+        def run(query: str) -> Result:
+            return engine.run(query, options=options_of_turn(self._options))
+
+        return kept_out(suql, run, lambda query: bool(engine.private_columns(query)), dialect=engine.dialect)
 
     def _helpful(self, query: Query) -> list[int]:
         """Return the conditions without which rows may be found: one look at the structured ones tells."""
@@ -319,7 +323,7 @@ class Agent:
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
-            private=shows_private(ran.suql, self._engine.catalog, result.trace.links),
+            private=shows_private(ran.suql, self._engine, result.trace.links),
             asked=ran.parsed.asked,
             of=ran.parsed.of,
             table=result.table,

@@ -24,5 +24,12 @@ class QueryEngine(Protocol):
     def check(self, query: str) -> None:
         """Parse and bind only; raises QueryError."""
 
+    def private_columns(self, query: str) -> tuple[str, ...]:
+        """Return the private columns whose values the rows of a query, or their quotes, may show."""
+
+    @property
+    def dialect(self) -> str:
+        """sqlglot's name of the dialect in which queries are written."""
+
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Return distinct values of a text or ENUM column, the most frequent first."""

@@ -61,7 +61,7 @@ def _refused(suql: str, engine: QueryEngine) -> str | None:
     """Return why a query is not accepted; None where it is."""
     try:
         engine.check(suql)
-        calls = nodes_of(sqlglot.parse_one(suql, read="postgres"), exp.Anonymous)
+        calls = nodes_of(sqlglot.parse_one(suql, read=engine.dialect), exp.Anonymous)
     except (QueryError, SqlglotError) as error:
         return str(error)
     if any(is_text_call(call) for call in calls):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,34 +46,43 @@ class KeptOut:
         return f"{self.passing:,} of {_rows(self.rows)} fulfil: {self.words}{held}"
 
 
-def kept_out(suql: str, run: RunQuery, private: Collection[str] = ()) -> tuple[KeptOut, ...]:
+def kept_out(
+    suql: str, run: RunQuery, shows_private: Callable[[str], bool] = lambda _: False, *, dialect: str = "duckdb"
+) -> tuple[KeptOut, ...]:
     """Return what each condition of a query without rows keeps out; no text is read for it, and () where none is known.
 
     Args:
         run: runs a query of no text.
-        private: names of columns whose values are not to be told.
+        shows_private: tells of a query whether its rows may show private values, which are not told.
+        dialect: in which queries are written.
     """
     try:
-        tree = sqlglot.parse_one(suql, read="postgres")
+        tree = sqlglot.parse_one(suql, read=dialect)
     except SqlglotError:
         return ()
     where = tree.args.get("where")
     if not isinstance(tree, exp.Select) or where is None or tree.args.get("from_") is None:
         return ()
+
+    def text(node: exp.Expr) -> str:
+        return node.sql(dialect, normalize_functions=False)
+
+    def held(part: exp.Expr) -> tuple[str, ...]:
+        query = _values_of(tree, part)
+        return () if query is None or shows_private(text(query)) else _shown(run(text(query)).rows)
+
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     structured = [part for part in parts if not _reads(part)]
     try:
-        every, both, *each = run(_text(_counting(tree, structured))).rows[0]
+        every, both, *each = run(text(_counting(tree, structured))).rows[0]
         found = [
-            KeptOut(_text(part), condition_words(part), int(every), int(passing), _held(tree, part, run, private))
-            if not int(passing)
-            else KeptOut(_text(part), condition_words(part), int(every), int(passing))
+            KeptOut(text(part), condition_words(part), int(every), int(passing), () if int(passing) else held(part))
             for part, passing in zip(structured, each, strict=True)
         ]
     except AlmanaqError:
         return ()
     by_part = dict(zip(map(id, structured), found, strict=True))
-    counted = [by_part[id(p)] if id(p) in by_part else KeptOut(_text(p), condition_words(p), int(both)) for p in parts]
+    counted = [by_part[id(p)] if id(p) in by_part else KeptOut(text(p), condition_words(p), int(both)) for p in parts]
     return tuple(each for each in counted if each.passing is not None or each.rows)
 
 
@@ -90,26 +99,25 @@ def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:
     return made
 
 
-def _held(tree: exp.Select, part: exp.Expr, run: RunQuery, private: Collection[str]) -> tuple[str, ...]:
-    """Return some values of the column that a condition speaks of, where it is one that may be told."""
-    columns = {column.name: column for column in part.find_all(exp.Column)}
-    if len(columns) != 1 or set(columns) & set(private) or part.find(exp.Subquery, exp.Select) is not None:
-        return ()
+def _values_of(tree: exp.Select, part: exp.Expr) -> exp.Select | None:
+    """Return the query of some values of the column that a condition speaks of; None where it speaks of several."""
+    columns = {column.sql(): column for column in part.find_all(exp.Column)}
+    if len(columns) != 1 or part.find(exp.Subquery, exp.Select) is not None:
+        return None
     made = tree.copy()
     for name in ("order", "offset", "where", "group", "having"):
         made.set(name, None)
     made.set("expressions", [next(iter(columns.values())).copy()])
     made.set("distinct", exp.Distinct())
-    found = run(_text(made.order_by("1").limit(_VALUES))).rows
-    return tuple(" ".join(str(row[0]).split())[:_LENGTH] for row in found if row[0] is not None)
+    return made.order_by("1").limit(_VALUES)
+
+
+def _shown(rows: Sequence[Sequence[object]]) -> tuple[str, ...]:
+    return tuple(" ".join(str(row[0]).split())[:_LENGTH] for row in rows if row[0] is not None)
 
 
 def _reads(part: exp.Expr) -> bool:
     return any(is_text_call(call) for call in part.find_all(exp.Anonymous))
-
-
-def _text(tree: exp.Expr) -> str:
-    return tree.sql("postgres", normalize_functions=False)
 
 
 def _rows(number: int) -> str:

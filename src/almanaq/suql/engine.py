@@ -38,7 +38,7 @@ from almanaq.suql.catalog.describe_statements import list_tables, listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.grouped_answers import check_grouped_answers
 from almanaq.suql.catalog.linking import link_enums
-from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read
+from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog, unique_names
 from almanaq.suql.databases.protocols import Database
@@ -380,6 +380,25 @@ class Engine:
         sql = cell_at(self.catalog.relation(table), column, row, self._database.dialect)
         with self._database.session(deadline) as session:
             return [cell for (cell,) in python_rows(session.fetch(sql).select(["cell"]))]
+
+    def private_columns(self, query: str, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return the private columns whose values the rows of a query, or the quotes they rest on, may show.
+
+        Judged by the lineage of the query as it runs; where that cannot be followed, by all that it reads.
+        """
+        if not any(column.private for relation in self.catalog.relations for column in relation.columns):
+            return ()
+        if self._binder is None:
+            return private_columns_shown(self._bind(query, parameters, self._options).tree, self.catalog)
+        statement = self._statement(query, self._options)
+        try:
+            with within_limits():
+                return private_columns_shown(self._binder.bind(statement, parameters).tree, self.catalog)
+        except QueryError:
+            read = [relation for name in statement.relations if (relation := self.catalog.find(name)) is not None]
+            return tuple(
+                f"{relation.name}.{column.name}" for relation in read for column in relation.columns if column.private
+            )
 
     def why_not(
         self,
