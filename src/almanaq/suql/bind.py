@@ -1,4 +1,4 @@
-"""Text of a query → what runs it: the engine as it is, or a tree whose names are resolved and whose answers are typed."""
+"""Text of a query → a checked statement, and for those with text functions a tree whose names are resolved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import bindable, literal
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.text_functions import DECLARED, declared, is_text_call
+from almanaq.suql.text_functions import declared, is_text_call
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
@@ -52,9 +52,8 @@ class Binder:
         for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
             identifier.meta.pop("start", None)
         tree = fill_parameters(tree, parameters, self.language.dialect)
-        tree = write_memberships(tree)
+        tree = _expand(write_memberships(tree))
         mark_aggregates(tree, self.language.aggregates)
-        tree = _expand(tree)
         tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
         _check_outputs(tree, names, self.language.dialect)
         for node in nodes_of(tree, exp.Anonymous):
@@ -113,16 +112,16 @@ def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
         raise UnsupportedError("what * stands for is read otherwise by the engine: name the columns")
 
 
-def _expand(tree: exp.Query) -> exp.Query:
+def _expand(tree: exp.Expr) -> exp.Query:
     """Write the text functions that are short for others as those."""
-    if not any(function.expand for function in DECLARED.values()):
-        return tree
 
     def expand(node: exp.Expr) -> exp.Expr:
         made = declared(node).expand if is_text_call(node) else None
         return made(node.expressions) if made is not None else node
 
-    return tree.transform(expand)
+    made = tree.transform(expand)
+    assert isinstance(made, exp.Query)
+    return made
 
 
 def _check_documents(call: exp.Anonymous, dialect: str, text: str) -> None:

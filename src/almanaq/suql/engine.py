@@ -37,7 +37,7 @@ from almanaq.suql.catalog.database_calls import DatabaseCalls
 from almanaq.suql.catalog.describe_statements import list_tables, listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.grouped_answers import check_grouped_answers
-from almanaq.suql.catalog.linking import link_enums
+from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog, unique_names
@@ -54,6 +54,7 @@ from almanaq.suql.execution.guards import (
     check_sampled,
     options_counted,
 )
+from almanaq.suql.execution.native import run_native
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_vectors import TextVectors
@@ -70,7 +71,7 @@ from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased, column, quoted
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, Output, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage, TextStage
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.limits import within_limits
@@ -169,6 +170,8 @@ class Engine:
         chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
         with errors_placed(query):
+            if known.plan.is_native:
+                return await run_native(self._database, known.plan, chosen, query)
             result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
         return result
 
@@ -508,26 +511,25 @@ class Engine:
     ) -> Plan:
         """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
         assert self._binder is not None
-        catalog, stages, links, notes, certain = self.catalog, [], [], [], True
+        catalog = self.catalog
+        stages: list[Stage] = []
+        links: list[Link] = []
+        notes: list[str] = []
         names = () if statement.lookups else self._binder.language.names(statement, parameters)
         for part in made.parts:
             if not part.statement.has_text:
                 bound = parameters_of(part.statement.parameters, parameters)
-                stages.append(Materialize(part.name, NativeQuery(part.statement.shown, bound), "rows that are drawn"))
+                stages.append(NativeTable(part.name, NativeQuery(part.statement.shown, bound), "rows that are drawn"))
             else:
                 engine = self._over_parts(catalog)
                 plan = engine._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
-                stages += [
-                    *plan.stages,
-                    Materialize(part.name, _named_rows(plan.output, part), "rows with their answers"),
-                ]
+                stages += [*plan.stages, _table_of(plan.output, part)]
                 links += plan.links
                 notes += plan.notes
-                certain = certain and plan.certain
             catalog = catalog.with_table(part.name, part.columns, private=part.private)
         tables = tuple(part.name for part in made.parts)
         output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
-        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain)
+        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain=False)
 
     def _over_parts(self, catalog: Catalog) -> Engine:
         """Return an engine whose queries may also name the tables that parts of a statement become."""
@@ -566,15 +568,16 @@ class Engine:
         return bind(parsed, self.catalog, text)
 
 
-def _named_rows(output: Output, part: Part) -> exp.Query | NativeQuery:
-    """Return the query of a part's rows under the names of its table's columns."""
+def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
+    """Return the stage that makes the table of a part's rows, under the names of its columns."""
+    purpose = "rows with their answers"
     names = unique_names(name for name, _ in part.columns)
     if isinstance(output.select, NativeQuery):
-        return output.select
+        return NativeTable(part.name, output.select, purpose)
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
     listed = [quoted(f"c{i}") for i in range(len(names))]
     rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
-    return exp.Select(expressions=shown, from_=exp.From(this=rows))
+    return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)
 
 
 def _approximate(options: Options) -> bool:

@@ -1,4 +1,4 @@
-"""Names of a query → relations and columns, by sqlglot's `qualify`; what it gets wrong is written out before it runs."""
+"""Names of a query → relations and columns, by sqlglot's `qualify`; what it gets wrong is written out before."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     named = _name_relations(tree, catalog)
     _strip_schemas(tree, named)
     schema = schema_of(named.values(), dialect)
+    _name_unnested(tree)
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
     tree = _select_values(tree)
     _name_values(tree)
-    _name_unnested(tree)
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog)
@@ -256,7 +256,7 @@ def _name_values(tree: exp.Query) -> None:
 
 
 def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
-    """Qualify what names both a column of FROM and an output: the column is meant, but in ORDER BY and above groups."""
+    """Qualify what names both a column of FROM and an output: mostly the column is meant, in ORDER BY the output."""
     for block in nodes_of(tree, exp.Select):
         aliases = {item.alias for item in block.expressions if isinstance(item, exp.Alias)}
         items = list(from_items(block))
@@ -264,9 +264,10 @@ def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
             continue
         holders = [(item.alias_or_name, columns_of(item, catalog) or ()) for item in items]
         grouped = _grouped_names(block, {name for _, names in holders for name in names})
-        parts = [*block.expressions, *(block.args.get(key) for key in ("where", "group", "having", "qualify"))]
-        for part, node in ((part, node) for part in parts if part is not None for node in own_nodes(part)):
-            above = isinstance(part, exp.Having) and node.name not in grouped
+        clauses = [*block.expressions, *(block.args.get(key) for key in ("where", "group", "having", "qualify"))]
+        named = [(clause, node) for clause in clauses if clause is not None for node in own_nodes(clause)]
+        for clause, node in named:
+            above = isinstance(clause, exp.Having) and node.name not in grouped
             if isinstance(node, exp.Column) and not node.table and node.name in aliases and not above:
                 holding = [alias for alias, names in holders if node.name in names]
                 if len(holding) == 1 and holding[0]:
@@ -291,7 +292,7 @@ def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
 def _expand_stars(tree: exp.Query, catalog: Catalog) -> None:
     """Write out what `*` and `a.*` stand for, in the order of FROM, wherever that is known."""
     blocks = nodes_of(tree, exp.Select)[::-1]
-    while any([_expand_stars_of(block, catalog) for block in blocks]):
+    while sum(_expand_stars_of(block, catalog) for block in blocks):
         pass  # what a member of WITH shows may be known only now
 
 
@@ -320,7 +321,7 @@ def _expand_stars_of(block: exp.Select, catalog: Catalog) -> bool:
 
 
 def _name_outputs(tree: exp.Query) -> None:
-    """Give outputs names that differ, and write what positions in ORDER BY stand for: qualify looks for them by name."""
+    """Give outputs names that differ, and write out positions in ORDER BY: qualify looks for outputs by name."""
     for block in nodes_of(tree, exp.Select):
         seen: set[str] = set()
         named: list[exp.Expr] = []
@@ -339,12 +340,24 @@ def _name_outputs(tree: exp.Query) -> None:
             named.append(item)
         block.set("expressions", named)
         order = block.args.get("order")
+        outputs = {item.alias: item.this for item in named if isinstance(item, exp.Alias)} if _is_renamed(block) else {}
         for key in order.expressions if order is not None and not starred else ():
             position = key.this
+            if isinstance(position, exp.Column) and not position.table and position.name in outputs:
+                key.set("this", outputs[position.name].copy())
             if isinstance(position, exp.Literal) and position.is_int and 0 < int(position.name) <= len(named):
                 output = named[int(position.name) - 1].unalias()
                 if isinstance(output, exp.Column):
                     key.set("this", output.copy())
+
+
+def _is_renamed(block: exp.Select) -> bool:
+    """Return whether a list of aliases around a block gives its outputs other names."""
+    at: exp.Expr | None = block.parent
+    while isinstance(at, exp.Subquery | exp.SetOperation) and not at.alias:
+        at = at.parent
+    alias = at.args.get("alias") if isinstance(at, exp.CTE | exp.Subquery) else None
+    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
 
 
 def _keeps_left_alone(join: exp.Join) -> bool:
@@ -399,7 +412,7 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
             continue
         listed = (alias.args.get("columns") or []) if alias is not None else []
         relation = catalog.find(table.name) if listed and find_cte(table) is None else None
-        if relation is not None and len(listed) < len(relation.columns):
+        if alias is not None and relation is not None and len(listed) < len(relation.columns):
             others = [column.name for column in relation.columns[len(listed) :]]
             alias.set("columns", [*listed, *(exp.to_identifier(name.lower(), quoted=True) for name in others)])
 

@@ -1,4 +1,4 @@
-"""Which functions of DuckDB a query may call: what its own catalog calls harmless, less and plus a few, with reasons."""
+"""Which functions of DuckDB a query may call: what its own catalog calls harmless, less a few, plus a few."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ _CALL: Mapping[str, Any] = {
 }
 _TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
 """The type of a text function where DuckDB only binds, and what it is."""
+_STATEMENTS_KEPT = 200
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
 
@@ -57,13 +58,20 @@ class DuckDBLanguage:
     ) -> None:
         self._connect, self._catalog, self._views = connect, catalog, views
         self._lock = threading.Lock()
+        self._statements: dict[tuple[str, frozenset[str]], Statement] = {}
         self._forms: _Normalizer | None = None
         self._opened: tuple[duckdb.DuckDBPyConnection, StatementReader] | None = None
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         """Return the one query that a text holds, checked; raises QueryError."""
         with self._lock:
-            return self._reader().read(text, allowed)
+            known = self._statements.get((text, allowed))
+            if known is None:
+                known = self._reader().read(text, allowed)
+                if len(self._statements) >= _STATEMENTS_KEPT:
+                    self._statements.pop(next(iter(self._statements)))
+                self._statements[text, allowed] = known
+            return known
 
     @property
     def aggregates(self) -> frozenset[str]:

@@ -16,7 +16,8 @@ _UNKNOWN = re.compile(r'Referenced (?:column|table) "|does not have a column nam
 def message_of(error: BaseException) -> str:
     """Return the first line of an error of DuckDB, with the nearest names that it knows.
 
-    >>> message_of(duckdb.BinderException('Binder Error: Referenced column "nmae" not found!\\nCandidate bindings: "name"'))
+    >>> said = 'Binder Error: Referenced column "nmae" not found!\\nCandidate bindings: "name"'
+    >>> message_of(duckdb.BinderException(said))
     'Binder Error: Referenced column "nmae" not found!; did you mean \\'name\\'?'
     """
     first = first_line(error)

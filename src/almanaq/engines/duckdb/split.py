@@ -1,4 +1,4 @@
-"""Queries that are not planned whole, taken apart: what holds text functions becomes tables, DuckDB runs the rest as it is.
+"""Queries that are not planned whole, taken apart: what holds text functions becomes tables, DuckDB runs the rest.
 
 Three rewrites of DuckDB's tree, each with the same rows:
 
@@ -163,7 +163,7 @@ def split(
     Args:
         prefix: begins the names of the parts.
         columns_of: gives the names of the columns of an item of FROM, in lower case; None where they are not known.
-        again: whether this is a part of a statement: then members of WITH and nested queries without text are drawn too.
+        again: whether this is a part of a statement: then members of WITH without text are drawn too.
     """
     names = (f"{prefix}{n}" for n in itertools.count(1))
     made = _Splitting(Split(copy.deepcopy(tree)), names, columns_of)
@@ -467,7 +467,7 @@ def _derived(item: Node) -> Node:
     return {"type": "SUBQUERY", "alias": "", "sample": None, "column_name_alias": [], "subquery": inner, **_NOWHERE}
 
 
-# --- nodes -------------------------------------------------------------------------------------------------------------
+# --- nodes ---
 
 
 def _select_all(item: Node) -> Node:

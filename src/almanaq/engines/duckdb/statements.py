@@ -1,4 +1,4 @@
-"""DuckDB's own syntax tree of a query: read, checked and placed; what runs is written from it, never the text beside it.
+"""DuckDB's own tree of a query: read, checked and placed; what runs is written from it, never the text beside it.
 
 DuckDB gives its tree as JSON (`json_serialize_sql`) and writes it back as SQL (`json_deserialize_sql`). Neither binds a
 name nor opens a file.
@@ -72,6 +72,7 @@ class StatementReader:
         views: Callable[[Relation], str | None] = lambda _: None,
     ) -> None:
         self._connection, self._catalog, self._functions, self._views = connection, catalog, functions, views
+        self._known_views: dict[str, str | None] = {}
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         """Return the one query that a text holds, checked.
@@ -154,7 +155,9 @@ class StatementReader:
 
     def view(self, relation: Relation) -> str | None:
         """Return the SQL of a view that has to be looked at before it is read."""
-        return self._views(relation)
+        if relation.name not in self._known_views:
+            self._known_views[relation.name] = self._views(relation)
+        return self._known_views[relation.name]
 
 
 @dataclass
@@ -224,7 +227,7 @@ class _Check:
                 "of the statements that show settings and objects only DESCRIBE and SUMMARIZE run here"
             )
         elif kind == "TABLE_FUNCTION":
-            self._function(node["function"], scope, in_from=True)
+            self._function(node["function"], in_from=True)
             self._parts(node["function"]["arguments"], scope)
             self._parts(node.get("sample"), scope)
             return
@@ -235,7 +238,7 @@ class _Check:
         if kind not in _EXPRESSIONS:
             raise RefusedQueryError(f"{str(kind).replace('_', ' ')} is not allowed in a query")
         if kind in ("FUNCTION", "WINDOW"):
-            self._function(node, scope)
+            self._function(node)
         elif kind == "LAMBDA" and has_text(node):
             raise UnsupportedError(
                 "text functions inside a lambda or a list comprehension are not supported: unnest the list, and ask "
@@ -275,7 +278,7 @@ class _Check:
             except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
                 raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
 
-    def _function(self, node: Node, scope: _Scope, *, in_from: bool = False) -> None:
+    def _function(self, node: Node, *, in_from: bool = False) -> None:
         """Check a call."""
         path = node["qualified_name"]["path"]
         name = path[-1]
@@ -296,7 +299,7 @@ class _Check:
             name,
             in_from=in_from,
             allowed=self.allowed,
-            expand=lambda entry: self._macro(name, entry, scope),
+            expand=lambda entry: self._macro(name, entry),
             **_place(node, self.text, len(name)),
         )
 
@@ -304,7 +307,7 @@ class _Check:
         places = {part.lower() for relation in self.reader.catalog.relations for part in relation.location[:-1]}
         return frozenset(places | {"main", "system", "temp", "pg_catalog", "information_schema"})
 
-    def _macro(self, name: str, entry: Function, scope: _Scope) -> None:
+    def _macro(self, name: str, entry: Function) -> None:
         """Check what a macro of the database's own is made of."""
         if name.lower() in self.expanding:
             return
@@ -326,7 +329,7 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
         raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kinds}")
     position = read.get("position")
     place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
-    raise QuerySyntaxError(first_line(message) + clause_meant(text, place.get("start")), query=text, **place)
+    raise QuerySyntaxError(message.splitlines()[0] + clause_meant(text, place.get("start")), query=text, **place)
 
 
 def _place(node: Node, text: str, length: int) -> dict[str, Any]:

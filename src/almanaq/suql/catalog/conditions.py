@@ -1,4 +1,4 @@
-"""An `answer` that stands where a boolean is expected is read as one; a summary, or an answer made elsewhere, is refused."""
+"""An `answer` that stands where a boolean is expected is read as one; a summary there is refused."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 import pyarrow as pa
 
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.language import Language, Parameters
 
 
 class Session(Protocol):
@@ -18,7 +19,9 @@ class Session(Protocol):
     one is. Methods are blocking and may be called from several threads.
     """
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator stops the database's work.
 
         Args:
@@ -26,10 +29,16 @@ class Session(Protocol):
             first_rows: rows that are surely wanted, which an engine that brings rows by number brings at once.
         """
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Return all rows of a SELECT; an engine that can stops when they are more than `most_bytes`."""
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT; an engine that can stops when they are more than `most_bytes` or `most_rows`.
 
-    def create(self, name: str, sql: str) -> int:
+        Args:
+            parameters: values that the driver binds.
+        """
+
+    def create(self, name: str, sql: str, parameters: Parameters = ()) -> int:
         """Make the temporary table `name` from a SELECT; return its number of rows."""
 
     def store(self, name: str, table: pa.Table) -> None:
@@ -69,6 +78,9 @@ class Database(Protocol):
     """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 
     def catalog(self) -> Catalog: ...
+
+    def language(self, catalog: Catalog) -> Language:
+        """Return the engine's SQL over the relations of a catalog: the database's own, or what is left of it."""
 
     def session(self, deadline: float | None = None) -> Session:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""

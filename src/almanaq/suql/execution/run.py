@@ -53,7 +53,16 @@ from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, 
 from almanaq.suql.execution.watch import current_watch
 from almanaq.suql.options import Options
 from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.stages import ROW, Materialize, Plan, SimilarityJoin, SimilarityStage, Stage, TextStage
+from almanaq.suql.plan.stages import (
+    ROW,
+    Materialize,
+    NativeTable,
+    Plan,
+    SimilarityJoin,
+    SimilarityStage,
+    Stage,
+    TextStage,
+)
 from almanaq.suql.result import Trace
 
 Sink = Callable[[pa.Table], Awaitable[None]]
@@ -167,7 +176,7 @@ class Run:
         """Run stages one after another; each makes its table."""
         for stage in stages:
             started = time.perf_counter()
-            if isinstance(stage, Materialize):
+            if isinstance(stage, Materialize | NativeTable):
                 self.report.rows[stage.name] = await self._make(stage)
             elif not isinstance(stage, TextStage):
                 await self._compare(stage)
@@ -178,9 +187,13 @@ class Run:
                     await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
 
-    async def _make(self, stage: Materialize) -> int:
+    async def _make(self, stage: Materialize | NativeTable) -> int:
         """Make the table of a SELECT; give its number of rows."""
-        made = await in_thread(self._session.create, stage.name, self._renderer.sql(stage.select))
+        if isinstance(stage, NativeTable):
+            text = self._renderer.sql(stage.query)
+            made = await in_thread(self._session.create, stage.name, text, stage.query.parameters)
+        else:
+            made = await in_thread(self._session.create, stage.name, self._renderer.sql(stage.select))
         self._renderer.add_table(stage.name)
         return made
 
@@ -196,8 +209,8 @@ class Run:
         megabytes = self._options.max_result_mb
         most = None if megabytes is None else megabytes * 1_000_000
         sql = self._renderer.sql(limited(select, self._options.max_rows))
-        if isinstance(select, NativeQuery) and (select.parameters or self._options.max_rows is not None):
-            rows = None if self._options.max_rows is None else self._options.max_rows + 1
+        rows = None if self._options.max_rows is None else self._options.max_rows + 1
+        if isinstance(select, NativeQuery):
             table = await in_thread(self._session.fetch, sql, most, select.parameters, rows)
         else:
             table = await in_thread(self._session.fetch, sql, most)

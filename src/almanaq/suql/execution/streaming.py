@@ -33,7 +33,7 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
         async for _ in batches:
             rest = [_renamed(stage, named) for stage in plan.stages[number + 1 :]]
             await run.run_stages(rest)
-            found = await run.output(_rename(plan.output.select, named))
+            found = await run.output(_rename(plan.output.tree, named))
             await sink(found[0])
             batch += 1
             named = {name: f"{name}_{batch}" for name in names}
@@ -54,7 +54,7 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     cut = any(
         select.args.get("offset") or (select.args.get("limit") and stage.stop_after is None) for select in selects
     )
-    sorted_ = output.select.args.get("order") is not None and not stage.ordered
+    sorted_ = output.tree.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}
     return blocks == {stage.block} and not cut and not sorted_ and is_plain(output.select)
 

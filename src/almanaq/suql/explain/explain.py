@@ -11,11 +11,13 @@ from sqlglot import exp
 from almanaq import html
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
+from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
 from almanaq.suql.plan.stages import (
     LogicalPlan,
     Materialize,
+    NativeTable,
     Plan,
     SimilarityCall,
     SimilarityJoin,
@@ -109,6 +111,9 @@ def explain_plan(
         if isinstance(stage, Materialize):
             what = f"{stage.purpose}:\n{_sql(stage.select, plan.links)}"
             lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
+        elif isinstance(stage, NativeTable):
+            what = f"{stage.purpose}:\n{stage.query.text}"
+            lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         elif not isinstance(stage, TextStage):
             kind = "similarity" if isinstance(stage, SimilarityStage) else "similarity join"
             what = _describe_similarity(stage, plan.links)
@@ -128,7 +133,8 @@ def explain_plan(
                 )
             )
     payload = plan.output.payload and f"the rows that passed, as they came: {', '.join(plan.output.payload)}"
-    written = payload or _sql(plan.output.select, plan.links)
+    select = plan.output.select
+    written = payload or (select.text if isinstance(select, NativeQuery) else _sql(select, plan.links))
     lines.append(StageLine("output", "result", written, {}, done.get("result")))
     return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps), plan.notes)
 

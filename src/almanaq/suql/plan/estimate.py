@@ -10,9 +10,8 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
-from almanaq.suql.plan.stages import Materialize, Plan, SiteInput, TextStage, selects_of
+from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
 """The share of rows that a text condition is expected to keep, before any is asked."""
@@ -65,8 +64,11 @@ def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None 
     found: dict[str, Estimate] = {}
     for stage in plan.stages:
         if isinstance(stage, Materialize):
-            native = isinstance(stage.select, NativeQuery)
-            rows.setdefault(stage.name, _UNKNOWN_ROWS if native else _rows_of(stage.select, rows, catalog))
+            rows.setdefault(stage.name, _rows_of(stage.select, rows, catalog))
+            found[stage.name] = Estimate(math.ceil(rows[stage.name]))
+            continue
+        if isinstance(stage, NativeTable):
+            rows.setdefault(stage.name, _UNKNOWN_ROWS)
             found[stage.name] = Estimate(math.ceil(rows[stage.name]))
             continue
         if not isinstance(stage, TextStage):

@@ -50,7 +50,7 @@ def _with_last_inside(plan: Plan) -> Plan:
     last = plan.stages[-1] if plan.stages else None
     if not isinstance(last, Materialize):
         return plan
-    select = plan.output.select.copy()
+    select = plan.output.tree.copy()
     readers = [reader for reader in nodes_of(select, exp.Table) if reader.name == last.name]
     if len(readers) != 1:
         return plan

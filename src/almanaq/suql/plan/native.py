@@ -50,8 +50,3 @@ class NativeQuery:
         for name in self.tables:
             text = text.replace(f"{WORK_SCHEMA}.{name}", write(name))
         return text
-
-    def sql(self, dialect: str = "", **_: object) -> str:
-        """Return its SQL as it is, for EXPLAIN."""
-        del dialect
-        return self.text

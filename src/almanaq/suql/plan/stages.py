@@ -122,7 +122,16 @@ class Materialize:
     """A SQL stage: the rows of a SELECT become a temporary table."""
 
     name: str
-    select: exp.Query | NativeQuery
+    select: exp.Query
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeTable:
+    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table."""
+
+    name: str
+    query: NativeQuery
     purpose: str
 
 
@@ -233,14 +242,22 @@ class Output:
     evidence: tuple[tuple[str, str], ...] = ()
     payload: tuple[str, ...] = ()
 
+    @property
+    def tree(self) -> exp.Query:
+        """The SELECT of a query that is planned; one that the engine runs as it is has none."""
+        assert isinstance(self.select, exp.Query)
+        return self.select
+
 
 LogicalStage = Materialize | TextBlock | SimilarityStage | SimilarityJoin
-Stage = Materialize | TextStage | SimilarityStage | SimilarityJoin
+Stage = Materialize | NativeTable | TextStage | SimilarityStage | SimilarityJoin
 
 
-def selects_of(stage: Stage) -> tuple[exp.Query | NativeQuery, ...]:
-    """Return the queries that a stage runs in the database."""
+def selects_of(stage: Stage) -> tuple[exp.Query, ...]:
+    """Return the queries that a stage runs in the database, those that were planned."""
     match stage:
+        case NativeTable():
+            return ()
         case Materialize():
             return (stage.select,)
         case SimilarityJoin():
@@ -277,3 +294,8 @@ class Plan:
     output: Output
     notes: tuple[str, ...] = ()
     certain: bool = True
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the engine runs the query as it is: it has no stage, and no text function."""
+        return not self.stages and isinstance(self.output.select, NativeQuery)

@@ -53,8 +53,8 @@ def bindable(value: object) -> object:
 
 def _unknown(value: object) -> ParameterError:
     return ParameterError(
-        f"a parameter of type {type(value).__name__} cannot be put into a query; give None, bool, a number, str, bytes, "
-        "UUID, date, time, datetime, timedelta, a dict, or a list of one of these"
+        f"a parameter of type {type(value).__name__} cannot be put into a query; give None, bool, a number, str, "
+        "bytes, UUID, date, time, datetime, timedelta, a dict, or a list of one of these"
     )
 
 
