@@ -13,25 +13,25 @@ import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
-from almanaq.benchmark.generation import protocols
-from almanaq.benchmark.generation.reply_records import read_replies
-from almanaq.benchmark.hybridqa.analysis import find_stage
-from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
-from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
-from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
-from almanaq.benchmark.hybridqa.prompted_steps import PromptedProposer, PromptedShortener
-from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.benchmark.report.collect import collect
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
-from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
+from almanaq_bench.generation import protocols
+from almanaq_bench.generation.reply_records import read_replies
+from almanaq_bench.hybridqa.analysis import find_stage
+from almanaq_bench.hybridqa.generator import open_hybrid_generator
+from almanaq_bench.hybridqa.local_proposer import LocalProposer
+from almanaq_bench.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
+from almanaq_bench.hybridqa.prompted_steps import PromptedProposer, PromptedShortener
+from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
+from almanaq_bench.linked import LinkedTable
+from almanaq_bench.report.collect import collect
+from almanaq_bench.request import RunRequest
+from almanaq_bench.runner import run
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"
 
