@@ -1,6 +1,6 @@
 """Fits the weights by which `local` chooses where an answer stands, on half of HybridQA's validation questions.
 
-    python experiments/hybridqa/fit_places.py --data-dir DATA --out src/almanaq/benchmark/hybridqa/places.json
+    python experiments/hybridqa/fit_places.py --data-dir DATA --out bench/src/almanaq_bench/hybridqa/places.json
 
 The half: questions whose id has an even sha256. The other half is for reports alone. The weights maximise the
 probability of the places that the data traces the gold answer to, by L2-regularised softmax over a table's places.

@@ -1,6 +1,6 @@
 """Fits the weights by which one of the tables found is chosen, on the half of HybridQA's validation questions for that.
 
-    python experiments/hybridqa/fit_tables.py --data-dir DATA --out src/almanaq/benchmark/hybridqa/tables.json
+    python experiments/hybridqa/fit_tables.py --data-dir DATA --out bench/src/almanaq_bench/hybridqa/tables.json
 
 Tables are found by `bm25` over titles, header, cells and passages. The weights maximise the probability of the gold
 table among the best six, by L2-regularised softmax, on the questions whose gold table is one of them.
