@@ -11,10 +11,8 @@ import pyarrow as pa
 from benchmarks.text_calls import tasks as rows_200
 
 from almanaq.models.protocols import TextCall
-from almanaq_bench.sembench.dataset import SembenchData
+from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measured
 from almanaq_bench.sembench.generator import LabelReader
-from almanaq_bench.sembench.queries import QUERIES
-from almanaq_bench.sembench.score import measured
 
 NAMES = ("limit 3", "no limit", "or", "equal texts", "order by rating, limit 3", "count and limit")
 Answer = Callable[[str, str], str | None]

@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 from almanaq.corpus.table import TableId
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq_bench.config import RunConfig
+from almanaq_bench.config import RunConfig, RunRequest
 from almanaq_bench.data import open_data
-from almanaq_bench.request import RunRequest
 from almanaq_bench.run_measures import keep_score
 from almanaq_bench.runner import run
 from almanaq_bench.search import BATCH, Search

@@ -26,7 +26,7 @@ from fit_places import is_development  # noqa: E402
 from run import write_part  # noqa: E402
 
 from almanaq.models.lexical import LexicalEmbedder  # noqa: E402
-from almanaq_bench.request import RunRequest  # noqa: E402
+from almanaq_bench.config import RunRequest  # noqa: E402
 from almanaq_bench.runner import run  # noqa: E402
 
 SEED = 16

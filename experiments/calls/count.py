@@ -31,10 +31,10 @@ from almanaq.corpus.dataset import Question, open_dataset  # noqa: E402
 from almanaq.models.lexical import LexicalEmbedder  # noqa: E402
 from almanaq.models.token_estimate import estimate_tokens  # noqa: E402
 from almanaq.testing import StandInServer  # noqa: E402
+from almanaq_bench.config import RunRequest  # noqa: E402
 from almanaq_bench.hybridqa.places import answer_nodes  # noqa: E402
 from almanaq_bench.hybridqa.relation import make_relation  # noqa: E402
 from almanaq_bench.linked import LinkedTables  # noqa: E402
-from almanaq_bench.request import RunRequest  # noqa: E402
 from almanaq_bench.restaurants.dataset import bundled_restaurants  # noqa: E402
 from almanaq_bench.runner import run  # noqa: E402
 

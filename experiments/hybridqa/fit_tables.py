@@ -18,7 +18,7 @@ import numpy as np
 from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.serialize import parse_fields
 from almanaq.retrieval.bm25 import BM25
-from almanaq_bench.hybridqa.choose import FEATURES, MOST, table_features
+from almanaq_bench.hybridqa.proposers import MOST_TABLES, TABLE_FEATURES, table_features
 from almanaq_bench.hybridqa.relation import make_relation
 from almanaq_bench.linked import DescribedByPassages, LinkedTables
 
@@ -36,7 +36,7 @@ def main() -> None:
     tables = LinkedTables(dataset)
     questions = [question for question in dataset.questions("validation") if is_development(question.id)]
     index = BM25().index(DescribedByPassages(tables), parse_fields(FIELDS))
-    found = index.search([question.text for question in questions], MOST)
+    found = index.search([question.text for question in questions], MOST_TABLES)
     examples = []
     for question, ranking in zip(questions, found, strict=True):
         ids = [hit.id for hit in ranking]
@@ -49,10 +49,10 @@ def main() -> None:
     for fold in range(5):
         weights, scale = fit([e for i, e in enumerate(examples) if i % 5 != fold])
         shares.append(accuracy([e for i, e in enumerate(examples) if i % 5 == fold], weights / scale))
-    print(f"gold table: first {first:.3f}, among {MOST} {np.mean([hits.any() for _, hits in examples]):.3f}")
+    print(f"gold table: first {first:.3f}, among {MOST_TABLES} {np.mean([hits.any() for _, hits in examples]):.3f}")
     print(f"five-fold: chosen {np.mean(shares):.3f}")
     weights, scale = fit(examples)
-    fitted = {name: round(float(w), 4) for name, w in zip(FEATURES, weights / scale, strict=True)}
+    fitted = {name: round(float(w), 4) for name, w in zip(TABLE_FEATURES, weights / scale, strict=True)}
     arguments.out.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
 
 

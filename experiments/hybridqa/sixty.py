@@ -26,16 +26,14 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Usage
 from almanaq.suql.databases.duckdb_session import quote
 from almanaq.testing import FunctionModel
-from almanaq_bench.evaluation.short_answers import exact_match, f1, mutual_substring
+from almanaq_bench.config import RunRequest
+from almanaq_bench.evaluation.answers import exact_match, f1, mutual_substring
 from almanaq_bench.generation.protocols import Asked, Reply
-from almanaq_bench.generation.reply_records import read_replies
-from almanaq_bench.hybridqa.analysis import find_stage
-from almanaq_bench.hybridqa.pipeline import Prediction, Tried
+from almanaq_bench.generation.replies import read_replies
+from almanaq_bench.hybridqa.pipeline import Prediction, Tried, find_stage
 from almanaq_bench.hybridqa.places import answer_nodes
-from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq_bench.hybridqa.short_answer import short_answer
+from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations, short_answer
 from almanaq_bench.linked import LinkedTables
-from almanaq_bench.request import RunRequest
 from almanaq_bench.runner import run
 
 HERE = Path(__file__).parent

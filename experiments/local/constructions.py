@@ -49,8 +49,8 @@ from almanaq.models.model_names import open_models
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.generator import SuqlDialogue
 from almanaq_bench.restaurants.play import play
-from almanaq_bench.restaurants.suql import SuqlDialogue
 
 TURNS = Path(__file__).parent.parent / "agent"
 PACKAGE = "almanaq.agent.local"

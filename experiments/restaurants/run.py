@@ -26,11 +26,10 @@ from almanaq.models.vector_store import default_cache_folder
 from almanaq.open_connection import connect
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
-from almanaq_bench.request import RunRequest
+from almanaq_bench.config import RunRequest
 from almanaq_bench.restaurants.dataset import bundled_restaurants
-from almanaq_bench.restaurants.generator import RestaurantsGenerator, agent_dialogues
+from almanaq_bench.restaurants.generator import RestaurantsGenerator, SuqlDialogue, agent_dialogues
 from almanaq_bench.restaurants.play import Dialogue, Said
-from almanaq_bench.restaurants.suql import SuqlDialogue
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run
 

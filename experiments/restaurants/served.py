@@ -22,7 +22,7 @@ from scripted import Writer, fields_of
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import StandInServer, replies_from
-from almanaq_bench.request import RunRequest
+from almanaq_bench.config import RunRequest
 from almanaq_bench.restaurants.dataset import bundled_restaurants
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run

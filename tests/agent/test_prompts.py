@@ -22,7 +22,7 @@ from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.result import Evidence
-from almanaq_bench.generation.exact import exact_prompt
+from almanaq_bench.generation.agent import exact_prompt
 
 from . import worlds
 from .scripted import Script

@@ -18,10 +18,10 @@ from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
 from almanaq.retrieval.protocols import Hit
 from almanaq_bench import search
 from almanaq_bench.cli.output import print_scores
-from almanaq_bench.evaluation.measures import MEASURES
+from almanaq_bench.config import RunRequest
+from almanaq_bench.evaluation.rankings import MEASURES
 from almanaq_bench.records import held
 from almanaq_bench.report.page import write_report
-from almanaq_bench.request import RunRequest
 from almanaq_bench.run_measures import score, unfinished
 from almanaq_bench.runner import run
 

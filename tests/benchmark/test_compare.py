@@ -15,11 +15,11 @@ from almanaq.retrieval.protocols import Hit
 from almanaq.testing import StandInServer
 from almanaq_bench import compare as compare_module
 from almanaq_bench.compare import alike, compare
+from almanaq_bench.config import RunRequest
 from almanaq_bench.evaluation import significance
 from almanaq_bench.records import Record
-from almanaq_bench.report.collect import collect
+from almanaq_bench.report.runs import collect
 from almanaq_bench.reproduce import reproduce
-from almanaq_bench.request import RunRequest
 from almanaq_bench.run_measures import read_run, score
 from almanaq_bench.runner import run
 from almanaq_bench.trec import _run_lines, export

@@ -12,11 +12,10 @@ from small_hybrid import write_hybrid
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import UsageError
 from almanaq.models.lexical import LexicalEmbedder
-from almanaq_bench.generation.context import distinct, pack, sqlite_dialect
-from almanaq_bench.generation.database_schema import database_schema
-from almanaq_bench.progress_log import FILE, logged
-from almanaq_bench.request import RunRequest, check_request
+from almanaq_bench.config import RunRequest, check_request
+from almanaq_bench.generation.context import database_schema, distinct, pack, sqlite_dialect
 from almanaq_bench.runner import run
+from almanaq_bench.search import FILE, logged
 
 
 def table(name: str, rows: int = 3, title: str = "Race", **more: object) -> Table:

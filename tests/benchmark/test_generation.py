@@ -24,12 +24,11 @@ from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, Mo
 from almanaq.models.budget import Budget
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq_bench.config import RunRequest
 from almanaq_bench.generation import run as generation
 from almanaq_bench.generation.context import pack
-from almanaq_bench.generation.custom import adapt_generator, verdict_in
-from almanaq_bench.generation.prompted_generator import PromptedGenerator
+from almanaq_bench.generation.generators import PromptedGenerator, adapt_generator, verdict_in
 from almanaq_bench.generation.protocols import Reply
-from almanaq_bench.request import RunRequest
 from almanaq_bench.run_measures import score
 from almanaq_bench.runner import run
 

@@ -20,9 +20,9 @@ from small_datasets import no_embedder
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
 from almanaq_bench.cards import Card, HubSource
+from almanaq_bench.config import RunRequest
 from almanaq_bench.data import datasets_in
 from almanaq_bench.hub import fetch, read_source
-from almanaq_bench.request import RunRequest
 from almanaq_bench.runner import run
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

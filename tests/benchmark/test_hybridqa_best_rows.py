@@ -17,7 +17,7 @@ from almanaq.testing import FunctionModel, StandInServer, replies_from
 from almanaq_bench.hybridqa.best_rows import AllRows, BestRows, FoundRow
 from almanaq_bench.hybridqa.generator import open_pipeline
 from almanaq_bench.hybridqa.pipeline import Prediction
-from almanaq_bench.hybridqa.prompted_steps import is_short
+from almanaq_bench.hybridqa.proposers import is_short
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTable
 

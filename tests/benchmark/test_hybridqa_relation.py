@@ -12,8 +12,7 @@ from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.testing import FunctionModel
-from almanaq_bench.hybridqa.relation import make_relation, open_relations
-from almanaq_bench.hybridqa.short_answer import short_answer
+from almanaq_bench.hybridqa.relation import make_relation, open_relations, short_answer
 from almanaq_bench.linked import DescribedByPassages, LinkedTable, LinkedTables
 
 PASSAGES = {"/a": "Ada was born in Rome .", "/b": "Bo was born in Oslo .", "/r": "Rome is a city ."}

@@ -20,8 +20,8 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Completion, LanguageModel, Message, Prompt, Usage
 from almanaq.models.replay import RecordingModel, ReplayingModel
 from almanaq.testing import ScriptedModel, replies_from
-from almanaq_bench.generation.reply_records import read_replies
-from almanaq_bench.request import RunRequest
+from almanaq_bench.config import RunRequest
+from almanaq_bench.generation.replies import read_replies
 from almanaq_bench.runner import run
 
 CANDLES = "answer(reviews, 'are there candles?') = 'Yes'"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from small_datasets import write_dataset
 
 from almanaq.errors import BenchmarkError, UsageError
-from almanaq_bench.report.collect import collect
+from almanaq_bench.config import RunRequest
 from almanaq_bench.report.figures import Line, Point, lines_figure, points_figure
 from almanaq_bench.report.page import write_report
-from almanaq_bench.request import RunRequest
+from almanaq_bench.report.runs import collect
 from almanaq_bench.runner import run
 
 

@@ -14,14 +14,21 @@ from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.vector_store import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq_bench.config import RunRequest
 from almanaq_bench.data import datasets_in, find_dataset
-from almanaq_bench.generation.reply_records import read_replies
-from almanaq_bench.request import RunRequest
-from almanaq_bench.restaurants.analysis import Analysis, nearest_stage
+from almanaq_bench.generation.replies import read_replies
 from almanaq_bench.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
 from almanaq_bench.restaurants.linearize import Linearized, LinearizedDialogue
-from almanaq_bench.restaurants.play import Said, TurnRecord, from_text, play, to_text
-from almanaq_bench.restaurants.turn_accuracy import score_turns
+from almanaq_bench.restaurants.play import (
+    Analysis,
+    Said,
+    TurnRecord,
+    from_text,
+    nearest_stage,
+    play,
+    score_turns,
+    to_text,
+)
 from almanaq_bench.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
 from almanaq_bench.run_measures import score
 from almanaq_bench.runner import run

@@ -7,10 +7,8 @@ import json
 import pytest
 from tests.benchmark.test_bench_commands import call
 
-from almanaq_bench.evaluation.ranks import spearman
-from almanaq_bench.sembench.dataset import SembenchData
-from almanaq_bench.sembench.queries import FEW, MANY, QUERIES
-from almanaq_bench.sembench.score import measured
+from almanaq_bench.evaluation.significance import spearman
+from almanaq_bench.sembench.dataset import FEW, MANY, QUERIES, SembenchData, measured
 
 QUERY = {query.id: query for query in QUERIES}
 

@@ -13,10 +13,8 @@ from tests.benchmark.test_sembench import data_dir as data_dir
 from almanaq.models.protocols import TextCall
 from almanaq.testing import StandInServer
 from almanaq.testing.read_requests import replies_from
-from almanaq_bench.sembench.dataset import SembenchData
+from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measured
 from almanaq_bench.sembench.generator import LabelReader
-from almanaq_bench.sembench.queries import QUERIES
-from almanaq_bench.sembench.score import measured
 
 INSTALL = Path(__file__).parents[2] / "experiments/sembench/system/install.py"
 HARNESS = """

@@ -30,8 +30,7 @@ from almanaq_bench.target.retrievers import (
     OTTQARetriever,
     RowSerializationRetriever,
 )
-from almanaq_bench.target.tasks import AbsTask, QuestionAnsweringTask, TableRetrievalTask
-from almanaq_bench.target.text_scores import SCORES
+from almanaq_bench.target.tasks import SCORES, AbsTask, QuestionAnsweringTask, TableRetrievalTask
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from tests.web.seen import fits, opened, violations
 import almanaq
 from almanaq.testing import FunctionModel
 from almanaq.web.opening import open_service
+from almanaq_bench.config import RunRequest
 from almanaq_bench.records import read_records
-from almanaq_bench.report.web import read_bench
-from almanaq_bench.request import RunRequest
+from almanaq_bench.report.page import read_bench
 from almanaq_bench.runner import run
 
 QUESTIONS = 110

@@ -12,10 +12,9 @@ import numpy as np
 
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq_bench.config import RunConfig
-from almanaq_bench.evaluation.evaluate import PerQuery
-from almanaq_bench.evaluation.measures import Measure
+from almanaq_bench.evaluation.rankings import Measure, PerQuery
 from almanaq_bench.evaluation.significance import groups, holm, intervals, p_values, pairs
-from almanaq_bench.generation.reply_measures import score_replies
+from almanaq_bench.generation.replies import score_replies
 from almanaq_bench.records import Record
 from almanaq_bench.run_measures import measured, read_run, read_run_replies
 

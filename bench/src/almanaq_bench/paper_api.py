@@ -23,14 +23,13 @@ from almanaq.errors import UsageError
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.models.vector_store import default_cache_folder
 from almanaq.retrieval.adapters import BATCH, adapt
-from almanaq_bench.cards import DATASETS, find_card
+from almanaq_bench.cards import DATASETS, TASKS, find_card, find_task
+from almanaq_bench.config import RunRequest
 from almanaq_bench.data import find_dataset
-from almanaq_bench.generation.custom import adapt_generator
+from almanaq_bench.generation.generators import adapt_generator
 from almanaq_bench.records import RECORDS, REPLIES, write_whole
-from almanaq_bench.request import RunRequest
 from almanaq_bench.run_measures import Scores
 from almanaq_bench.runner import run
-from almanaq_bench.tasks import TASKS, find_task
 
 
 @dataclass(frozen=True, slots=True)

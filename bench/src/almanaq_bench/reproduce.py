@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from almanaq.errors import UsageError, suggest
+from almanaq_bench.config import RunRequest
 from almanaq_bench.data import find_dataset
-from almanaq_bench.request import RunRequest
 from almanaq_bench.retrievers.openers import NAMES
 from almanaq_bench.run_measures import Scores
 from almanaq_bench.runner import run

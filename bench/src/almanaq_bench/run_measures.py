@@ -14,11 +14,9 @@ import numpy as np
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.retrieval.ranking import route_databases
 from almanaq_bench.config import RunConfig, read_config
-from almanaq_bench.evaluation.evaluate import Found, PerQuery, per_query
-from almanaq_bench.evaluation.measures import MEASURES, Measure
+from almanaq_bench.evaluation.rankings import MEASURES, Found, Measure, PerQuery, per_query
 from almanaq_bench.evaluation.significance import intervals
-from almanaq_bench.generation.reply_measures import ReplyScores, score_replies
-from almanaq_bench.generation.reply_records import ReplyRecord, read_replies
+from almanaq_bench.generation.replies import ReplyRecord, ReplyScores, read_replies, score_replies
 from almanaq_bench.records import (
     CONFIG,
     METRICS,

@@ -12,27 +12,25 @@ from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.retriever_names import Opened, Parts, open_retriever
-from almanaq_bench.config import RunConfig, read_config, versions
+from almanaq_bench.cards import find_task
+from almanaq_bench.config import RunConfig, RunRequest, check_request, read_config, versions
 from almanaq_bench.data import Data, keep_place, open_data
 from almanaq_bench.evaluation.answers import check_sacrebleu
-from almanaq_bench.generation.generator_names import open_generator
+from almanaq_bench.generation.generators import open_generator
 from almanaq_bench.generation.protocols import Generator
-from almanaq_bench.generation.reply_measures import check_labels
+from almanaq_bench.generation.replies import check_labels
 from almanaq_bench.generation.run import ROLES, Databases, Generation
 from almanaq_bench.hybridqa.generator import open_hybrid_generator
 from almanaq_bench.hybridqa.relation import table_faults
 from almanaq_bench.linked import LinkedTables
-from almanaq_bench.progress_log import logged
 from almanaq_bench.records import CONFIG, check_unused, held, write_whole
-from almanaq_bench.request import RunRequest, check_request
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator
 from almanaq_bench.restaurants.wanted import broken_turns
 from almanaq_bench.run_measures import Scores, keep_score
-from almanaq_bench.search import Progress, Search
+from almanaq_bench.search import Progress, Search, logged
 from almanaq_bench.sembench.dataset import FILES, SembenchData
 from almanaq_bench.sembench.generator import open_sembench_generator
-from almanaq_bench.tasks import find_task
 
 
 def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +20,43 @@ import numpy as np
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.model_reranker import JudgedIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq_bench.config import RunConfig
-from almanaq_bench.footprint import footprint
 from almanaq_bench.records import RECORDS, TIMINGS, Appender, Record, read_records
 from almanaq_bench.retrievers.baselines import gold_ranking
 from almanaq_bench.retrievers.openers import NAMES
+
+_MOST = 2_000_000  # objects looked at: enough for any index here, and it ends on all
+
+
+def footprint(index: object) -> int:
+    """Return the bytes that an index holds; models and stores of vectors, which others share, are left out."""
+    seen: set[int] = set()
+    open_: list[object] = [index]
+    total = 0
+    while open_ and len(seen) < _MOST:
+        item = open_.pop()
+        if id(item) in seen or isinstance(item, type | VectorStore) or hasattr(item, "embed_documents"):
+            continue
+        seen.add(id(item))
+        total += item.nbytes if isinstance(item, np.ndarray) else sys.getsizeof(item)
+        open_.extend(_parts(item))
+    return total
+
+
+def _parts(item: object) -> Iterable[object]:
+    if isinstance(item, np.ndarray | str | bytes | int | float) or item is None:
+        return ()
+    if isinstance(item, Mapping):
+        return (part for pair in item.items() for part in pair)
+    if isinstance(item, list | tuple | set | frozenset):
+        return item
+    if dataclasses.is_dataclass(item):
+        return [getattr(item, each.name) for each in dataclasses.fields(item)]
+    return list(getattr(item, "__dict__", {}).values())
+
 
 BATCH = 256
 """Questions asked at once. A resumed run asks the same batches, so that it computes the same digits."""
@@ -170,3 +203,32 @@ def _fault(ranking: object, ids: Set[TableId]) -> str:
         seen.add(hit.id)
         before = hit.score
     return ""
+
+
+FILE = "progress.log"
+_SECONDS = 60.0
+
+
+@contextmanager
+def logged(folder: Path, progress: Progress | None, *, seconds: float = _SECONDS) -> Iterator[Progress]:
+    """Give what is told how many of how many questions are done, and passes it on; the file is begun after a minute."""
+    started, ended = time.monotonic(), threading.Event()
+    state = ["indexing"]
+
+    def tell(done: int, total: int) -> None:
+        state[0] = f"{done:,} of {total:,} questions"
+        if progress is not None:
+            progress(done, total)
+
+    def write() -> None:
+        while not ended.wait(seconds):
+            with (folder / FILE).open("a", encoding="utf-8") as out:
+                out.write(f"{time.strftime('%H:%M:%S')}  {time.monotonic() - started:,.0f} s  {state[0]}\n")
+
+    thread = threading.Thread(target=write, name="progress of a run", daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        ended.set()
+        thread.join()

@@ -1,12 +1,24 @@
-"""`almanaq bench`: run systems over datasets, score what they found, compare, and report; one file per command."""
+"""`almanaq bench`: run systems over datasets, score what they found, compare, and report."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import typer
 
-from almanaq_bench.cli import compare, export, fetch, listing, report, reproduce, run, score
+from almanaq_bench.cli.commands import compare, export, fetch, list_all, report, reproduce, score
+from almanaq_bench.cli.run import run
 
-COMMANDS = (listing, run, score, compare, report, reproduce, export, fetch)
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "list": list_all,
+    "run": run,
+    "score": score,
+    "compare": compare,
+    "report": report,
+    "reproduce": reproduce,
+    "export": export,
+    "fetch": fetch,
+}
 """In the order of `--help`."""
 
 app = typer.Typer(
@@ -17,5 +29,5 @@ app = typer.Typer(
 )
 """What the entry point `bench` of `almanaq.commands` gives."""
 
-for command in COMMANDS:
-    command.register(app)
+for name, command in COMMANDS.items():
+    app.command(name)(command)

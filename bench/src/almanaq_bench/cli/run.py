@@ -20,11 +20,6 @@ class Schema(StrEnum):
     retrieved = "retrieved"
 
 
-def register(bench: typer.Typer) -> None:
-    """Add the command to the group."""
-    bench.command("run")(run)
-
-
 def _option(flag: str, help: str = "", metavar: str | None = None) -> Any:
     return typer.Option(flag, metavar=metavar, help=help or None)
 
@@ -101,7 +96,7 @@ def run(
     from almanaq.retrieval.imported import look_here
     from almanaq.retrieval.retriever_names import check_fields_apply
     from almanaq_bench import runner
-    from almanaq_bench.request import RunRequest
+    from almanaq_bench.config import RunRequest
 
     look_here()
     _tell_of_idle_flags(context, task)
@@ -141,7 +136,7 @@ def run(
 
 def _tell_of_idle_flags(context: typer.Context, task: str) -> None:
     """Say which flags about replies are given beside a task that asks for none."""
-    from almanaq_bench.tasks import find_task
+    from almanaq_bench.cards import find_task
 
     asked = find_task(task)
     given = [flag for name, flag in _OF_REPLIES.items() if _is_given(context, name)]

@@ -157,3 +157,21 @@ def _chunks(total: int, width: int) -> Iterator[int]:
     step = max(1, _CELLS // max(width, 1))
     for start in range(0, total, step):
         yield min(step, total - start)
+
+
+def spearman(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return Spearman's rank correlation, equal values sharing the mean of their ranks; 0 where either has one value.
+
+    >>> spearman([1, 2, 3], [10, 20, 15])
+    0.5
+    """
+    if len(set(left)) < 2 or len(set(right)) < 2:
+        return 0.0
+    return round(float(np.corrcoef(_ranks(left), _ranks(right))[0, 1]), 12)
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    _, places, counts = np.unique(np.array(values, np.float64), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    means: NDArray[np.float64] = last - (counts - 1) / 2
+    return means[places]

@@ -10,19 +10,72 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.agent.engine_protocol import QueryEngine
+from almanaq.agent.parser import Failure
+from almanaq.agent.prompting import complete
+from almanaq.agent.reply_reading import json_object
 from almanaq.agent.responder import Found, respond_prompt
+from almanaq.agent.schema_text import schema_text
+from almanaq.agent.small_tables import SmallTables
 from almanaq.agent.threads import in_thread
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
-from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError
+from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import Models, TextCall, Usage
+from almanaq.models.protocols import LanguageModel, Models, Prompt, TextCall, Usage
 from almanaq.models.spending import spending
+from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.text_functions import is_text_call
 from almanaq_bench.generation.context import sqlite_dialect
-from almanaq_bench.generation.exact import exact_prompt, exact_query
-from almanaq_bench.generation.expected import WRITTEN_QUERY, WRITTEN_REPLY, of_prompt, of_text_call
-from almanaq_bench.generation.protocols import Asked, Reply
-from almanaq_bench.prompts import bench_prompt_version
+from almanaq_bench.generation.protocols import WRITTEN_QUERY, WRITTEN_REPLY, Asked, Reply, of_prompt, of_text_call
+from almanaq_bench.prompts import bench_prompt, bench_prompt_version
+
+REPAIRS = 2
+"""How often a query that is not accepted is written anew."""
+
+
+def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hint: str = "") -> str:
+    """Return a query over the engine's tables that reads no prose; the last one written where none was accepted.
+
+    Raises:
+        ModelCallError: the model gave no query that can be read.
+    """
+    schema = schema_text(engine.catalog, SmallTables(engine)(engine.catalog))
+    failures: list[Failure] = []
+    while True:
+        reply = json_object(complete(model, exact_prompt(schema, question, hint, failures)).text) or {}
+        suql = str(reply.get("suql") or "").strip().rstrip(";").strip()
+        if not suql:
+            raise ModelCallError(
+                f"{model.name} gave no readable query; ask again, or choose another model with --model"
+            )
+        refused = _refused(suql, engine)
+        if refused is None or len(failures) == REPAIRS:
+            return suql
+        failures.append(Failure(suql, refused))
+
+
+def exact_prompt(schema: str, question: str, hint: str = "", failures: Sequence[Failure] = ()) -> Prompt:
+    """Return the request for a query."""
+    values = {"schema": schema, "question": question, "hint": hint, "failures": failures}
+    return bench_prompt("exact", values)
+
+
+def _refused(suql: str, engine: QueryEngine) -> str | None:
+    """Return why a query is not accepted; None where it is."""
+    try:
+        engine.check(suql)
+        calls = nodes_of(sqlglot.parse_one(suql, read="postgres"), exp.Anonymous)
+    except (QueryError, SqlglotError) as error:
+        return str(error)
+    if any(is_text_call(call) for call in calls):
+        return "it reads prose: answer() and summary() are not there"
+    return None
+
 
 _PROMPTS = "almanaq.agent.prompts"
 _ANSWERS = 3  # rows whose values make an answer

@@ -2,11 +2,87 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.retrieval.protocols import Ranking
 from almanaq.text.sql_literals import quote
+
+_VALUES, _LENGTH = 3, 40
+
+
+def database_schema(file: Path, tables: Sequence[Table]) -> list[str]:
+    """Return tables as CREATE TABLE with their declared keys, and samples of each column in comments.
+
+    SQLite's own tables are left out; one that the file does not hold is told as the corpus has it.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            read = [(table, _table(connection, table)) for table in tables if not is_internal(table)]
+    except sqlite3.Error:
+        return schema_texts(tables)
+    return [
+        text
+        for table, description in read
+        for text in ([f"{description}\n{comments(table)}".rstrip()] if description else schema_texts([table]))
+    ]
+
+
+def _table(connection: sqlite3.Connection, table: Table) -> str:
+    name = table.id.table
+    columns = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
+    if not columns:
+        return ""
+    lines = [
+        (f"  {_quote_name(column)} {kind}".rstrip(), _samples(connection, name, str(column)))
+        for column, kind, _ in columns
+    ]
+    primary = [column for column, _, place in sorted(columns, key=lambda each: int(each[2])) if place]
+    primary = primary or primary_key(table)
+    if primary:
+        lines.append((f"  PRIMARY KEY ({', '.join(map(_quote_name, primary))})", ""))
+    lines += [(line, "") for line in _foreign_keys(connection, name)]
+    last = len(lines) - 1
+    body = "\n".join(f"{line}{',' * (at < last)}{comment}" for at, (line, comment) in enumerate(lines))
+    return f"CREATE TABLE {_quote_name(name)} (\n{body}\n)"
+
+
+def _foreign_keys(connection: sqlite3.Connection, name: str) -> list[str]:
+    keys: dict[int, list[tuple[str, str, str | None]]] = {}
+    query = 'SELECT id, "from", "table", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq'
+    for key, own, other, theirs in connection.execute(query, (name,)):
+        keys.setdefault(key, []).append((own, other, theirs))
+    lines = []
+    for parts in keys.values():
+        own, other = ", ".join(_quote_name(each[0]) for each in parts), _quote_name(parts[0][1])
+        theirs = [each[2] for each in parts if each[2]]
+        target = f" ({', '.join(map(_quote_name, theirs))})" if theirs else ""
+        lines.append(f"  FOREIGN KEY ({own}) REFERENCES {other}{target}")
+    return lines
+
+
+def _samples(connection: sqlite3.Connection, table: str, column: str) -> str:
+    name = quote(column)
+    query = f"SELECT DISTINCT {name} FROM {quote(table)} WHERE {name} IS NOT NULL LIMIT {_VALUES}"
+    try:
+        values = [row[0] for row in connection.execute(query)]
+    except sqlite3.Error:
+        return ""
+    shown = ", ".join(_literal(value) for value in values if not isinstance(value, bytes))
+    return f"  -- for example {shown}" if shown else ""
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, int | float):
+        return str(value)
+    text = " ".join(str(value).split())
+    cut = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
+    return "'" + cut.replace("'", "''") + "'"
+
 
 BUDGET = 24_000
 """Characters of a context: about 6,000 tokens."""
@@ -90,18 +166,20 @@ def primary_key(table: Table) -> list[str]:
 def _schema(table: Table) -> str:
     types = _strings(table.context.get("column_types"))
     columns = [
-        f"  {_quoted(name)}{' ' + types[place].upper() if place < len(types) else ''}"
+        f"  {_quote_name(name)}{' ' + types[place].upper() if place < len(types) else ''}"
         for place, name in enumerate(table.header)
     ]
     primary = primary_key(table)
     if primary:
-        columns.append(f"  PRIMARY KEY ({', '.join(map(_quoted, primary))})")
+        columns.append(f"  PRIMARY KEY ({', '.join(map(_quote_name, primary))})")
     for key in table.keys:
         column, arrow, target = key.partition(" -> ")
         if arrow:
             other, _, theirs = target.rpartition(".")
-            columns.append(f"  FOREIGN KEY ({_quoted(column)}) REFERENCES {_quoted(other)} ({_quoted(theirs)})")
-    text = f"CREATE TABLE {_quoted(table.id.table)} (\n" + ",\n".join(columns) + "\n)"
+            columns.append(
+                f"  FOREIGN KEY ({_quote_name(column)}) REFERENCES {_quote_name(other)} ({_quote_name(theirs)})"
+            )
+    text = f"CREATE TABLE {_quote_name(table.id.table)} (\n" + ",\n".join(columns) + "\n)"
     return f"{text}\n{comments(table)}".rstrip()
 
 
@@ -115,7 +193,7 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name if name.isidentifier() else quote(name)
 
 

@@ -20,16 +20,15 @@ from almanaq_bench.cards import find_card
 from almanaq_bench.config import RunConfig
 from almanaq_bench.generation.context import (
     database_of,
+    database_schema,
     distinct,
     pack,
     read_tables,
     schema_texts,
     tables_by_database,
 )
-from almanaq_bench.generation.database_schema import database_schema
-from almanaq_bench.generation.expected import Expecting, sample_of, times
-from almanaq_bench.generation.protocols import Asked, Generator, Reply, Role, failure
-from almanaq_bench.generation.reply_records import ReplyRecord, read_replies
+from almanaq_bench.generation.protocols import Asked, Expecting, Generator, Reply, Role, failure, sample_of, times
+from almanaq_bench.generation.replies import ReplyRecord, read_replies
 from almanaq_bench.hybridqa.places import answer_count, answer_place
 from almanaq_bench.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
 from almanaq_bench.sql.accuracy import (

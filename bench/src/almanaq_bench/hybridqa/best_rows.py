@@ -20,8 +20,7 @@ from almanaq.connection import Connection
 from almanaq.errors import QueryError
 from almanaq.models.protocols import Embedder
 from almanaq.suql.result import Result
-from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation
-from almanaq_bench.hybridqa.short_answer import written
+from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, written
 
 MOST = 5
 """Rows that an answer is chosen among."""

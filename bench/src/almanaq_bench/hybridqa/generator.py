@@ -13,17 +13,40 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import models_of, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.spending import spending
-from almanaq_bench.generation.protocols import Asked, Reply
-from almanaq_bench.hybridqa.analysis import find_stage
+from almanaq.open_connection import connect
+from almanaq_bench.generation.protocols import WRITTEN_QUERY, Asked, Reply, of_prompt, of_text_call, times
 from almanaq_bench.hybridqa.best_rows import BestRows
-from almanaq_bench.hybridqa.choose import MOST, choose_table
-from almanaq_bench.hybridqa.expected import expected_usage
-from almanaq_bench.hybridqa.local_proposer import LocalProposer
-from almanaq_bench.hybridqa.pipeline import TRIES, HybridPipeline, Prediction
+from almanaq_bench.hybridqa.pipeline import TRIES, AskedTable, HybridPipeline, Prediction, find_stage
 from almanaq_bench.hybridqa.places import answer_nodes
-from almanaq_bench.hybridqa.prompted_steps import PromptedProposer, PromptedShortener, prompt_versions
-from almanaq_bench.hybridqa.relation import HybridRelation, make_relation
+from almanaq_bench.hybridqa.proposers import (
+    MOST_TABLES,
+    LocalProposer,
+    PromptedProposer,
+    PromptedShortener,
+    choose_table,
+    prompt_versions,
+)
+from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTables
+
+TEXTS_READ = 3
+"""Texts that are read for a question, where so many rows have any: one row is asked for, the most similar come first.
+
+2.9 were in `experiments/calls/after.json`.
+"""
+
+
+def expected_usage(question: str, relation: HybridRelation, proposer: PromptedProposer) -> Usage:
+    """Return a query and the texts that are read until a row is found; few answers have to be shortened."""
+    with connect(open_relations([relation]), model="local", embedder="lexical", cache=False) as connection:
+        query = proposer.prompt(question, AskedTable(relation, connection.catalog), ())
+    columns = [relation.arrow.column(name).to_pylist() for name in relation.info_columns]
+    read = [of_text_call(texts, question) for column in columns for texts in column if texts]
+    if not read:
+        return of_prompt(query, WRITTEN_QUERY)
+    rows = len(read) / len(columns)
+    reading = times(sum(read, Usage()), min(rows, TEXTS_READ) / len(read))
+    return of_prompt(query, WRITTEN_QUERY) + reading
 
 
 def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
@@ -94,7 +117,7 @@ class HybridGenerator:
     def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:
             return Reply("", stage="retrieval" if asked.id in self._questions else "")
-        relations = [self._relation(table.id) for table in asked.tables[:MOST]]
+        relations = [self._relation(table.id) for table in asked.tables[:MOST_TABLES]]
         place = choose_table(asked.question, relations)
         with spending() as spent:
             prediction = self._pipeline.answer(asked.question, relations[place])

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol
 
 import sqlglot
+from sqlglot import exp
 
 from almanaq.agent.kept_out import kept_out
 from almanaq.agent.misused import check_meant
@@ -16,9 +17,10 @@ from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelEr
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
 from almanaq.open_connection import connect
 from almanaq.suql.catalog.relations import Catalog
+from almanaq_bench.evaluation.answers import exact_match, mutual_substring, same_number
 from almanaq_bench.hybridqa.best_rows import AllRows, Found, FoundRow, RowFinder
 from almanaq_bench.hybridqa.relation import HybridRelation, open_relations
-from almanaq_bench.stages import reads_texts
+from almanaq_bench.stages import Stage, cell_condition, failed_casts, reads_texts
 
 TRIES = 3
 """Queries written for a question: the first, and two more where it gives no rows or is refused (as in the paper)."""
@@ -47,7 +49,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedTable:
     """What a question is asked of: the relation, and its catalog with the kind of each column."""
 
     relation: HybridRelation
@@ -67,7 +69,7 @@ class Proposer(Protocol):
 
     name: str
 
-    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
+    def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
         """Return a query that differs from those that were tried, None when there is no other."""
 
 
@@ -76,7 +78,7 @@ class Shortener(Protocol):
 
     name: str
 
-    def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: AskedTable) -> str:
         """Return the short answer, "" where the rows, of which there is at least one, hold none."""
 
 
@@ -85,7 +87,7 @@ class FirstValue:
 
     name = "first"
 
-    def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:  # noqa: ARG002
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: AskedTable) -> str:  # noqa: ARG002
         """Return the first value that is not NULL."""
         return rows[0].value
 
@@ -153,7 +155,7 @@ class HybridPipeline:
         sure = SureReader(self._models.reader)
         models = replace(self._models, reader=sure) if self._readings > 1 else self._models
         with connect(open_relations([relation]), model=models) as connection:
-            asked = Asked(relation, connection.catalog)
+            asked = AskedTable(relation, connection.catalog)
             tried: list[Tried] = []
             results: dict[str, Found] = {}
             while len(tried) < self._tries and sum(each.outcome == "rows" for each in tried) < self._readings:
@@ -177,7 +179,7 @@ class HybridPipeline:
                     tried.append(Tried(suql, "refused" if isinstance(error, QueryError) else "failed", str(error)))
             return _prediction(tried, results, relation)
 
-    def _tried(self, question: str, proposal: Proposal, found: Found, asked: Asked, sure: SureReader) -> Tried:
+    def _tried(self, question: str, proposal: Proposal, found: Found, asked: AskedTable, sure: SureReader) -> Tried:
         answer = self._shortener.shorten(question, found.rows, asked) if found.rows else ""
         read = any(result.trace.text_calls for result in found.results)
         sureness = proposal.chance * (sure.sureness() if read else CELL_SURENESS)
@@ -232,3 +234,61 @@ def _prediction(tried: Sequence[Tried], results: Mapping[str, Found], relation: 
         sum(trace.output_tokens for trace in traces),
         (*relation.report.messages, *(warning for trace in traces for warning in trace.warnings)),
     )
+
+
+def find_stage(
+    prediction: Prediction,
+    answer: str,
+    nodes: Sequence[Mapping[str, Any]],
+    relation: HybridRelation,
+    *,
+    retrieved: bool,
+) -> Stage:
+    """Return the stage that lost the gold answer, "right" where none did.
+
+    Args:
+        nodes: the places that the gold answer was traced to: row, column and whether it is a table's or a passage's.
+        relation: the one that was asked; retrieved: whether it is the gold table.
+
+    - retrieval: another table was asked.
+    - format: the answer holds the gold answer, or is held by it, or is the same number in digits or words.
+    - parse: no query was accepted, or none of its columns is one that holds the answer.
+    - link: the query's conditions on cells leave out every row that holds the answer.
+    - row choice: another row of those that the query found holds the gold answer.
+    - cast: a value of the table or an answer could not be read as its type.
+    - text call: all else: what was read in the passages is wrong or missing.
+    """
+    if exact_match(prediction.answer, answer):
+        return "right"
+    if not retrieved:
+        return "retrieval"
+    if mutual_substring(prediction.answer, answer) or same_number(prediction.answer, answer):
+        return "format"
+    if any(exact_match(row[0], answer) or same_number(row[0], answer) for row in prediction.rows if row):
+        return "row choice"
+    ran = [each.suql for each in prediction.tried if each.outcome in ("rows", "empty")]
+    if not ran:
+        return "parse"
+    columns = {name for node in nodes for name, origin in relation.origins.items() if origin == node["col"]}
+    tree = sqlglot.parse_one(prediction.suql or ran[-1], read="postgres")
+    if columns and not columns & {column.name for column in tree.find_all(exp.Column)}:
+        return "parse"
+    rows = {node["row"] for node in nodes}
+    if rows and not rows & _rows_left(tree, relation):
+        return "link"
+    return "cast" if failed_casts(prediction.warnings) and not prediction.answer else "text call"
+
+
+def _rows_left(tree: exp.Expr, relation: HybridRelation) -> set[int]:
+    """Return the rows that meet a query's conditions on cells; all of them where these cannot be told apart."""
+    everything = set(range(relation.arrow.num_rows))
+    condition = cell_condition(tree)
+    if condition is None:
+        return everything
+    marked = relation.arrow.append_column("row number of analysis", [list(range(relation.arrow.num_rows))])
+    query = exp.select(exp.column("row number of analysis", quoted=True)).from_(exp.to_table("asked")).where(condition)
+    try:
+        with connect({"asked": marked}, model="local", cache=False) as connection:
+            return {row[0] for row in connection.sql(query.sql("postgres")).rows}
+    except AlmanaqError:
+        return everything

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from almanaq.corpus.inference import LoadReport
@@ -13,7 +14,7 @@ from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 from almanaq.suql.databases.typed_columns import type_column
-from almanaq_bench.evaluation.short_answers import normalized
+from almanaq_bench.evaluation.answers import normalized
 from almanaq_bench.linked import CellLinks, LinkedTable
 
 INFO, TEXT = "_Info", "_Text"
@@ -181,3 +182,72 @@ def _missing(table: str, lost: Sequence[str]) -> tuple[str, ...]:
         return ()
     examples = ", ".join(map(repr, list(dict.fromkeys(lost))[:_EXAMPLES]))
     return (f"{table}: {len(lost):,} links have no passage: {examples}",)
+
+
+def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation: HybridRelation | None = None) -> str:
+    """Return the short answer that rows hold; "" where there is none.
+
+    HybridQA has one answer to a question, so the first row that is not NULL decides. A value of a typed column of
+    `relation` is written as the table writes it, since a gold answer is words of the table or of a passage; a remark
+    after a linked name is left out.
+    """
+    for row in rows:
+        for name, value in zip(columns, row, strict=True):
+            if text := written(name, value, relation):
+                return text
+    return ""
+
+
+def written(name: str, value: Any, relation: HybridRelation | None) -> str:
+    """Return a value as the table writes it, "" for none."""
+    if value is None:
+        return ""
+    if relation is not None and not isinstance(value, list):
+        written = relation.spelled.get(name, {}).get(value) or relation.named.get(name, {}).get(value)
+        if written:
+            return written.strip()
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time():
+        value = value.date()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return f"{value:%B} {value.day}, {value.year}"
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return _plain(value[0]) if value else ""
+    return str(value).strip()
+
+
+MOST_ROWS = 20
+"""Tables of at most so many rows are shown whole."""
+
+_CELL, _SPELLINGS = 60, 3
+
+
+def whole_table(relation: HybridRelation) -> list[list[str]]:
+    """Return the header and the rows as the table writes them; [] for a table of more rows than are shown."""
+    if relation.arrow.num_rows > MOST_ROWS:
+        return []
+    names = [name for name in relation.arrow.column_names if name not in relation.info_columns and name[-5:] != TEXT]
+    rows = relation.arrow.select(names).to_pylist()
+    return [names, *([written(name, row[name], relation)[:_CELL] for name in names] for row in rows)]
+
+
+def spellings(relation: HybridRelation) -> list[str]:
+    """Return a line for each typed column whose values the table writes in another way than a query compares them."""
+    lines = []
+    for name, known in relation.spelled.items():
+        other = {value: text.strip() for value, text in known.items() if str(value) != text.strip()}
+        if other and not name.endswith(INFO):
+            shown = [f"{_compared(value)} (written {text!r})" for value, text in other.items()]
+            lines.append(f'Column "{name}" holds {", ".join(shown[:_SPELLINGS])}')
+    return lines
+
+
+def _compared(value: object) -> str:
+    return str(value) if isinstance(value, int | float) else f"'{value}'"

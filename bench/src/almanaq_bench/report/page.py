@@ -14,13 +14,13 @@ from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError
 from almanaq.visible import visible
 from almanaq_bench.records import Record, write_whole
-from almanaq_bench.report.collect import collect, main_measure
 from almanaq_bench.report.figures import Line, Point, lines_figure, points_figure
-from almanaq_bench.report.values import Group, Run, Slice
+from almanaq_bench.report.runs import Group, Run, Slice, collect, main_measure
 from almanaq_bench.run_measures import unfinished
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
 
 _PART = re.compile(r"(exact_match|f1|mutual_substring)_.+|execution_accuracy_(?!strict).+")
 """Measures of some of the questions; those of all have a table of their own."""
@@ -312,3 +312,38 @@ def _provenance(run: Run) -> Mapping[str, str]:
         "data": ", ".join(f"{name} {digest[:12]}" for name, digest in config.data.items()),
         "measures": run.scores.note or "–",
     }
+
+
+AT_ONCE = 100
+"""Questions of a record on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the benchmark pages show."""
+
+    groups: Sequence[Group]
+    runs: Sequence[Run]
+
+    def report(self) -> str:
+        """Return the report as HTML."""
+        numbers = {id(run): number for number, run in enumerate(self.runs, 1)}
+        return report_body(self.groups, lambda run: f"/bench/{numbers[id(run)]}")
+
+    def record(self, number: int, page: int) -> tuple[str, int] | None:
+        """Return the record of a run as HTML, and how many pages it has; None where there is no such page."""
+        if not 0 < number <= len(self.runs):
+            return None
+        run = self.runs[number - 1]
+        pages = max(1, -(-len(run.records) // AT_ONCE))
+        return (record_body(run, (page - 1) * AT_ONCE, AT_ONCE), pages) if 0 < page <= pages else None
+
+
+def read_bench(folders: Sequence[Path]) -> Bench:
+    """Read run folders.
+
+    Raises:
+        BenchmarkError: a folder is no run folder, or is damaged.
+    """
+    groups = collect(folders)
+    return Bench(groups, [run for group in groups for run in group.runs])

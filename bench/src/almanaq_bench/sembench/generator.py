@@ -16,9 +16,7 @@ from almanaq.open_connection import connect
 from almanaq.suql.options import Options
 from almanaq.values import canonical
 from almanaq_bench.generation.protocols import Asked, Reply
-from almanaq_bench.sembench.dataset import SembenchData
-from almanaq_bench.sembench.queries import QUERIES, SCORE, SembenchQuery
-from almanaq_bench.sembench.score import measured
+from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measured
 
 NAMES = ("labels", "local", "openai:MODEL")
 _MOST_CALLS = 10_000

@@ -1,24 +1,91 @@
-"""How well the replies of a run do, from what is on disk alone."""
+"""Replies to questions: their records on disk, and the measures that are made of them."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from almanaq.corpus.dataset import Question
 from almanaq.errors import BenchmarkError
-from almanaq_bench.evaluation.answers import bleu_of, is_numeric, numeric_match, sacrebleu
-from almanaq_bench.evaluation.short_answers import exact_match, f1, mutual_substring, same_number
+from almanaq_bench.evaluation.answers import (
+    bleu_of,
+    exact_match,
+    f1,
+    is_numeric,
+    mutual_substring,
+    numeric_match,
+    sacrebleu,
+    same_number,
+    score_verdicts,
+    verdict_counts,
+    verification_measures,
+)
 from almanaq_bench.evaluation.significance import Values, intervals, pooled_intervals
-from almanaq_bench.evaluation.verification import score_verdicts, verdict_counts, verification_measures
-from almanaq_bench.generation.reply_records import ReplyRecord
-from almanaq_bench.restaurants.play import from_text
-from almanaq_bench.restaurants.turn_accuracy import NOTE, hits, score_turns
+from almanaq_bench.generation.protocols import Role
+from almanaq_bench.records import whole_lines
+from almanaq_bench.restaurants.play import NOTE, from_text, hits, score_turns
 from almanaq_bench.stages import count_stages
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRecord:
+    """What was replied to one question, beside the gold answer.
+
+    Attributes:
+        gold: the gold answer, label or query.
+        text: the reply; "" where there is none, and `fault` may say why.
+        tables: how many tables the generator was handed.
+        slice: what the dataset says of its difficulty, or of where the answer lies; "" where it says nothing.
+        outcome: how the generated query ended, `reason` why it gave no rows; "" for other roles.
+        same_set, same_ordered: whether it gave the gold rows; as sets, and as strictly as the gold query has it.
+        nodes: how many places the answer was traced to, "3+" for more than two; "" where the dataset traces none.
+        stage: what lost the right answer (`almanaq_bench.stages`); "" where that is not told.
+    """
+
+    query_id: str
+    role: Role
+    gold: str
+    text: str
+    fault: str = ""
+    reasoning: str = ""
+    tables: int = 0
+    slice: str = ""
+    outcome: str = ""
+    reason: str = ""
+    same_set: bool = False
+    same_ordered: bool = False
+    stage: str = ""
+    nodes: str = ""
+
+    def to_json(self) -> str:
+        """Return one line without its end."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+
+_NAMES = frozenset(each.name for each in fields(ReplyRecord))
+
+
+def read_replies(file: Path) -> Iterator[ReplyRecord]:
+    """Yield the replies of a run in order; none where the file is not there.
+
+    Raises:
+        BenchmarkError: a whole line is not a reply.
+    """
+    for number, line in enumerate(whole_lines(file), 1):
+        try:
+            values: dict[str, Any] = json.loads(line)
+            if set(values) != _NAMES:
+                raise ValueError(f"its keys are {', '.join(sorted(values))}")
+            yield ReplyRecord(**values)
+        except (ValueError, TypeError) as error:
+            raise BenchmarkError(f"{file}, line {number}: not a reply: {error}") from error
+
 
 _TRUE = frozenset({"true", "1", "entailed", "supports", "supported", "yes"})
 _FALSE = frozenset({"false", "0", "refuted", "refutes", "no"})
