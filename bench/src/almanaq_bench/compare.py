@@ -113,7 +113,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
         found.append({name: _of_replies(Path(name), config) for name, config in runs.items()})
     for part in found:
         _check_queries(part)
-    tested = _tested(found)
+    tested = _test_pairs(found)
     return Comparison(runs, len(found[0][names[0]].queries), tested, _groups(found, tested))
 
 
@@ -130,7 +130,7 @@ def alike(
     chosen = Measure(measure, _common_cutoffs(runs)[0])
     found = {name: measured(own, [chosen.k], [measure]) for name, own in records.items()}
     _check_queries(found)
-    return str(chosen), _groups([found], _tested([found]))[str(chosen)]
+    return str(chosen), _groups([found], _test_pairs([found]))[str(chosen)]
 
 
 def _common_cutoffs(runs: Mapping[str, RunConfig]) -> list[int]:
@@ -171,7 +171,7 @@ def _check_queries(found: Mapping[str, PerQuery[Any]]) -> None:
             raise BenchmarkError(f"{first} and {name} did not answer the same questions: {what}; finish both runs")
 
 
-def _tested(parts: Sequence[Mapping[str, PerQuery[Any]]]) -> dict[tuple[str, str], list[Difference]]:
+def _test_pairs(parts: Sequence[Mapping[str, PerQuery[Any]]]) -> dict[tuple[str, str], list[Difference]]:
     """Test every measure of every pair; a pair's measures that are equal for every query take no part."""
     made: dict[tuple[str, str], list[Difference]] = {}
     for found in parts:

@@ -83,10 +83,10 @@ def open_data(request: RunRequest) -> Data:
     every = dataset.questions(request.split)
     own = dataset.corpus(request.split)
     if find_task(request.task).name == "hybrid-qa":
-        own = _described(dataset, request)
+        own = _describe_tables(dataset, request)
     corpus, others = _with_distractors(request, own)
     card = find_card(request.dataset)
-    asked, drawn = _asked(every, request)
+    asked, drawn = _choose_questions(every, request)
     files = [*dataset.files(request.split), *(others.files if others else ())]
     if find_task(request.task).name == "hybrid-qa":
         files.append(_linked_folder(dataset, request).passages_file)
@@ -107,7 +107,7 @@ def open_data(request: RunRequest) -> Data:
 _DRAWN = "{:,} of {:,} questions, drawn by seed {}"
 
 
-def _asked(every: Sequence[Question], request: RunRequest) -> tuple[tuple[Question, ...], str]:
+def _choose_questions(every: Sequence[Question], request: RunRequest) -> tuple[tuple[Question, ...], str]:
     """Return the questions to ask, in the order of the split, and how they were drawn; "" where they were not."""
     if request.sample is None or request.sample >= len(every):
         return tuple(every[: request.limit]), ""
@@ -146,7 +146,7 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
             return SembenchData(data_dir / each)
         if is_dataset_folder(data_dir / each):
             return open_dataset(data_dir / each)
-    copied = _copied(data_dir, card) if card else None
+    copied = _find_copy(data_dir, card) if card else None
     if copied is not None:
         return copied  # beside it the folder NAME may hold its databases
     if (data_dir / name).is_dir():
@@ -183,12 +183,12 @@ def datasets_in(data_dir: Path) -> list[str]:
         raise SourceError(f"no such folder: {data_dir}")
     cards = {entry.stem for entry in data_dir.iterdir() if entry.suffix in CARD_SUFFIXES}
     folders = (entry for entry in data_dir.iterdir() if entry.is_dir())
-    copied = {card.name for card in DATASETS if _copied(data_dir, card) is not None}
+    copied = {card.name for card in DATASETS if _find_copy(data_dir, card) is not None}
     held = {each.name for each in folders if _holds_dataset(each) or (each / "card.yaml").is_file()}
     return sorted(cards | copied | held)
 
 
-def _copied(data_dir: Path, card: Card) -> DatasetFolder | None:
+def _find_copy(data_dir: Path, card: Card) -> DatasetFolder | None:
     """Return a dataset whose repositories were copied from the hub as they are, as `fetaqa-corpus/data/…`."""
     if card.source is None:
         return None
@@ -263,7 +263,7 @@ def _name(file: Path, dataset: Path) -> str:
     return file.name
 
 
-def _described(dataset: Dataset, request: RunRequest) -> Corpus:
+def _describe_tables(dataset: Dataset, request: RunRequest) -> Corpus:
     """Return the tables with their cells' passages as description, for retrievers whose fields name it."""
     return DescribedByPassages(LinkedTables(_linked_folder(dataset, request), request.split))
 

@@ -72,7 +72,7 @@ def fetch(
         )
     folder = data_dir / card.name
     revisions = _revisions(card, revision)
-    wanted = [file for part, of in revisions.items() for file in _listed(part, of, card, split)]
+    wanted = [file for part, of in revisions.items() for file in _list_files(part, of, card, split)]
     _check_same(folder, revisions)
     for file in wanted:
         _download(file, revisions[file.repository], folder, progress)
@@ -112,7 +112,7 @@ def _revisions(card: Card, given: str) -> dict[str, str]:
     return dict(zip(parts, named * (len(parts) // len(named)), strict=True))
 
 
-def _listed(repository: str, revision: str, card: Card, split: str | None) -> list[RemoteFile]:
+def _list_files(repository: str, revision: str, card: Card, split: str | None) -> list[RemoteFile]:
     """Return the shards of a repository that are wanted."""
     part = "corpus" if card.source is not None and repository == card.source.corpus else "queries"
     found: list[RemoteFile] = []
@@ -136,7 +136,7 @@ def _tree(repository: str, revision: str) -> Iterator[dict[str, Any]]:
     """Yield what the hub says of every file, page by page."""
     page = f"{endpoint()}/api/datasets/{repository}/tree/{revision}?recursive=true"
     while page:
-        with _opened(urllib.request.Request(page), repository) as reply:
+        with _open_url(urllib.request.Request(page), repository) as reply:
             try:
                 entries = json.loads(reply.read(_MOST_LISTED))
             except ValueError as error:
@@ -185,7 +185,7 @@ def _receive(file: RemoteFile, revision: str, draft: Path, progress: Progress | 
         return
     url = f"{endpoint()}/datasets/{file.repository}/resolve/{revision}/{quote(file.path)}"
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-    with _opened(request, file.repository) as reply:
+    with _open_url(request, file.repository) as reply:
         # A server without ranges sends the whole file again.
         goes_on = have > 0 and reply.status == 206
         have = have if goes_on else 0
@@ -211,7 +211,7 @@ def _broken(file: RemoteFile, why: str) -> SourceError:
     return SourceError(f"{file.repository}/{file.path} broke off ({why}): the next fetch goes on there")
 
 
-def _opened(request: urllib.request.Request, repository: str) -> Any:
+def _open_url(request: urllib.request.Request, repository: str) -> Any:
     host = urlsplit(request.full_url).netloc
     try:
         return urllib.request.urlopen(request, timeout=_SECONDS)

@@ -83,7 +83,7 @@ class OwnDataset:
         database = ids[0].database if len({each.database for each in ids}) == 1 else None
         asked = []
         for number, row in enumerate(_rows(file, table), 1):
-            named = self._named(row, file)
+            named = self._rename_columns(row, file)
             named.setdefault("query_id", str(number))
             named.setdefault("database_id", database)
             if named["database_id"] is None:
@@ -106,7 +106,7 @@ class OwnDataset:
             raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.queries)}")
         return self.queries[split]
 
-    def _named(self, row: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    def _rename_columns(self, row: Mapping[str, Any], file: Path) -> dict[str, Any]:
         """Return a row under the names of the layout, its gold tables taken apart."""
         names = {self.columns.get(name, name): name for name in _COLUMNS}
         named = {names.get(column, column): value for column, value in row.items()}

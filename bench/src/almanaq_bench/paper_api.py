@@ -169,7 +169,7 @@ class TARGET:
         for task in self._tasks.values():
             results[task.name] = {}
             for dataset, path in task.datasets.items():
-                placed = _placed(base, task, dataset, Path(path))
+                placed = _place_request(base, task, dataset, Path(path))
                 request = _generating(placed, generator if task.generator is None else task.generator)
                 results[task.name][dataset] = _results(run(request), base.context_k)
                 for name in kept:
@@ -216,7 +216,7 @@ def get_task_names() -> list[str]:
     return [task.aliases[0] for task in TASKS]
 
 
-def _placed(base: RunRequest, task: CustomTask, dataset: str, path: Path) -> RunRequest:
+def _place_request(base: RunRequest, task: CustomTask, dataset: str, path: Path) -> RunRequest:
     """Return the request for one dataset of a task; a card's file is named without its ending."""
     name = path.stem if path.is_file() else path.name
     out = base.out / f"{find_task(task.like).name}-{dataset}-{base.split}"

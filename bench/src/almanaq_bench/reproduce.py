@@ -132,8 +132,8 @@ def _retrieval(
     if right is not None:
         why.append(f"the printed figure is an error of the table; {right:g} is right")
     return Cell(
-        *_named(row, dataset, name, split, measures),
-        *_measured(name, scores),
+        *_cell_fields(row, dataset, name, split, measures),
+        *_read_measure(name, scores),
         printed,
         right,
         scores.timings["seconds_per_query"] if scores else None,
@@ -151,8 +151,8 @@ def _downstream(
         other = "" if split == measures["split"] else f"; other split: {split} here, {measures['split']} there"
         why = f"another generator, {scores.config.generator}, with prompts of ours{other}"
     return Cell(
-        *_named(row, dataset, name, split, measures),
-        *_measured(name, scores),
+        *_cell_fields(row, dataset, name, split, measures),
+        *_read_measure(name, scores),
         row.get("downstream", {}).get(dataset),
         None,
         scores.timings.get("seconds_per_reply") if scores else None,
@@ -161,14 +161,14 @@ def _downstream(
     )
 
 
-def _named(
+def _cell_fields(
     row: Mapping[str, Any], dataset: str, name: str, split: str, measures: Mapping[str, str]
 ) -> tuple[str, str, str, str, str, str]:
     """Return what a cell is about: its first fields."""
     return row["method"], row["retriever"], dataset, name, split, measures["split"]
 
 
-def _measured(name: str, scores: Scores | None) -> tuple[float | None, tuple[float, float] | None]:
+def _read_measure(name: str, scores: Scores | None) -> tuple[float | None, tuple[float, float] | None]:
     """Return our figure and its interval; None where nothing was run."""
     return (scores.metrics[name], scores.intervals[name]) if scores else (None, None)
 

@@ -236,7 +236,7 @@ def measured(
     qrels = {record.query_id: record.gold for record in records}
     if len(qrels) < len(records):
         raise BenchmarkError("a query has more than one record: the run folder was written by two runs at once")
-    return per_query(measures, qrels, {record.query_id: _found(record) for record in records})
+    return per_query(measures, qrels, {record.query_id: _ranking_of(record) for record in records})
 
 
 def read_timings(file: Path) -> dict[str, float]:
@@ -283,7 +283,7 @@ def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return spent
 
 
-def _found(record: Record) -> Found:
+def _ranking_of(record: Record) -> Found:
     return Found([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
 
 

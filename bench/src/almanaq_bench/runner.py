@@ -28,7 +28,7 @@ from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator
 from almanaq_bench.restaurants.wanted import broken_turns
 from almanaq_bench.run_measures import Scores, keep_score
-from almanaq_bench.search import Progress, Search, logged
+from almanaq_bench.search import Progress, Search, log_progress
 from almanaq_bench.sembench.dataset import FILES, SembenchData
 from almanaq_bench.sembench.generator import open_sembench_generator
 
@@ -52,7 +52,7 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     with held(request.out):
         _prepare(request, config)
         keep_place(request.out, request.data_dir)
-        with logged(request.out, progress) as log:
+        with log_progress(request.out, progress) as log:
             Search(request.out, config, data.ids, log).run(opened.retriever, data.corpus, data.questions)
             if replying is not None:
                 generator, databases = replying.generator, replying.databases

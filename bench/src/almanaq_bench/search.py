@@ -116,7 +116,7 @@ class Search:
             with self._blame(f"at questions {batch[0].id!r} to {batch[-1].id!r}"):
                 rankings, faults = self._rankings(index, batch)
             seconds = time.perf_counter() - started
-            found = self._checked(batch, rankings, faults)
+            found = self._check(batch, rankings, faults)
             records.add(record.to_json() for record in found if record.query_id not in done)
             self._time({"stage": "search", "queries": len(batch), "seconds": seconds})
             asked += len(batch)
@@ -137,7 +137,7 @@ class Search:
             return [each.ranking for each in found], [each.fault for each in found]
         return list(index.search(texts, depth)), faults
 
-    def _checked(self, batch: Sequence[Question], rankings: Sequence[object], faults: Sequence[str]) -> list[Record]:
+    def _check(self, batch: Sequence[Question], rankings: Sequence[object], faults: Sequence[str]) -> list[Record]:
         name = self.config.resolved
         if len(rankings) != len(batch):
             raise BenchmarkError(f"retriever {name} gave {len(rankings)} rankings for {len(batch)} questions")
@@ -210,7 +210,7 @@ _SECONDS = 60.0
 
 
 @contextmanager
-def logged(folder: Path, progress: Progress | None, *, seconds: float = _SECONDS) -> Iterator[Progress]:
+def log_progress(folder: Path, progress: Progress | None, *, seconds: float = _SECONDS) -> Iterator[Progress]:
     """Give what is told how many of how many questions are done, and passes it on; the file is begun after a minute."""
     started, ended = time.monotonic(), threading.Event()
     state = ["indexing"]

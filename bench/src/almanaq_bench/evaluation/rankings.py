@@ -102,7 +102,7 @@ def _complete(ranks: Ranks, gold: int, _: int) -> float:
     return float(len(ranks) == gold)
 
 
-def _capped(ranks: Ranks, gold: int, k: int) -> float:
+def _cap_recall(ranks: Ranks, gold: int, k: int) -> float:
     return len(ranks) / min(k, gold)
 
 
@@ -131,7 +131,7 @@ MEASURES: Mapping[str, Callable[[Ranks, int, int], float]] = {
     "recall": _recall,
     "recall_micro": _recall,
     "complete_recall": _complete,
-    "capped_recall": _capped,
+    "capped_recall": _cap_recall,
     "precision": _precision,
     "mrr": _reciprocal_rank,
     "ndcg": _ndcg,

@@ -53,7 +53,7 @@ def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hin
             raise ModelCallError(
                 f"{model.name} gave no readable query; ask again, or choose another model with --model"
             )
-        refused = _refused(suql, engine)
+        refused = _find_fault(suql, engine)
         if refused is None or len(failures) == REPAIRS:
             return suql
         failures.append(Failure(suql, refused))
@@ -65,7 +65,7 @@ def exact_prompt(schema: str, question: str, hint: str = "", failures: Sequence[
     return bench_prompt("exact", values)
 
 
-def _refused(suql: str, engine: QueryEngine) -> str | None:
+def _find_fault(suql: str, engine: QueryEngine) -> str | None:
     """Return why a query is not accepted; None where it is."""
     try:
         engine.check(suql)
@@ -116,7 +116,7 @@ class AgentGenerator:
         """Return what the replies are expected to take: a query each and its wording, or a call for each table."""
         if self.models.language is None:
             return Usage()
-        return sum(map(_expected, asked), Usage())
+        return sum(map(_estimate_usage, asked), Usage())
 
     async def _reply(self, asked: Asked) -> Reply:
         try:
@@ -168,7 +168,7 @@ class AgentGenerator:
         return Reply(sqlite_dialect(response.suql))
 
 
-def _expected(asked: Asked) -> Usage:
+def _estimate_usage(asked: Asked) -> Usage:
     if asked.role == "verify":
         return sum((of_text_call((text,), asked.question) for text in asked.texts[:1]), Usage())
     schema = "\n".join(asked.texts)

@@ -370,13 +370,13 @@ def open_generator(
     if name == "first-cell":
         return FirstCell()
     if name.startswith("openai:"):
-        return PromptedGenerator((model or _unbounded)(name))
+        return PromptedGenerator((model or _open_unbounded)(name))
     if ":" in name:
         return import_generator(name)
     raise UsageError(f"unknown generator {name!r}{suggest(name, GENERATORS)}")
 
 
-def _unbounded(name: str) -> LanguageModel:
+def _open_unbounded(name: str) -> LanguageModel:
     from almanaq.models.model_names import open_models
 
     language = open_models(name, embedder="lexical").language

@@ -193,14 +193,14 @@ class Generation:
     def _records(
         self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]
     ) -> tuple[list[ReplyRecord], list[float]]:
-        judged = self._judged(batch, asked, said) if asked[0].role == "sql" else [None] * len(batch)
+        judged = self._judge(batch, asked, said) if asked[0].role == "sql" else [None] * len(batch)
         made = [
             _record(question, context, reply, verdict)
             for question, context, reply, verdict in zip(batch, asked, said, judged, strict=True)
         ]
         return made, [round(valid_efficiency(each), 4) if each else 0.0 for each in judged]
 
-    def _judged(self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]) -> list[Judged | None]:
+    def _judge(self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]) -> list[Judged | None]:
         """Run the queries that were written for the right database; those for another are wrong as they are."""
         files = [self.databases.file(question.gold[0].database) for question in batch]
         pairs = {

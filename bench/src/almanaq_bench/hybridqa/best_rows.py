@@ -86,7 +86,7 @@ class BestRows:
             return AllRows().find(connection, suql, question, relation)
 
     def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> Found:
-        made = _with_cells(_guarded(tree), relation)
+        made = _with_cells(_leave_out_unknown(tree), relation)
         ordered = tree.args.get("order") is not None
         reads = _reads_text(tree)
         # One at a time: what is under way when the row is found is paid for, and the next row is seldom needed.
@@ -127,7 +127,7 @@ def _of_one_row(suql: str) -> exp.Select | None:
     return None if sums or tree.args.get("offset") is not None or len(tree.expressions) != 1 else tree
 
 
-def _guarded(tree: exp.Select) -> exp.Select:
+def _leave_out_unknown(tree: exp.Select) -> exp.Select:
     """Return the query without the rows whose selected answer is no information: what it reads anyway is asked once."""
     shown = tree.expressions[0].unalias()
     if not _reads_text(shown):

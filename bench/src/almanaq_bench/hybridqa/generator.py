@@ -79,7 +79,7 @@ class HybridGenerator:
     @property
     def model(self) -> str:
         """The language model's name; of `local`, that of its embedder beside."""
-        return f"local, {self._opened.embedder.name}" if self.name == "local" else self.name.partition(":")[2]
+        return f"local, {self._open_models.embedder.name}" if self.name == "local" else self.name.partition(":")[2]
 
     @property
     def prompts(self) -> Mapping[str, str]:
@@ -91,12 +91,12 @@ class HybridGenerator:
         return LinkedTables(self._folder)
 
     @cached_property
-    def _opened(self) -> Models:
+    def _open_models(self) -> Models:
         return self._models()
 
     @cached_property
     def _pipeline(self) -> HybridPipeline:
-        return open_pipeline(self._opened)
+        return open_pipeline(self._open_models)
 
     def _relation(self, table: TableId) -> HybridRelation:
         """Return a table as it is asked: a language model reads which article each passage is of."""
@@ -104,9 +104,9 @@ class HybridGenerator:
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
         """Return what the answers to these questions are expected to take; nothing by `local`."""
-        if self.name == "local" or self._opened.language is None:
+        if self.name == "local" or self._open_models.language is None:
             return Usage()
-        proposer = PromptedProposer(self._opened.language)
+        proposer = PromptedProposer(self._open_models.language)
         each = (expected_usage(one.question, self._relation(one.tables[0].id), proposer) for one in asked if one.tables)
         return sum(each, Usage())
 

@@ -168,7 +168,7 @@ class HybridPipeline:
                     if self._tells:
                         check_meant(proposal.suql, asked.catalog)
                     found = results[proposal.suql] = self._rows.find(connection, proposal.suql, question, relation)
-                    became = self._tried(question, proposal, found, asked, sure)
+                    became = self._try_query(question, proposal, found, asked, sure)
                     if self._tells and became.outcome == "empty":
                         became = replace(became, message=_why_empty(proposal.suql, found, connection))
                     tried.append(became)
@@ -179,7 +179,7 @@ class HybridPipeline:
                     tried.append(Tried(suql, "refused" if isinstance(error, QueryError) else "failed", str(error)))
             return _prediction(tried, results, relation)
 
-    def _tried(self, question: str, proposal: Proposal, found: Found, asked: AskedTable, sure: SureReader) -> Tried:
+    def _try_query(self, question: str, proposal: Proposal, found: Found, asked: AskedTable, sure: SureReader) -> Tried:
         answer = self._shortener.shorten(question, found.rows, asked) if found.rows else ""
         read = any(result.trace.text_calls for result in found.results)
         sureness = proposal.chance * (sure.sureness() if read else CELL_SURENESS)

@@ -62,14 +62,14 @@ class LocalProposer:
     def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
         """Return the query for the likeliest place that was not asked for yet."""
         seen = {each.suql for each in tried}
-        fields, ranked = self._ranked(question, asked.relation)
+        fields, ranked = self._rank_places(question, asked.relation)
         for spot, chance in ranked:
             suql = write_query(question, spot, fields, asked.relation)
             if suql not in seen:
                 return Proposal(suql, chance)
         return None
 
-    def _ranked(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
+    def _rank_places(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
         """Return the columns and the ranked places; those of the last question are kept for its further queries."""
         last = self._last  # questions may be asked from several threads
         if last is None or last[0] != question or last[1] is not relation:

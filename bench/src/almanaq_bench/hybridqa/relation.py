@@ -244,10 +244,10 @@ def spellings(relation: HybridRelation) -> list[str]:
     for name, known in relation.spelled.items():
         other = {value: text.strip() for value, text in known.items() if str(value) != text.strip()}
         if other and not name.endswith(INFO):
-            shown = [f"{_compared(value)} (written {text!r})" for value, text in other.items()]
+            shown = [f"{_write_literal(value)} (written {text!r})" for value, text in other.items()]
             lines.append(f'Column "{name}" holds {", ".join(shown[:_SPELLINGS])}')
     return lines
 
 
-def _compared(value: object) -> str:
+def _write_literal(value: object) -> str:
     return str(value) if isinstance(value, int | float) else f"'{value}'"

@@ -75,7 +75,7 @@ class _Axis:
     log: bool
 
     def place(self, value: float) -> float:
-        low, high, at = (self._scaled(each) for each in (self.low, self.high, value))
+        low, high, at = (self._scale_value(each) for each in (self.low, self.high, value))
         share = (at - low) / (high - low) if high > low else 0.5
         return _LEFT + share * (WIDTH - _LEFT - _RIGHT)
 
@@ -89,7 +89,7 @@ class _Axis:
             inside = [mark for mark in inside if math.isclose(math.log10(mark) % 1, 0, abs_tol=1e-9)]
         return inside or [self.low]
 
-    def _scaled(self, value: float) -> float:
+    def _scale_value(self, value: float) -> float:
         return math.log10(max(value, 1e-9)) if self.log else value
 
 

@@ -39,7 +39,7 @@ def write_report(folders: Sequence[Path], out: Path, *, data_dir: Path | None = 
     """
     if out.suffix.lower() not in _FORMATS:
         raise UsageError(f"--out {out}: a report ends in {' or '.join(_FORMATS)}")
-    text = _rendered([_shown(group) for group in collect(folders, data_dir)], f"page{out.suffix.lower()}.jinja")
+    text = _render([_group_values(group) for group in collect(folders, data_dir)], f"page{out.suffix.lower()}.jinja")
     write_whole(out, text)
     return out
 
@@ -50,8 +50,8 @@ def report_body(groups: Sequence[Group], address: Callable[[Run], str]) -> str:
     Args:
         address: where the record of a run is shown; the name of a measure, `took` or `questions` follows after a `#`.
     """
-    shown = [_shown(group) | {"addresses": {run.name: address(run) for run in group.runs}} for group in groups]
-    return _rendered(shown, "body.html.jinja")
+    shown = [_group_values(group) | {"addresses": {run.name: address(run) for run in group.runs}} for group in groups]
+    return _render(shown, "body.html.jinja")
 
 
 def record_body(run: Run, first: int, count: int) -> str:
@@ -85,7 +85,7 @@ def _inline(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", line)
 
 
-def _rendered(groups: Sequence[Mapping[str, Any]], template: str) -> str:
+def _render(groups: Sequence[Mapping[str, Any]], template: str) -> str:
     return _rendered_from(template, groups=groups, version=almanaq.__version__)
 
 
@@ -106,15 +106,15 @@ def _rendered_from(template: str, **values: Any) -> str:
     return environment.get_template(template).render(**values)
 
 
-def _shown(group: Group) -> dict[str, Any]:
+def _group_values(group: Group) -> dict[str, Any]:
     """Return a group as a template reads it."""
     return {
         "addresses": {},
         "title": group.title,
         "tables": _tables(group),
-        "tested": _spelled(group.tested),
+        "tested": _spell(group.tested),
         "alike": [names for names in group.alike if len(names) > 1],
-        "measure": _spelled(group.measure),
+        "measure": _spell(group.measure),
         "figures": _figures(group),
         "slices": _by_kind(group.slices),
         "names": [run.name for run in group.runs],
@@ -147,7 +147,10 @@ def _tables(group: Group) -> list[_Table]:
     retrieval = _retrieval_columns(group)
     made = [
         _Table(
-            title, [_spelled(name) for name in names], names, [(run.name, _measures(run, names)) for run in group.runs]
+            title,
+            [_spell(name) for name in names],
+            names,
+            [(run.name, _measures(run, names)) for run in group.runs],
         )
         for title, columns in (
             ("Replies", of_replies),
@@ -209,7 +212,7 @@ def _by_kind(slices: Sequence[Slice]) -> dict[str, list[Slice]]:
     return kinds
 
 
-def _spelled(name: str) -> str:
+def _spell(name: str) -> str:
     return name.replace("_", " ")
 
 
@@ -248,7 +251,7 @@ def _markup(svg: str) -> Markup:
 
 
 def _figures(group: Group) -> dict[str, _Drawn]:
-    label = _spelled(group.measure)
+    label = _spell(group.measure)
     lines = [Line(run.name, list(run.curve), list(run.curve.values())) for run in group.runs]
     made = {f"{label} over k": _drawn_lines(lines, x_label="k", y_label=label)}
     if len(group.runs) < 2:
@@ -256,10 +259,10 @@ def _figures(group: Group) -> dict[str, _Drawn]:
     cutoffs = group.runs[0].scores.config.cutoffs
     at = f"{group.measure}@{max((k for k in cutoffs if k <= 10), default=0)}"
     if all(at in run.scores.metrics for run in group.runs):
-        made[f"{_spelled(at)} against latency"] = _drawn_points(
+        made[f"{_spell(at)} against latency"] = _drawn_points(
             [_point(run, max(1e3 * run.scores.timings.get("latency_p50", 0.0), 1e-3), at) for run in group.runs],
             x_label="milliseconds for one question (median)",
-            y_label=_spelled(at),
+            y_label=_spell(at),
             anchor=at,
         )
     measure = main_measure(group.runs[0].scores.config.task)
@@ -274,20 +277,20 @@ def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, _Dr
     if not runs:
         return {}
     made = {
-        f"{_spelled(measure)} against retrieval: what retrieval costs the answer": _drawn_points(
+        f"{_spell(measure)} against retrieval: what retrieval costs the answer": _drawn_points(
             [_point(run, run.scores.metrics.get(at, 0.0), measure) for run in runs],
-            x_label=_spelled(at),
-            y_label=_spelled(measure),
+            x_label=_spell(at),
+            y_label=_spell(measure),
             anchor=measure,
             log=False,
         )
     }
     paid = [run for run in runs if run.scores.timings.get("money")]
     if len(paid) > 1:
-        made[f"{_spelled(measure)} against cost"] = _drawn_points(
+        made[f"{_spell(measure)} against cost"] = _drawn_points(
             [_point(run, run.scores.timings["money"], measure) for run in paid],
             x_label="dollars",
-            y_label=_spelled(measure),
+            y_label=_spell(measure),
             anchor=measure,
         )
     return made

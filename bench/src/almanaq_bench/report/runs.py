@@ -158,14 +158,14 @@ def _failure(run: str, record: Record, rank: int, tables: Mapping[TableId, Table
     return Failure(
         run,
         record.question,
-        ", ".join(_shown(table, tables) for table in record.gold),
+        ", ".join(_table_label(table, tables) for table in record.gold),
         rank,
-        [(_shown(table, tables), _words(record.question, table, tables)) for table in above],
+        [(_table_label(table, tables), _words(record.question, table, tables)) for table in above],
         _words(record.question, record.gold[0], tables),
     )
 
 
-def _shown(name: TableId, tables: Mapping[TableId, Table]) -> str:
+def _table_label(name: TableId, tables: Mapping[TableId, Table]) -> str:
     table = tables.get(name)
     titles = [text for text in (table.title, table.section) if text] if table else []
     return f"{' – '.join(titles)} ({name})" if titles else str(name)
@@ -287,7 +287,7 @@ def _alike(runs: Sequence[Run], measure: str) -> tuple[str, Sequence[Sequence[st
 
 def _errors(run: Run) -> dict[str, int]:
     """Count questions, of conversations turns, by the stage that lost them; as the replies tell it, where they do."""
-    kinds = _told(run.replies) or [
+    kinds = _lost_stages(run.replies) or [
         _error(record, run.replies[record.query_id], run.scores.config.context_k)
         for record in run.records
         if record.query_id in run.replies
@@ -295,7 +295,7 @@ def _errors(run: Run) -> dict[str, int]:
     return dict(Counter(kinds).most_common())
 
 
-def _told(replies: Mapping[str, ReplyRecord]) -> list[str]:
+def _lost_stages(replies: Mapping[str, ReplyRecord]) -> list[str]:
     """Return what lost each question or turn, where the replies tell."""
     turns = [turn for reply in replies.values() if reply.role == "entities" for turn in from_text(reply.text or "[]")]
     return [stage for stage in (*(turn.stage for turn in turns), *(r.stage for r in replies.values())) if stage]

@@ -58,14 +58,14 @@ class Restaurants:
             BenchmarkError: a condition cannot be run, or names an attribute or column that is not there.
         """
         if turn.right is not None:
-            return self._known(turn.right)
+            return self._require_known(turn.right)
         if turn.kind == "detail":
-            return [_pointed(turn.row, shown)] if turn.row is not None else list(shown[-1])
+            return [_resolve_pointer(turn.row, shown)] if turn.row is not None else list(shown[-1])
         if turn.kind == "best":
             return self._first(shown[-1], turn.order, 1)
         wanted = search if turn.kind in ("another", "compare") and search is not None else turn
         found = (
-            self._known(wanted.right)
+            self._require_known(wanted.right)
             if wanted.right is not None
             else self.holding(wanted.where or "", wanted.attributes)
         )
@@ -109,7 +109,7 @@ class Restaurants:
         keys = (tuple(map(str, key)) for key in shown.keys)
         return [by_key[key] for key in keys if key in by_key]
 
-    def _known(self, ids: Sequence[Id]) -> list[Id]:
+    def _require_known(self, ids: Sequence[Id]) -> list[Id]:
         unknown = [i for i in ids if i not in self.rows]
         if unknown:
             raise BenchmarkError(f"no restaurant has the id {unknown[0]!r}")
@@ -161,7 +161,7 @@ def read_attributes(file: Path) -> Attributes:
     return found
 
 
-def _pointed(row: int | None, shown: Sequence[Sequence[Id]]) -> Id:
+def _resolve_pointer(row: int | None, shown: Sequence[Sequence[Id]]) -> Id:
     """Return the row at a place (1 is the first, -1 the last) of the last list that has several, else
     the last shown.
     """

@@ -113,10 +113,10 @@ class LinearizedDialogue:
         except ModelCallError as error:
             return Said("", searched=True, fault=str(error))
         ids = self._rows.nearest(query, self._k)
-        answer = self._worded(words, query, ids) if ids else ""
+        answer = self._word_reply(words, query, ids) if ids else ""
         return Said(answer, ids, ids, searched=bool(query), query=query)
 
-    def _worded(self, words: str, query: str, ids: Sequence[Id]) -> str:
+    def _word_reply(self, words: str, query: str, ids: Sequence[Id]) -> str:
         rows: list[dict[str, Any]] = [dict(self._rows.restaurants.rows[i]) for i in ids]
         values = tuple(tuple(row.values()) for row in rows)
         return "".join(self._responder.found(Found(words, query, tuple(rows[0]), values)))

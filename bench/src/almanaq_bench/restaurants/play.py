@@ -248,8 +248,8 @@ class Analysis:
             return "parse"
         if said.fault:
             return "text call" if self._binds(said.query) else "parse"
-        tree = _parsed(said.query)
-        passed = None if tree is None else self._passed(tree)
+        tree = _parse_query(said.query)
+        passed = None if tree is None else self._passing_rows(tree)
         if tree is None:
             return "parse"
         if record.judged == "count":
@@ -298,7 +298,7 @@ class Analysis:
         except BenchmarkError:
             return None
 
-    def _passed(self, tree: exp.Expr) -> frozenset[Id] | None:
+    def _passing_rows(self, tree: exp.Expr) -> frozenset[Id] | None:
         """Return the rows that meet a query's conditions on columns; None where these cannot be told apart."""
         condition = cell_condition(tree)
         if condition is None:
@@ -325,7 +325,7 @@ class Analysis:
         return connect(self._data.source(), model="local", embedder="lexical")
 
 
-def _parsed(query: str) -> exp.Expr | None:
+def _parse_query(query: str) -> exp.Expr | None:
     try:
         return sqlglot.parse_one(query, read="postgres")
     except SqlglotError:
@@ -335,7 +335,7 @@ def _parsed(query: str) -> exp.Expr | None:
 def _same_columns(turn: Wanted, tree: exp.Expr) -> Stage:
     """Return "link" where a query's conditions are about all columns that a turn is about, else "parse"."""
     condition = cell_condition(tree)
-    meant = _parsed(f"SELECT 1 FROM restaurants WHERE {turn.where or 'TRUE'}")
+    meant = _parse_query(f"SELECT 1 FROM restaurants WHERE {turn.where or 'TRUE'}")
     if turn.where is None or condition is None or meant is None:
         return "parse"
     columns = {column.name for column in condition.find_all(exp.Column)}

@@ -82,7 +82,7 @@ def read_conversations(file: Path) -> tuple[Conversation, ...]:
         SourceError: the file cannot be read.
     """
     if file.suffix == ".csv":
-        return _published(file)
+        return _read_published(file)
     try:
         lines = file.read_bytes().decode("utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -106,7 +106,7 @@ def half_of(conversations: Iterable[Conversation], held_out: bool) -> tuple[Conv
     return tuple(ordered[1 if held_out else 0 :: 2])
 
 
-def _published(file: Path) -> tuple[Conversation, ...]:
+def _read_published(file: Path) -> tuple[Conversation, ...]:
     """Return the questions of the paper's table of results, of which nobody said which restaurants would be right."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:

@@ -245,14 +245,14 @@ def measured(query: SembenchQuery, found: Rows, gold: Rows) -> dict[str, float]:
     """
     match query.measure:
         case "rows" | "pairs":
-            measures = _retrieved(_members(query, found), _members(query, gold), query.limit)
+            measures = _score_retrieval(_members(query, found), _members(query, gold), query.limit)
             return {**measures, "quality": measures["f1"]}
         case "number":
             error = _relative_error(_number(found), _number(gold))
         case "counts":
             error = _counts_error(found, gold)
         case "ranks":
-            correlation = _ranked(found, gold)
+            correlation = _score_order(found, gold)
             return {"spearman": correlation, "quality": correlation}
     return {"relative_error": error, "quality": 1 / (1 + error)}
 
@@ -263,7 +263,7 @@ def _members(query: SembenchQuery, rows: Rows) -> set[Any]:
     return {(row[0], *sorted(row[1:3])) for row in rows if None not in row[:3]}
 
 
-def _retrieved(found: set[Any], gold: set[Any], limit: int | None) -> dict[str, float]:
+def _score_retrieval(found: set[Any], gold: set[Any], limit: int | None) -> dict[str, float]:
     right = len(found & gold)
     wanted = len(gold) if limit is None else min(limit, len(gold))
     precision = right / len(found) if found else float(not gold)
@@ -289,7 +289,7 @@ def _counts_error(found: Rows, gold: Rows) -> float:
     return sum(_relative_error(counted.get(group, 0.0), right.get(group, 0.0)) for group in groups) / len(groups)
 
 
-def _ranked(found: Rows, gold: Rows) -> float:
+def _score_order(found: Rows, gold: Rows) -> float:
     """Return the rank correlation over the members that both have a score for."""
     scores = {row[0]: float(row[1]) for row in found if row[1] is not None}
     pairs = [(scores[row[0]], float(row[1])) for row in gold if row[0] in scores and row[1] is not None]

@@ -206,11 +206,11 @@ class AbsDatasetLoader:
 
     def get_corpus(self) -> Rows:
         """Return the tables. Raises RuntimeError before `load`."""
-        return _loaded(self.corpus, "tables", self.dataset_name)
+        return _require_loaded(self.corpus, "tables", self.dataset_name)
 
     def get_queries(self) -> Rows:
         """Return the questions. Raises RuntimeError before `load`."""
-        return _loaded(self.queries, "questions", self.dataset_name)
+        return _require_loaded(self.queries, "questions", self.dataset_name)
 
     def get_corpus_size(self) -> int:
         """Return how many tables there are."""
@@ -284,7 +284,7 @@ def _in_form(rows: list[list[str]], form: str) -> Any:
     return in_form(rows[0], rows[1:], form)
 
 
-def _loaded(rows: Rows | None, what: str, dataset: str) -> Rows:
+def _require_loaded(rows: Rows | None, what: str, dataset: str) -> Rows:
     if rows is None:
         raise RuntimeError(f"the {what} of {dataset!r} have not been loaded: call load() first")
     return rows
