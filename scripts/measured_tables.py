@@ -41,6 +41,9 @@ class _Missing:
     def __getitem__(self, name: object) -> _Missing:
         return self
 
+    def __iter__(self) -> Iterator[_Missing]:
+        return iter(())
+
     def __add__(self, other: object) -> _Missing:
         return self
 

@@ -14,7 +14,7 @@ PUBLIC = (
     "connect", "Connection", "Cursor", "Chat", "Response", "Result", "Evidence", "Trace", "Options", "Accuracy",
     "tables", "index", "Tables", "TableHit", "IndexedTables",
 )  # fmt: skip
-MODULES = ("almanaq.testing", "almanaq.benchmark.target", "almanaq.retrieval.adapters", "almanaq.models.protocols")
+MODULES = ("almanaq.testing", "almanaq_bench.paper_api", "almanaq.retrieval.adapters", "almanaq.models.protocols")
 TARGET = ("evaluators", "retrievers", "generators", "tasks", "dataset_loaders", "data_models")
 
 
@@ -46,7 +46,7 @@ def _python() -> str:
         members = "\n   :members:" if isinstance(found, type) else ""
         path = f"{found.__module__}.{found.__qualname__}"
         text += f"## almanaq.{name}\n\n```{{eval-rst}}\n.. {kind}:: {path}{members}\n   :no-index:\n```\n\n"
-    for module in (*MODULES, *(f"almanaq.target.{name}" for name in TARGET)):
+    for module in (*MODULES, *(f"almanaq_bench.target.{name}" for name in TARGET)):
         text += f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n   :no-index:\n```\n\n"
     return text
 

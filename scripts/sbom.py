@@ -2,8 +2,8 @@
 
     python scripts/sbom.py [--out FILE] [EXTRA …]
 
-What is told is what this environment has installed for almanaq and the extras named, by default those that are for
-users. `licences()` is the same as a page of the site.
+What this environment has installed for almanaq, almanaq-bench and the extras named (by default those for users) is
+told. `licences()` is the same as a page of the site.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ FOR_USERS = (
     "ibis",
     "spark",
     "notebook",
-    "bench",
 )
 UNKNOWN = "not told"
 
@@ -52,7 +51,7 @@ def packages(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Distribution]:
     """Return what is installed for almanaq and these extras, by name, dependencies of dependencies among them."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
-    waiting = [("almanaq", extra) for extra in ("", *extras)]
+    waiting = [("almanaq-bench", ""), *(("almanaq", extra) for extra in ("", *extras))]
     while waiting:
         name, extra = waiting.pop()
         if (name, extra) in seen:
@@ -65,7 +64,8 @@ def packages(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Distribution]:
         found[_normalised(name)] = package
         for asked in _asked(package, extra):
             waiting += [(_normalised(asked.name), each) for each in ("", *asked.extras)]
-    found.pop("almanaq", None)
+    for own in ("almanaq", "almanaq-bench"):
+        found.pop(own, None)
     return dict(sorted(found.items()))
 
 
@@ -115,8 +115,8 @@ def bill(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Any]:
 def page() -> str:
     """Return the licences as a page."""
     text = (
-        "# Licences of dependencies\n\nWhat `almanaq` and its extras install, with the versions that this site was "
-        "built with. `make sbom` writes the same as a bill of materials (CycloneDX).\n\n"
+        "# Licences of dependencies\n\nWhat `almanaq`, its extras and `almanaq-bench` install, with the versions that "
+        "this site was built with. `make sbom` writes the same as a bill of materials (CycloneDX).\n\n"
         "| package | version | licence |\n| --- | --- | --- |\n"
     )
     for name, package in packages().items():

@@ -10,11 +10,9 @@ from typing import Any
 import pyarrow as pa
 from benchmarks.text_calls import tasks as rows_200
 
-from almanaq.benchmark.sembench.dataset import SembenchData
-from almanaq.benchmark.sembench.generator import LabelReader
-from almanaq.benchmark.sembench.queries import QUERIES
-from almanaq.benchmark.sembench.score import measured
 from almanaq.models.protocols import TextCall
+from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measured
+from almanaq_bench.sembench.generator import LabelReader
 
 NAMES = ("limit 3", "no limit", "or", "equal texts", "order by rating, limit 3", "count and limit")
 Answer = Callable[[str, str], str | None]

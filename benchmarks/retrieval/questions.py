@@ -27,9 +27,9 @@ from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.hybrid import Hybrid
 from almanaq.retrieval.protocols import Retriever, TableIndex
 from almanaq.retrieval.rerank import Rerank
+from almanaq_bench.retrievers.variants import Hybrid
 
 TABLES, ALONE, BATCH = 10_000, 200, 1_000
 

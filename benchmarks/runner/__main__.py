@@ -19,15 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from almanaq.benchmark.config import RunConfig
-from almanaq.benchmark.data import open_data
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.run_measures import keep_score
-from almanaq.benchmark.runner import run
-from almanaq.benchmark.search import BATCH, Search
 from almanaq.corpus.table import TableId
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.retrieval.protocols import Hit, Ranking
+from almanaq_bench.config import RunConfig, RunRequest
+from almanaq_bench.data import open_data
+from almanaq_bench.run_measures import keep_score
+from almanaq_bench.runner import run
+from almanaq_bench.search import BATCH, Search
 
 TABLES, QUESTIONS, K = 2_000, 10_000, 50
 

@@ -25,9 +25,9 @@ sys.path.append(str(HERE.parent / "hybridqa"))
 from fit_places import is_development  # noqa: E402
 from run import write_part  # noqa: E402
 
-from almanaq.benchmark.request import RunRequest  # noqa: E402
-from almanaq.benchmark.runner import run  # noqa: E402
 from almanaq.models.lexical import LexicalEmbedder  # noqa: E402
+from almanaq_bench.config import RunRequest  # noqa: E402
+from almanaq_bench.runner import run  # noqa: E402
 
 SEED = 16
 SHOWN = ("execution_accuracy", "exact_match", "f1", "mutual_substring", "turn_accuracy", "false_negatives")

@@ -1,6 +1,6 @@
 """Fits the weights by which `local` chooses where an answer stands, on half of HybridQA's validation questions.
 
-    python experiments/hybridqa/fit_places.py --data-dir DATA --out src/almanaq/benchmark/hybridqa/places.json
+    python experiments/hybridqa/fit_places.py --data-dir DATA --out bench/src/almanaq_bench/hybridqa/places.json
 
 The half: questions whose id has an even sha256. The other half is for reports alone. The weights maximise the
 probability of the places that the data traces the gold answer to, by L2-regularised softmax over a table's places.
@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from almanaq.benchmark.hybridqa.evidence import FEATURES, Evidence, Spot
-from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.linked import LinkedTables
+from almanaq_bench.hybridqa.evidence import FEATURES, Evidence, Spot
+from almanaq_bench.hybridqa.relation import make_relation
+from almanaq_bench.linked import LinkedTables
 
 PENALTY = 0.005
 

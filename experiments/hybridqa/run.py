@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.corpus.serialize import DEFAULT_FIELDS, parse_fields
 from almanaq.models.model_names import open_embedder
 from almanaq.models.vector_store import default_cache_folder
+from almanaq_bench.config import RunRequest
+from almanaq_bench.runner import run
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development

@@ -20,23 +20,21 @@ from pathlib import Path
 from typing import Any
 
 import almanaq
-from almanaq.benchmark.generation.protocols import Asked, Reply
-from almanaq.benchmark.generation.reply_records import read_replies
-from almanaq.benchmark.hybridqa.analysis import find_stage
-from almanaq.benchmark.hybridqa.pipeline import Prediction, Tried
-from almanaq.benchmark.hybridqa.places import answer_nodes
-from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.benchmark.hybridqa.short_answer import short_answer
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, Question, open_dataset
-from almanaq.corpus.linked import LinkedTables
 from almanaq.errors import AlmanaqError
-from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Usage
 from almanaq.suql.databases.duckdb_session import quote
 from almanaq.testing import FunctionModel
+from almanaq_bench.config import RunRequest
+from almanaq_bench.evaluation.answers import exact_match, f1, mutual_substring
+from almanaq_bench.generation.protocols import Asked, Reply
+from almanaq_bench.generation.replies import read_replies
+from almanaq_bench.hybridqa.pipeline import Prediction, Tried, find_stage
+from almanaq_bench.hybridqa.places import answer_nodes
+from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations, short_answer
+from almanaq_bench.linked import LinkedTables
+from almanaq_bench.runner import run
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -45,12 +45,12 @@ from almanaq.agent.conversation import Agent
 from almanaq.agent.history import NO_DATA, Turn
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.local import compose as composing
-from almanaq.benchmark.restaurants.dataset import bundled_restaurants
-from almanaq.benchmark.restaurants.play import play
-from almanaq.benchmark.restaurants.suql import SuqlDialogue
 from almanaq.models.model_names import open_models
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
+from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.generator import SuqlDialogue
+from almanaq_bench.restaurants.play import play
 
 TURNS = Path(__file__).parent.parent / "agent"
 PACKAGE = "almanaq.agent.local"

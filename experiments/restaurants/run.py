@@ -19,13 +19,6 @@ from pathlib import Path
 from scripted import Writer, fields_of
 
 from almanaq.agent.conversation import Agent
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.restaurants.dataset import bundled_restaurants
-from almanaq.benchmark.restaurants.generator import RestaurantsGenerator, agent_dialogues
-from almanaq.benchmark.restaurants.play import Dialogue, Said
-from almanaq.benchmark.restaurants.suql import SuqlDialogue
-from almanaq.benchmark.restaurants.wanted import Conversation
-from almanaq.benchmark.runner import run
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import Embedder
@@ -33,6 +26,12 @@ from almanaq.models.vector_store import default_cache_folder
 from almanaq.open_connection import connect
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
+from almanaq_bench.config import RunRequest
+from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.generator import RestaurantsGenerator, SuqlDialogue, agent_dialogues
+from almanaq_bench.restaurants.play import Dialogue, Said
+from almanaq_bench.restaurants.wanted import Conversation
+from almanaq_bench.runner import run
 
 HERE = Path(__file__).parent
 KINDS = ("single-turn", "conversations")

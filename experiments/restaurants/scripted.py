@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from almanaq.benchmark.restaurants.wanted import Wanted
 from almanaq.models.protocols import Completion, Prompt, Usage
+from almanaq_bench.restaurants.wanted import Wanted
 
 QUESTIONS = {
     "romantic": "is it romantic?",

@@ -19,13 +19,13 @@ from typing import Any
 
 from scripted import Writer, fields_of
 
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.restaurants.dataset import bundled_restaurants
-from almanaq.benchmark.restaurants.wanted import Conversation
-from almanaq.benchmark.runner import run
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import StandInServer, replies_from
+from almanaq_bench.config import RunRequest
+from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.wanted import Conversation
+from almanaq_bench.runner import run
 
 _SAID = re.compile(r"^Request: (\".*\")$", re.MULTILINE)
 _EARLIER = re.compile(r"^Earlier turn: (\{.*\})$", re.MULTILINE)

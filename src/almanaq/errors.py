@@ -165,10 +165,14 @@ class MissingExtraError(InterfaceError):
 
     >>> print(MissingExtraError("pandas", "pandas", "Result.df()"))
     Result.df() needs the package 'pandas': install it with  pip install 'almanaq[pandas]'
+
+    Args:
+        install: what to install where it is no extra of almanaq, as `./bench`.
     """
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package!r}: install it with  pip install 'almanaq[{extra}]'")
+    def __init__(self, package: str, extra: str, purpose: str, *, install: str = "") -> None:
+        wanted = install or f"'almanaq[{extra}]'"
+        super().__init__(f"{purpose} needs the package {package!r}: install it with  pip install {wanted}")
 
 
 class SourceError(OperationalError):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import almanaq
-from almanaq.agent.exact import exact_prompt
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure
 from almanaq.agent.prompted_parser import PromptedParser
@@ -23,6 +22,7 @@ from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.result import Evidence
+from almanaq_bench.generation.agent import exact_prompt
 
 from . import worlds
 from .scripted import Script

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from small_datasets import no_embedder, write_dataset
 
-from almanaq.benchmark import search
-from almanaq.benchmark.request import RunRequest
+from almanaq_bench import search
+from almanaq_bench.config import RunRequest
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from almanaq.cli import bench, find
+from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.testing import StandInServer
 
@@ -30,9 +29,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(*arguments: str):
-    app = typer.Typer()
-    find.register(app)
-    bench.register(app)
     result = CliRunner().invoke(app, arguments)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 from small_datasets import files, write_dataset
 
-from almanaq.benchmark import search
-from almanaq.benchmark.records import held
-from almanaq.benchmark.report.page import write_report
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.run_measures import score, unfinished
-from almanaq.benchmark.runner import run
-from almanaq.cli.bench.output import print_scores
 from almanaq.corpus.table import TableId
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
-from almanaq.evaluation.measures import MEASURES
 from almanaq.retrieval.protocols import Hit
+from almanaq_bench import search
+from almanaq_bench.cli.output import print_scores
+from almanaq_bench.config import RunRequest
+from almanaq_bench.evaluation.rankings import MEASURES
+from almanaq_bench.records import held
+from almanaq_bench.report.page import write_report
+from almanaq_bench.run_measures import score, unfinished
+from almanaq_bench.runner import run
 
 
 def test_a_run_leaves_its_configuration_records_timings_and_measures(request_: RunRequest) -> None:

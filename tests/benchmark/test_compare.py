@@ -9,20 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_datasets import write_dataset
 
-from almanaq.benchmark import compare as compare_module
-from almanaq.benchmark.compare import alike, compare
-from almanaq.benchmark.records import Record
-from almanaq.benchmark.report.collect import collect
-from almanaq.benchmark.reproduce import reproduce
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.run_measures import read_run, score
-from almanaq.benchmark.runner import run
-from almanaq.benchmark.trec import _run_lines, export
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
-from almanaq.evaluation import significance
 from almanaq.retrieval.protocols import Hit
 from almanaq.testing import StandInServer
+from almanaq_bench import compare as compare_module
+from almanaq_bench.compare import alike, compare
+from almanaq_bench.config import RunRequest
+from almanaq_bench.evaluation import significance
+from almanaq_bench.records import Record
+from almanaq_bench.report.runs import collect
+from almanaq_bench.reproduce import reproduce
+from almanaq_bench.run_measures import read_run, score
+from almanaq_bench.runner import run
+from almanaq_bench.trec import _run_lines, export
 
 
 @pytest.fixture

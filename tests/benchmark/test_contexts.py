@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from small_hybrid import write_hybrid
 
-from almanaq.benchmark.generation.context import distinct, pack, sqlite_dialect
-from almanaq.benchmark.generation.database_schema import database_schema
-from almanaq.benchmark.progress_log import FILE, logged
-from almanaq.benchmark.request import RunRequest, check_request
-from almanaq.benchmark.runner import run
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import UsageError
 from almanaq.models.lexical import LexicalEmbedder
+from almanaq_bench.config import RunRequest, check_request
+from almanaq_bench.generation.context import database_schema, distinct, pack, sqlite_dialect
+from almanaq_bench.runner import run
+from almanaq_bench.search import FILE, log_progress
 
 
 def table(name: str, rows: int = 3, title: str = "Race", **more: object) -> Table:
@@ -75,12 +74,12 @@ def test_questions_are_drawn_by_seed(tmp_path: Path) -> None:
 
 def test_a_long_run_writes_how_far_it_is(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    with logged(tmp_path, lambda done, total: told.append((done, total)), seconds=0.005) as tell:
+    with log_progress(tmp_path, lambda done, total: told.append((done, total)), seconds=0.005) as tell:
         tell(3, 10)
         while not (tmp_path / FILE).exists() or "3 of 10 questions" not in (tmp_path / FILE).read_text():
             pass
     assert told == [(3, 10)]
-    with logged(tmp_path / "short", None) as tell:
+    with log_progress(tmp_path / "short", None) as tell:
         tell(1, 1)
     assert not (tmp_path / "short").exists()
 

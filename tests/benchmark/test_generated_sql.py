@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.benchmark.sql.accuracy import (
+from almanaq.errors import SourceError
+from almanaq_bench.sql.accuracy import (
     Pair,
     execution_accuracy,
     judge_all,
@@ -22,8 +23,7 @@ from almanaq.benchmark.sql.accuracy import (
     strict_execution_accuracy,
     valid_efficiency,
 )
-from almanaq.benchmark.sql.sandbox import Limits, Sandbox
-from almanaq.errors import SourceError
+from almanaq_bench.sql.sandbox import Limits, Sandbox
 
 LIMITS = Limits(seconds=60, rows=1000, memory=64 << 20)
 SOON = replace(LIMITS, seconds=1)  # for what has no end
@@ -95,7 +95,7 @@ def test_hostile_sql_is_stopped_and_explained(sandbox: Sandbox, impatient: Sandb
 
 
 def test_what_does_not_stop_is_killed(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from almanaq.benchmark.sql import sandbox as module
+    from almanaq_bench.sql import sandbox as module
 
     monkeypatch.setattr(module, "_GRACE", 0.4)
     # One instruction of SQLite's machine that takes long: no handler gets to look at the clock.

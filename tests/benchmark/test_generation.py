@@ -19,19 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_datasets import files, no_embedder, write_dataset
 
-from almanaq.benchmark.generation import run as generation
-from almanaq.benchmark.generation.context import pack
-from almanaq.benchmark.generation.custom import adapt_generator, verdict_in
-from almanaq.benchmark.generation.prompted_generator import PromptedGenerator
-from almanaq.benchmark.generation.protocols import Reply
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.run_measures import score
-from almanaq.benchmark.runner import run
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq_bench.config import RunRequest
+from almanaq_bench.generation import run as generation
+from almanaq_bench.generation.context import pack
+from almanaq_bench.generation.generators import PromptedGenerator, adapt_generator, verdict_in
+from almanaq_bench.generation.protocols import Reply
+from almanaq_bench.run_measures import score
+from almanaq_bench.runner import run
 
 FILMS = [("1950", "Rashomon", "Kurosawa"), ("1941", "Citizen Kane", "Welles"), ("1953", "Tokyo Story", "Ozu")]
 
@@ -380,7 +379,7 @@ def test_replies_of_a_killed_run_equal_an_uninterrupted_ones(qa: RunRequest, tmp
 
 
 def test_what_is_not_installed_is_said_before_anything_is_asked(qa: RunRequest, monkeypatch) -> None:
-    from almanaq.evaluation import answers
+    from almanaq_bench.evaluation import answers
 
     monkeypatch.setattr(answers, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"almanaq\[bench\]"):

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from small_datasets import no_embedder
 
-from almanaq.benchmark.cards import Card, HubSource
-from almanaq.benchmark.data import datasets_in
-from almanaq.benchmark.hub import fetch, read_source
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
+from almanaq_bench.cards import Card, HubSource
+from almanaq_bench.config import RunRequest
+from almanaq_bench.data import datasets_in
+from almanaq_bench.hub import fetch, read_source
+from almanaq_bench.runner import run
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CARD = Card("small", "", "MIT", (), "", HubSource("lab/small-corpus", "lab/small-queries"))

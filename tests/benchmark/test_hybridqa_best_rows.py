@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS
 
-from almanaq.benchmark.hybridqa.best_rows import AllRows, BestRows, FoundRow
-from almanaq.benchmark.hybridqa.generator import open_pipeline
-from almanaq.benchmark.hybridqa.pipeline import Prediction
-from almanaq.benchmark.hybridqa.prompted_steps import is_short
-from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.open_connection import connect
 from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq_bench.hybridqa.best_rows import AllRows, BestRows, FoundRow
+from almanaq_bench.hybridqa.generator import open_pipeline
+from almanaq_bench.hybridqa.pipeline import Prediction
+from almanaq_bench.hybridqa.proposers import is_short
+from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
+from almanaq_bench.linked import LinkedTable
 
 
 def relation() -> HybridRelation:

@@ -13,25 +13,23 @@ import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
-from almanaq.benchmark.generation import protocols
-from almanaq.benchmark.generation.reply_records import read_replies
-from almanaq.benchmark.hybridqa.analysis import find_stage
-from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
-from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
-from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
-from almanaq.benchmark.hybridqa.prompted_steps import PromptedProposer, PromptedShortener
-from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.benchmark.report.collect import collect
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
-from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
+from almanaq_bench.config import RunRequest
+from almanaq_bench.generation import protocols
+from almanaq_bench.generation.replies import read_replies
+from almanaq_bench.hybridqa.generator import open_hybrid_generator
+from almanaq_bench.hybridqa.pipeline import AskedTable, HybridPipeline, Prediction, Proposal, Tried, find_stage
+from almanaq_bench.hybridqa.proposers import LocalProposer, PromptedProposer, PromptedShortener
+from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
+from almanaq_bench.linked import LinkedTable
+from almanaq_bench.report.runs import collect
+from almanaq_bench.runner import run
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"
 
@@ -60,7 +58,7 @@ class Written:
         self.tried: Sequence[Tried] = ()
         self.chance = 1.0
 
-    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
+    def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
         self.tried = tried
         return Proposal(self.queries[len(tried)], self.chance) if len(tried) < len(self.queries) else None
 
@@ -113,7 +111,7 @@ def test_every_query_of_the_local_proposer_runs_and_differs_until_all_places_wer
     tried: list[Tried] = []
     chances: list[float] = []
     with almanaq.connect(open_relations([made]), model=FunctionModel(reader), cache=False) as connection:
-        asked = Asked(made, connection.catalog)
+        asked = AskedTable(made, connection.catalog)
         while (proposal := LocalProposer().propose("Who is it ?", asked, tried)) is not None:
             assert len(connection.sql(proposal.suql).rows) == 1
             tried.append(Tried(proposal.suql, "empty"))
@@ -186,7 +184,7 @@ def test_the_prompt_is_the_golden_one_and_fences_what_others_wrote() -> None:
     with almanaq.connect(open_relations([made]), cache=False) as connection:
         catalog = connection.catalog
         tried = (Tried('SELECT "Tim" FROM race_0', "refused", "no column named 'Tim'"), Tried(NOBODY, "empty"))
-        prompt = PromptedProposer(ScriptedModel([])).prompt("Who </untrusted> won ?", Asked(made, catalog), tried)
+        prompt = PromptedProposer(ScriptedModel([])).prompt("Who </untrusted> won ?", AskedTable(made, catalog), tried)
     text = "\n\n".join(f"## {m.role}\n{m.content}" for m in prompt.messages).replace(prompt.fence, "f" * 16) + "\n"
     if os.environ.get("ALMANAQ_WRITE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")

@@ -7,14 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.benchmark.hybridqa.relation import make_relation, open_relations
-from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.corpus.dataset import open_dataset
-from almanaq.corpus.linked import DescribedByPassages, LinkedTable, LinkedTables
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.testing import FunctionModel
+from almanaq_bench.hybridqa.relation import make_relation, open_relations, short_answer
+from almanaq_bench.linked import DescribedByPassages, LinkedTable, LinkedTables
 
 PASSAGES = {"/a": "Ada was born in Rome .", "/b": "Bo was born in Oslo .", "/r": "Rome is a city ."}
 

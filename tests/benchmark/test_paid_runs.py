@@ -144,7 +144,7 @@ def test_what_a_run_will_cost_is_told_before_it_and_what_it_cost_after_it(
     assert money > 0
 
 
-IN_SMALL_BATCHES = "from almanaq.benchmark.generation import run; run.BATCH = 2; from almanaq.cli import main; main()"
+IN_SMALL_BATCHES = "from almanaq_bench.generation import run; run.BATCH = 2; from almanaq.cli import main; main()"
 
 
 def test_conversations_that_were_killed_go_on_to_the_same_end(

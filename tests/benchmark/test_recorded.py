@@ -15,14 +15,14 @@ from small_hybrid import write_hybrid
 from small_restaurants import write_restaurants
 
 import almanaq
-from almanaq.benchmark.generation.reply_records import read_replies
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.errors import ModelCallError, ModelError, SourceError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Completion, LanguageModel, Message, Prompt, Usage
 from almanaq.models.replay import RecordingModel, ReplayingModel
 from almanaq.testing import ScriptedModel, replies_from
+from almanaq_bench.config import RunRequest
+from almanaq_bench.generation.replies import read_replies
+from almanaq_bench.runner import run
 
 CANDLES = "answer(reviews, 'are there candles?') = 'Yes'"
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_datasets import write_dataset
 
-from almanaq.benchmark.report.collect import collect
-from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_figure
-from almanaq.benchmark.report.page import write_report
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.errors import BenchmarkError, UsageError
+from almanaq_bench.config import RunRequest
+from almanaq_bench.report.figures import Line, Point, lines_figure, points_figure
+from almanaq_bench.report.page import write_report
+from almanaq_bench.report.runs import collect
+from almanaq_bench.runner import run
 
 
 class Tags(HTMLParser):

@@ -10,21 +10,28 @@ from typing import Any
 import pytest
 from small_restaurants import PIZZA, TALK, THAI, lines, write_restaurants
 
-from almanaq.benchmark.data import datasets_in, find_dataset
-from almanaq.benchmark.generation.reply_records import read_replies
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
-from almanaq.benchmark.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
-from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
-from almanaq.benchmark.restaurants.play import Said, TurnRecord, from_text, play, to_text
-from almanaq.benchmark.restaurants.turn_accuracy import score_turns
-from almanaq.benchmark.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
-from almanaq.benchmark.run_measures import score
-from almanaq.benchmark.runner import run
 from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.vector_store import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq_bench.config import RunRequest
+from almanaq_bench.data import datasets_in, find_dataset
+from almanaq_bench.generation.replies import read_replies
+from almanaq_bench.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
+from almanaq_bench.restaurants.linearize import Linearized, LinearizedDialogue
+from almanaq_bench.restaurants.play import (
+    Analysis,
+    Said,
+    TurnRecord,
+    from_text,
+    nearest_stage,
+    play,
+    score_turns,
+    to_text,
+)
+from almanaq_bench.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
+from almanaq_bench.run_measures import score
+from almanaq_bench.runner import run
 
 
 @pytest.fixture

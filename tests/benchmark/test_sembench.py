@@ -7,10 +7,8 @@ import json
 import pytest
 from tests.benchmark.test_bench_commands import call
 
-from almanaq.benchmark.sembench.dataset import SembenchData
-from almanaq.benchmark.sembench.queries import FEW, MANY, QUERIES
-from almanaq.benchmark.sembench.score import measured
-from almanaq.evaluation.ranks import spearman
+from almanaq_bench.evaluation.significance import spearman
+from almanaq_bench.sembench.dataset import FEW, MANY, QUERIES, SembenchData, measured
 
 QUERY = {query.id: query for query in QUERIES}
 

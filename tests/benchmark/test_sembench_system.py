@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from tests.benchmark.test_sembench import data_dir as data_dir
 
-from almanaq.benchmark.sembench.dataset import SembenchData
-from almanaq.benchmark.sembench.generator import LabelReader
-from almanaq.benchmark.sembench.queries import QUERIES
-from almanaq.benchmark.sembench.score import measured
 from almanaq.models.protocols import TextCall
 from almanaq.testing import StandInServer
 from almanaq.testing.read_requests import replies_from
+from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measured
+from almanaq_bench.sembench.generator import LabelReader
 
 INSTALL = Path(__file__).parents[2] / "experiments/sembench/system/install.py"
 HARNESS = """

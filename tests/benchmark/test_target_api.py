@@ -13,8 +13,8 @@ import pytest
 from small_datasets import write_dataset
 
 import almanaq
-from almanaq.benchmark import TARGET, CustomTask, get_task_names
 from almanaq.errors import AlmanaqError, BenchmarkError, UsageError
+from almanaq_bench import TARGET, CustomTask, get_task_names
 
 
 class ByFirstCell:

@@ -15,10 +15,14 @@ import pytest
 from small_datasets import write_dataset
 
 from almanaq.errors import BenchmarkError, UsageError
-from almanaq.target.data_models import GenericDatasetConfigDataModel, HFDatasetConfigDataModel, RetrievalResultDataModel
-from almanaq.target.evaluators import TARGET, get_task_names
-from almanaq.target.generators import AbsGenerator
-from almanaq.target.retrievers import (
+from almanaq_bench.target.data_models import (
+    GenericDatasetConfigDataModel,
+    HFDatasetConfigDataModel,
+    RetrievalResultDataModel,
+)
+from almanaq_bench.target.evaluators import TARGET, get_task_names
+from almanaq_bench.target.generators import AbsGenerator
+from almanaq_bench.target.retrievers import (
     AbsCustomEmbeddingRetriever,
     AbsStandardEmbeddingRetriever,
     HNSWOpenAIEmbeddingRetriever,
@@ -26,8 +30,7 @@ from almanaq.target.retrievers import (
     OTTQARetriever,
     RowSerializationRetriever,
 )
-from almanaq.target.tasks import AbsTask, QuestionAnsweringTask, TableRetrievalTask
-from almanaq.target.text_scores import SCORES
+from almanaq_bench.target.tasks import SCORES, AbsTask, QuestionAnsweringTask, TableRetrievalTask
 
 
 @pytest.fixture(autouse=True)

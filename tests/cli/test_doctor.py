@@ -53,7 +53,7 @@ def test_it_says_what_is_there_and_makes_nothing(tmp_path):
 
 def test_every_extra_that_users_may_want_is_explained():
     assert set(doctor.EXTRAS) == set(PROJECT["optional-dependencies"]) - {"test"}
-    assert set(doctor.extras()) == set(doctor.EXTRAS)
+    assert set(doctor.extras()) == {*doctor.EXTRAS, "bench"}
 
 
 def test_what_is_missing_is_named_with_what_to_install(monkeypatch):
@@ -65,7 +65,7 @@ def test_what_is_missing_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setattr(doctor, "version", gone)
     code, text = run("doctor")
     assert code == 1
-    assert "- mcp           gives tools to editors and assistants (almanaq mcp)" in text
+    assert "- mcp         gives tools to editors and assistants (almanaq mcp)" in text
     assert "pip install 'almanaq[NAME]'" in text
     assert "duckdb missing" in text
     assert "Missing: duckdb" in text

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from almanaq.corpus.own_dataset import open_card
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
+from almanaq_bench.own_dataset import open_card
 
 CARD = """
 licence: CC0-1.0

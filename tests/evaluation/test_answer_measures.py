@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 from sklearn.metrics import precision_recall_fscore_support, recall_score
 
-from almanaq.evaluation.answers import bleu_of, is_numeric, numbers, numeric_match, sacrebleu
-from almanaq.evaluation.verification import score_verdicts, verdict_counts, verification_measures
+from almanaq_bench.evaluation.answers import (
+    bleu_of,
+    is_numeric,
+    numbers,
+    numeric_match,
+    sacrebleu,
+    score_verdicts,
+    verdict_counts,
+    verification_measures,
+)
 
 verdicts = st.sampled_from(["true", "false", "not enough", ""])
 labels = st.sampled_from(["true", "false"])

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.errors import BenchmarkError, UsageError
-from almanaq.evaluation.evaluate import Found, evaluate, query_value
-from almanaq.evaluation.measures import MEASURES, Measure, parse_measure
+from almanaq_bench.evaluation.rankings import MEASURES, Found, Measure, evaluate, parse_measure, query_value
 
 items = st.integers(0, 14).map(lambda number: (f"db{number % 3}", f"t{number}"))
 rankings = st.lists(items, max_size=12, unique=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring, same_number, score_short_answers
+from almanaq_bench.evaluation.answers import exact_match, f1, mutual_substring, same_number, score_short_answers
 
 TEXT = st.text(alphabet="ab .,the1'", max_size=20)
 

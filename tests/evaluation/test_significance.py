@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from almanaq.evaluation.significance import groups, holm, intervals, p_values, pairs, pooled_intervals
+from almanaq_bench.evaluation.significance import groups, holm, intervals, p_values, pairs, pooled_intervals
 
 chances = st.lists(st.floats(0.0001, 1), min_size=1, max_size=8)
 

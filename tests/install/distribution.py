@@ -52,11 +52,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said(sys.executable, "-m", "venv", folder / "venv")
     said(folder / "venv" / "bin" / "pip", "install", "--quiet", "build", "twine")
     said(folder / "venv" / "bin" / "python", "-m", "build", "--outdir", folder / "out", ROOT)
+    said(folder / "venv" / "bin" / "python", "-m", "build", "--outdir", folder / "bench", ROOT / "bench")
     return folder
 
 
-def test_both_are_well_formed_and_small(made: Path) -> None:
-    files = sorted((made / "out").iterdir())
+@pytest.mark.parametrize("distribution", ["out", "bench"])
+def test_both_are_well_formed_and_small(made: Path, distribution: str) -> None:
+    files = sorted((made / distribution).iterdir())
     assert [file.suffix for file in files] == [".whl", ".gz"]
     said(made / "venv" / "bin" / "python", "-m", "twine", "check", "--strict", *files)
     sizes = {file.name: file.stat().st_size for file in files}
@@ -64,16 +66,20 @@ def test_both_are_well_formed_and_small(made: Path) -> None:
     assert max(sizes.values()) <= MOST_BYTES
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(made: Path) -> None:
-    (wheel,) = (made / "out").glob("*.whl")
+@pytest.mark.parametrize(
+    ("distribution", "package", "source"),
+    [("out", "almanaq", "src/almanaq"), ("bench", "almanaq_bench", "bench/src/almanaq_bench")],
+)
+def test_the_wheel_holds_the_package_and_nothing_else(made: Path, distribution: str, package: str, source: str) -> None:
+    (wheel,) = (made / distribution).glob("*.whl")
     names = [PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()]
-    assert {name.parts[0].split("-")[0] for name in names} == {"almanaq"}
-    own = [name for name in names if name.parts[0] == "almanaq"]
+    assert {name.parts[0].split("-")[0] for name in names} == {package}
+    own = [name for name in names if name.parts[0] == package]
     assert {name.suffix for name in own} <= KINDS
     tracked = subprocess.run(
-        ["git", "ls-files", "src/almanaq"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", source], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert {str(name) for name in own} == {name.removeprefix("src/") for name in tracked}
+    assert {str(name) for name in own} == {name.removeprefix(source.removesuffix(package)) for name in tracked}
     assert any(name.name == "LICENSE" for name in names)
 
 
@@ -84,6 +90,23 @@ def test_the_sdist_builds_without_the_checkout(made: Path, tmp_path: Path) -> No
     (folder,) = tmp_path.iterdir()
     assert (folder / "LICENSE").exists()
     assert not [each for each in folder.rglob("*") if each.name in (".venv", ".git", "__pycache__")]
+
+
+def test_the_benchmark_comes_with_its_own_distribution_alone(made: Path, tmp_path: Path) -> None:
+    """`pip install .` has no benchmark and says what brings it; `pip install . ./bench` has its commands and files."""
+    (wheel,), (bench,) = (list((made / distribution).glob("*.whl")) for distribution in ("out", "bench"))
+    said(sys.executable, "-m", "venv", tmp_path / "venv")
+    programs = tmp_path / "venv" / "bin"
+    said(programs / "python", "-m", "pip", "install", "--quiet", wheel)
+    asked = [programs / "almanaq", "bench", "list", "--json"]
+    without = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert (without.returncode, without.stdout) == (1, "")
+    assert "pip install ./bench" in without.stderr
+    said(programs / "python", "-m", "pip", "install", "--quiet", wheel, bench)
+    assert "target-bm25" in {each["name"] for each in json.loads(said(*asked))["retrievers"]}
+    prompts = "from almanaq_bench.prompts import SCHEMAS, bench_prompt_version as v; print(*map(v, SCHEMAS))"
+    assert len(said(programs / "python", "-c", prompts).split()) == 9
+    assert said(programs / "python", "-c", "from almanaq.benchmark import TARGET; print(TARGET)")
 
 
 def interpreter(version: str) -> str | None:

@@ -15,10 +15,11 @@ import pytest
 
 import almanaq
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
 MODULES = [
-    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(SOURCE.rglob("*.py"))
+    ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+    for source in (ROOT / "src", ROOT / "bench" / "src")
+    for path in sorted(source.rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
 CLASSES = ("Connection", "Cursor", "Result", "Response", "Chat", "Tables", "IndexedTables")
@@ -91,7 +92,7 @@ def test_an_example_is_short():
 
 
 def test_the_page_on_python_gives_what_it_says():
-    page = Path(__file__).parents[2] / "docs" / "python.md"
+    page = ROOT / "docs" / "python.md"
     found = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert found.attempted > 10
     assert not found.failed

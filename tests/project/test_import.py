@@ -67,8 +67,9 @@ def test_a_query_over_a_small_file_needs_few_libraries(tmp_path):
 
 def test_importing_every_module_prints_nothing():
     code = (
-        "import importlib, pkgutil, almanaq\n"
-        "for m in pkgutil.walk_packages(almanaq.__path__, 'almanaq.'):\n"
+        "import importlib, itertools, pkgutil, almanaq, almanaq_bench\n"
+        "ours = (pkgutil.walk_packages(each.__path__, f'{each.__name__}.') for each in (almanaq, almanaq_bench))\n"
+        "for m in itertools.chain.from_iterable(ours):\n"
         "    if m.name.endswith('__main__'): continue\n"
         "    try: importlib.import_module(m.name)\n"
         "    except ModuleNotFoundError as e:\n"
@@ -110,3 +111,55 @@ def test_optional_packages_are_not_needed(tmp_path):
     printed = python(code).splitlines()
     assert printed[0] == "[('Brio',)]"
     assert '"places"' in "".join(printed[1:])
+
+
+WITHOUT_BENCH = (
+    "import importlib.util, sys\n"
+    "class Absent:\n"
+    "    def find_spec(self, name, path=None, target=None):\n"
+    "        if name.partition('.')[0] == 'almanaq_bench': raise ModuleNotFoundError(name, name='almanaq_bench')\n"
+    "sys.meta_path.insert(0, Absent())\n"
+    "import importlib.metadata as metadata\n"
+    "of_all = metadata.entry_points\n"
+    "ours = lambda point: point.dist is None or point.dist.name != 'almanaq-bench'\n"
+    "metadata.entry_points = lambda **kw: metadata.EntryPoints(filter(ours, of_all(**kw)))\n"
+    "known = importlib.util.find_spec\n"
+    "importlib.util.find_spec = lambda name, package=None: (\n"
+    "    None if name == 'almanaq_bench' else known(name, package))\n"
+    "import almanaq\n"
+    "from almanaq.cli import main\n"
+)
+"""What makes a process one in which almanaq-bench is not installed."""
+
+
+def told(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT_BENCH + code], capture_output=True, text=True, check=False)
+
+
+def test_without_the_benchmark_every_way_to_it_says_what_to_install(tmp_path):
+    for command in ("['bench', 'list']", f"['serve', 'sample:restaurants', '--bench', {str(tmp_path)!r}]"):
+        done = told(f"sys.argv = ['almanaq', *{command}]\nsys.exit(main())")
+        assert done.returncode == 1, done.stderr
+        assert "needs the package 'almanaq-bench': install it with  pip install ./bench" in done.stderr
+        assert done.stdout == ""
+    for line in ("from almanaq.benchmark import TARGET", "from almanaq.target.evaluators import TARGET"):
+        done = told(f"try:\n    {line}\nexcept almanaq.MissingExtraError as error: print(error)")
+        assert done.stdout.endswith("pip install ./bench\n"), done.stderr
+    shown = told("sys.argv = ['almanaq', '--help']\nsys.exit(main())")
+    assert shown.returncode == 0
+    assert "bench" not in shown.stdout
+    done = told("almanaq.tables({'a': {'x': [1]}}, retriever='target-bm25')")
+    assert "unknown retriever 'target-bm25'" in done.stderr
+    assert "pip install ./bench" in done.stderr
+
+
+def test_the_benchmark_has_one_identity_under_its_former_names():
+    import almanaq.target.retrievers
+
+    import almanaq.benchmark
+    import almanaq_bench.target.retrievers
+
+    assert almanaq.benchmark.TARGET is almanaq_bench.TARGET
+    former, own = almanaq.target.retrievers, almanaq_bench.target.retrievers
+    assert former.AbsCustomEmbeddingRetriever is own.AbsCustomEmbeddingRetriever
+    assert almanaq.target.AbsTask is almanaq_bench.target.AbsTask

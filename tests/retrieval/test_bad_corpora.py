@@ -4,13 +4,14 @@ import pytest
 from small_corpora import CORPUS, FILMS, BagOfWords, table
 
 from almanaq.errors import SourceError, UsageError
-from almanaq.retrieval.retriever_names import RETRIEVERS, Parts, open_retriever
+from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.testing import ScriptedModel
+from almanaq_bench.retrievers.openers import NAMES
 
 WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
 PARTS = Parts(BagOfWords, gold={"films": (FILMS.id,)}, language=WRITER)
 FIELDS = ["title", "header", "cells"]
-READING = [name for name in RETRIEVERS if name not in ("none", "random", "oracle")]
+READING = [name for name in NAMES if name not in ("none", "random", "oracle")]
 
 
 def index(name: str, corpus):
@@ -25,7 +26,7 @@ def test_an_empty_corpus_and_repeated_ids_are_refused(name: str) -> None:
         index(name, [*CORPUS, FILMS])
 
 
-@pytest.mark.parametrize("name", RETRIEVERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_k_is_positive_and_may_exceed_the_corpus(name: str) -> None:
     made = index(name, CORPUS)
     assert all(len(ranking) <= len(CORPUS) for ranking in made.search(["films", "", "zzz"], 10_000))

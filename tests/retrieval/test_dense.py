@@ -6,14 +6,19 @@ from almanaq.corpus.serialize import Field, parse_fields, table_text
 from almanaq.errors import SourceError
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.dense import Dense, column_texts, row_texts
-from almanaq.retrieval.hybrid import Hybrid, standardized
+from almanaq.retrieval.dense import Dense, row_texts
+from almanaq.retrieval.ranking import standardized
+from almanaq_bench.retrievers.variants import DenseParts, Hybrid, column_texts
 
 FIELDS = ["title", "header", "cells"]
 
 
-def dense(**options) -> Dense:
-    return Dense(VectorStore(None, BagOfWords()), **options)
+def dense() -> Dense:
+    return Dense(VectorStore(None, BagOfWords()))
+
+
+def parts(**options) -> DenseParts:
+    return DenseParts(VectorStore(None, BagOfWords()), **options)
 
 
 def test_scores_are_cosines() -> None:
@@ -27,7 +32,7 @@ def test_scores_are_cosines() -> None:
 def test_a_row_is_found_in_a_long_table() -> None:
     rows = [(f"word{number} other{number}",) for number in range(200)] + [("needle thread",)]
     long, short = table("long", "Sewing", ("things",), rows), table("short", "needle", ("things",), [("pin",)])
-    index = dense(rows=True).index([short, long, *CORPUS], FIELDS)
+    index = parts(rows=True).index([short, long, *CORPUS], FIELDS)
     assert index.vectors.shape[0] > index.scores(["q"]).shape[1] == 5
     assert index.search(["Sewing things needle thread"], 1)[0][0].id == long.id
 
@@ -37,14 +42,14 @@ def test_a_column_is_found_in_a_wide_table() -> None:
     rows = [tuple(f"cell{number}-{row}" for number in range(100)) for row in range(3)]
     wide, short = table("wide", "Sewing", header, rows), table("short", "name70", ("things",), [("pin",)])
     question = "Sewing name70: cell70-0, cell70-1, cell70-2"
-    with_columns, without = (dense(columns=each).index([short, wide, *CORPUS], FIELDS) for each in (True, False))
+    with_columns, without = (parts(columns=each).index([short, wide, *CORPUS], FIELDS) for each in (True, False))
     assert with_columns.search([question], 1)[0][0].id == wide.id
     assert with_columns.scores([question])[0, 1] > without.scores([question])[0, 1] + 0.2
 
 
 def test_rows_and_columns_are_pooled_by_their_maximum() -> None:
     def scores(**options):
-        return dense(**options).index(CORPUS, FIELDS).scores(["Kurosawa", "Nile length_km", "Lyon"])
+        return parts(**options).index(CORPUS, FIELDS).scores(["Kurosawa", "Nile length_km", "Lyon"])
 
     pooled = np.maximum(scores(rows=True), scores(columns=True))
     np.testing.assert_allclose(scores(rows=True, columns=True), pooled, atol=1e-6)

@@ -7,7 +7,7 @@ from small_corpora import CORPUS, BagOfWords, table
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.hnsw import DenseGraph
+from almanaq_bench.retrievers.variants import DenseGraph
 
 FIELDS = ["title", "cells"]
 MANY = tuple(table(f"t{n}", f"word{n} other{n * 7 % 300} thing{n % 11}") for n in range(400))

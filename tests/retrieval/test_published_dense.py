@@ -12,10 +12,10 @@ from almanaq.cli import find
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.token_estimate import estimate_tokens
-from almanaq.retrieval.published.dense import markdown, summary_prompt
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.testing import StandInServer
 from almanaq.testing.faults import Faults
+from almanaq_bench.retrievers.target_dense import markdown, summary_prompt
 
 
 def reply(request):

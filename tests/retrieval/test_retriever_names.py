@@ -3,15 +3,16 @@ from small_corpora import CORPUS, BagOfWords
 
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.retriever_names import RETRIEVERS, Parts, check_fields_apply, open_retriever
+from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
 from almanaq.testing import ScriptedModel
+from almanaq_bench.retrievers.openers import NAMES
 
 GOLD = {"which film?": (CORPUS[0].id,)}
 WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
 PARTS = Parts(BagOfWords, seed=3, gold=GOLD, language=WRITER)
 
 
-@pytest.mark.parametrize("name", RETRIEVERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_retriever_keeps_the_seam(name: str) -> None:
     opened = open_retriever(name, PARTS)
     index = opened.retriever.index(CORPUS, ["title", "cells"])

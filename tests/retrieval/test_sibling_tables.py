@@ -7,8 +7,8 @@ from almanaq.corpus.table import TableId
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.hybrid import Hybrid
 from almanaq.retrieval.sibling_tables import BEST, group_by_database
+from almanaq_bench.retrievers.variants import Hybrid
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=15), st.randoms())

@@ -9,9 +9,9 @@ from almanaq.errors import UsageError
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.hybrid import Hybrid
 from almanaq.retrieval.stored import Change, build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq_bench.retrievers.variants import Hybrid
 
 FIELDS = ["title", "header", "cells"]
 MANY = (*CORPUS, *(table(f"t{n}", f"walk {n} of {n % 7}", ("a", "b"), [(f"x{n}", "y")]) for n in range(60)))

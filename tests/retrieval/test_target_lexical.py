@@ -4,7 +4,7 @@ import pytest
 from small_corpora import CORPUS, FILMS, table
 
 from almanaq.errors import SourceError
-from almanaq.retrieval.published.lexical import TARGET_LEXICAL, buckets, code_text, described_text
+from almanaq_bench.retrievers.target_lexical import TARGET_LEXICAL, buckets, code_text, described_text
 
 
 def found(name: str, question: str, corpus=CORPUS) -> list[str]:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.benchmark.sql import sandbox as module
-from almanaq.benchmark.sql.sandbox import Limits, Sandbox
 from almanaq.corpus import tabular
 from almanaq.corpus.readers import read_corpus
 from almanaq.errors import BudgetExceeded, SourceError
+from almanaq_bench.sql import sandbox as module
+from almanaq_bench.sql.sandbox import Limits, Sandbox
 
 HALVES = ["SELECT '\ud800'", "SELECT \udfff", "\ud83d", "SELECT 1 -- \udc80", "SELECT '\x00'", "\x00"]
 

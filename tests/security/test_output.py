@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import almanaq.cli
-from almanaq.benchmark.report.page import _inline
 from almanaq.cli.out_file import check_out, open_out
 from almanaq.cli.output import Format, rows_writer
 from almanaq.csv_rows import CsvWriter, encoded
 from almanaq.errors import UsageError
 from almanaq.visible import STEERING, visible, visible_json
+from almanaq_bench.report.page import _inline
 
 BIDI = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.benchmark.data import find_dataset
-from almanaq.benchmark.generation.run import Databases
 from almanaq.corpus.confined import confined
-from almanaq.corpus.own_dataset import open_card
 from almanaq.errors import AlmanaqError, SourceError
+from almanaq_bench.data import find_dataset
+from almanaq_bench.generation.run import Databases
+from almanaq_bench.own_dataset import open_card
 
 SECRET = "the-secret-of-another"
 

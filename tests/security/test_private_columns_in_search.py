@@ -21,16 +21,17 @@ import almanaq
 from almanaq.agent.history import Turn
 from almanaq.cli.app import app
 from almanaq.corpus.dataset import open_dataset
-from almanaq.corpus.own_dataset import open_card
 from almanaq.corpus.readers import read_corpus
 from almanaq.corpus.schema_places import PrivateTablesError
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import LanguageModel
 from almanaq.retrieval.abstain import find
-from almanaq.retrieval.retriever_names import RETRIEVERS, Parts, open_retriever
+from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.table_search import FIELDS, Tables, _parsed, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer
+from almanaq_bench.own_dataset import open_card
+from almanaq_bench.retrievers.openers import NAMES
 
 KINDS = ("csv", "json", "xlsx", "parquet", "sqlite", "duckdb", "folder")
 QUERIES = (
@@ -48,8 +49,8 @@ QUERIES = (
     'SELECT string_agg("{p}", \',\') AS s FROM "{t}"',
 )
 ALL_FIELDS = (*FIELDS, "description", "keys", "database")
-SERVED = (*RETRIEVERS, "rerank:openai:tiny")
-WITHOUT_SERVER = {"none", "random", "oracle", "bm25", *(name for name in RETRIEVERS if name.startswith("target-"))}
+SERVED = (*NAMES, "rerank:openai:tiny")
+WITHOUT_SERVER = {"none", "random", "oracle", "bm25", *(name for name in NAMES if name.startswith("target-"))}
 
 
 @dataclass

@@ -14,9 +14,6 @@ from typing import Any
 import pytest
 
 import almanaq
-from almanaq.benchmark.hybridqa.generator import open_pipeline
-from almanaq.benchmark.hybridqa.relation import make_relation
-from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelCallError
 from almanaq.models.model_names import ModelSettings, open_models
@@ -24,8 +21,11 @@ from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
 from almanaq.models.token_estimate import estimate_tokens
 from almanaq.testing import ScriptedModel, StandInServer, replies_from
+from almanaq_bench.hybridqa.generator import open_pipeline
+from almanaq_bench.hybridqa.relation import make_relation
+from almanaq_bench.linked import LinkedTable
 
-PACKAGES = ("almanaq.models.prompts", "almanaq.agent.prompts", "almanaq.benchmark.hybridqa.prompts")
+PACKAGES = ("almanaq.models.prompts", "almanaq.agent.prompts", "almanaq_bench.prompts")
 PROMPTS = {
     file.name.removesuffix(".jinja"): file.read_text("utf-8")
     for package in PACKAGES

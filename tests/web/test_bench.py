@@ -11,12 +11,12 @@ from tests.web.live import live
 from tests.web.seen import fits, opened, violations
 
 import almanaq
-from almanaq.benchmark.records import read_records
-from almanaq.benchmark.request import RunRequest
-from almanaq.benchmark.runner import run
 from almanaq.testing import FunctionModel
-from almanaq.web.bench import read_bench
 from almanaq.web.opening import open_service
+from almanaq_bench.config import RunRequest
+from almanaq_bench.records import read_records
+from almanaq_bench.report.page import read_bench
+from almanaq_bench.runner import run
 
 QUESTIONS = 110
 

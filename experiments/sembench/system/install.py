@@ -6,7 +6,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from almanaq.benchmark.sembench.queries import QUERIES
+from almanaq_bench.sembench.dataset import QUERIES
 
 RUNNER = Path(__file__).with_name("almanaq_runner")
 REST = """\

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 import typer.core
+import typer.main
 
 from almanaq.cli import (
     ask,
-    bench,
     cache,
     chat,
     demo,
@@ -27,9 +27,10 @@ from almanaq.cli import (
     sql,
     trust,
 )
-from almanaq.errors import nearest
+from almanaq.errors import MissingExtraError, nearest
+from almanaq.plugins import load_plugin, plugin_names
 
-COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, bench, cache, trust, doctor)
+COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, cache, trust, doctor)
 """In the order of `--help`."""
 _VERBOSE = "almanaq.verbose"
 _ALIKE = 0.75
@@ -45,6 +46,28 @@ class Commands(typer.core.TyperGroup):
             return "shell", self.get_command(ctx, "shell"), args
         _one_source(ctx, args)
         return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a name: ours, or one that another package adds.
+
+        Raises:
+            MissingExtraError: it is `bench`, and almanaq-bench is not installed.
+        """
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        added = load_plugin("almanaq.commands", cmd_name)
+        if added is not None:
+            command = typer.main.get_command(added)
+            command.name = cmd_name
+            return command
+        if cmd_name == "bench":
+            raise MissingExtraError("almanaq-bench", "", "almanaq bench", install="./bench")
+        return None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, those that other packages add after ours."""
+        return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read what stands before the name of a command."""

@@ -24,7 +24,7 @@ EXTRAS = {
     "ibis": "reads MySQL, Trino, ClickHouse and warehouses",
     "spark": "reads Spark",
     "fast": "plans queries faster, with a compiled parser",
-    "hnsw": "the HNSW index of the published retrievers",
+    "hnsw": "indexes on disk with int8 or binary codes of their vectors",
     "mcp": "gives tools to editors and assistants (almanaq mcp)",
     "notebook": "magics in Jupyter and VS Code",
     "otel": "OpenTelemetry spans of model calls",
@@ -33,9 +33,6 @@ EXTRAS = {
     "sqlalchemy": "the SQLAlchemy dialect",
     "web": "the page and the HTTP API (almanaq serve)",
     "xlsx": "reads Excel and OpenDocument files",
-    "bench": "runs benchmarks (almanaq bench)",
-    "text-metrics": "ROUGE and METEOR in benchmarks",
-    "bertscore": "BERTScore in benchmarks",
     "docs": "builds the documentation site",
 }
 """What each extra is for, in the order in which they are shown."""
@@ -86,7 +83,7 @@ def version_lines() -> list[str]:
 
 
 def extras() -> dict[str, dict[str, Any]]:
-    """Return each extra with what it is for, whether all of it is installed, and how to install it."""
+    """Return each extra, and almanaq-bench: what it is for, whether all of it is installed, how to install it."""
     needed: dict[str, list[str]] = {}
     for name, extra in _required():
         needed.setdefault(extra or "", []).append(name)
@@ -98,6 +95,12 @@ def extras() -> dict[str, dict[str, Any]]:
         }
         for extra, what in EXTRAS.items()
         if extra in needed
+    } | {
+        "bench": {
+            "for": "runs benchmarks (almanaq bench); a distribution of its own: pip install ./bench",
+            "installed": _version("almanaq-bench") is not None,
+            "install": "pip install ./bench",
+        }
     }
 
 

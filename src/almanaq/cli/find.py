@@ -31,7 +31,6 @@ DEFAULT_FIELDS = "title,section,header,cells"
 OWN_EMBEDDERS = ("lexical", "static", "local")
 """Embedders that need no leave: they come with this package and send nothing anywhere."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
-BOUNDS = ("none", "oracle")
 
 
 def register(app: typer.Typer) -> None:
@@ -95,15 +94,16 @@ def find(
 
 def _check(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
     """Raise UsageError where flags do not go together, or k is out of its range."""
-    from almanaq.retrieval.retriever_names import sees_its_own
+    from almanaq.retrieval.retriever_names import plugin_opener
 
     if k < 1:
         raise UsageError(f"-k must be 1 or more, not {k}")
-    if retriever in BOUNDS:
+    opener = plugin_opener(retriever)
+    if opener is not None and opener.is_bound:
         raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
     if explain and as_json:
         raise UsageError("--explain is for people: leave --json out")
-    if explain and sees_its_own(retriever):
+    if explain and opener is not None and opener.sees_own_text:
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
 
 

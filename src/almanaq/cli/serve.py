@@ -25,14 +25,15 @@ from almanaq.cli.options import (
     named_once,
 )
 from almanaq.errors import MissingExtraError
+from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from almanaq.connection import Connection
-    from almanaq.web.bench import Bench
     from almanaq.web.gate import Access, Application
     from almanaq.web.service import Limits
+    from almanaq.web.site import ReportPages
 
 _MODEL_CALLS = "Calls of a language model {}, since the start; default: any number."
 
@@ -143,13 +144,14 @@ def _serve(
             serve(app, listening, lambda: say(access.address()))
 
 
-def _runs(folders: Sequence[Path]) -> Bench | None:
+def _runs(folders: Sequence[Path]) -> ReportPages | None:
     """Return what the benchmark pages show, read once; None where no run was named."""
     if not folders:
         return None
-    from almanaq.web.bench import read_bench
-
-    return read_bench(folders)
+    pages: ReportPages | None = call_plugin("almanaq.pages", "bench", folders)
+    if pages is None:
+        raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
+    return pages
 
 
 def _mounts(connection: Connection) -> Mapping[str, Application]:

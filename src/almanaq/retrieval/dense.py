@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +18,20 @@ from almanaq.retrieval.ranking import Scores, search
 MAX_CHARS = 2048
 """Characters of a table that are embedded: more than MiniLM's window of 256 tokens ever holds of them."""
 
-_PART_CHARS = 512  # a row with its title and column names, or a column with its title and name
+PART_CHARS = 512
+"""Characters of a row with its title and column names that are embedded."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Makes indexes of one vector per table, and one per row or column where `rows` or `columns` is set.
-
-    A table of several vectors scores by its best.
+    """Makes indexes of one vector per table.
 
     Args:
         store: gives the vectors, each text embedded once ever.
-        rows: embed every row with its title and column names too.
-        columns: embed every column with its title, name and distinct values too.
         max_chars: how much of a table's text is embedded.
     """
 
     store: VectorStore
-    rows: bool = False
-    columns: bool = False
     max_chars: int = MAX_CHARS
     name: str = "dense"
 
@@ -50,15 +44,7 @@ class Dense:
             ModelError: the embedder fails.
         """
         chosen = parse_fields(fields)
-
-        def texts_of(table: Table) -> Iterator[str]:
-            yield table_text(table, chosen, max_chars=self.max_chars)
-            if self.rows:
-                yield from row_texts(table, chosen)
-            if self.columns:
-                yield from column_texts(table, chosen)
-
-        ids, texts, starts = texts_by_table(corpus, texts_of)
+        ids, texts, starts = texts_by_table(corpus, lambda table: [table_text(table, chosen, max_chars=self.max_chars)])
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
 
 
@@ -109,30 +95,15 @@ def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
     """Return each row as one text: the table's declared titles, then column and cell in pairs."""
     if Field.CELLS not in fields:
         return []
-    titles = _titles(table, fields)
+    titles = title_lines(table, fields)
     named = Field.HEADER in fields
     return [
-        "\n".join([*titles, "; ".join(_pairs(table.header if named else (), row))])[:_PART_CHARS] for row in table.rows
+        "\n".join([*titles, "; ".join(_pairs(table.header if named else (), row))])[:PART_CHARS] for row in table.rows
     ]
 
 
-def column_texts(table: Table, fields: Sequence[Field]) -> list[str]:
-    """Return each column as one text: the table's declared titles, then its name and its distinct
-    cells, as declared.
-    """
-    titles = _titles(table, fields)
-    names = table.header if Field.HEADER in fields else ()
-    columns: list[tuple[str, ...]] = list(zip(*table.rows, strict=True)) if Field.CELLS in fields else []
-    texts = []
-    for name, cells in zip_longest(names, columns):
-        values = ", ".join(cell for cell in dict.fromkeys(cells or ()) if cell)
-        text = ": ".join(part for part in (name, values) if part)
-        if text:
-            texts.append("\n".join([*titles, text])[:_PART_CHARS])
-    return texts
-
-
-def _titles(table: Table, fields: Sequence[Field]) -> list[str]:
+def title_lines(table: Table, fields: Sequence[Field]) -> list[str]:
+    """Return the table's title and section, where they are declared."""
     return [line for name in (Field.TITLE, Field.SECTION) if name in fields for line in field_lines(table, name)]
 
 

@@ -1,6 +1,6 @@
 """The base classes that users of the TARGET benchmark derive their retrievers from.
 
-`almanaq.target.retrievers` is where they are imported from; they stand here because `adapters` must know them.
+`almanaq_bench.target.retrievers` is where they are imported from; they stand here because `adapters` must know them.
 """
 
 from __future__ import annotations

@@ -2,19 +2,19 @@
 
 An int8 code holds each component in one byte, in units of the vector's largest; a binary one holds its sign in one bit.
 The nearest by their codes are compared again by the vectors themselves, which are kept in half precision.
+The only module that imports usearch.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.errors import UsageError
+from almanaq.errors import MissingExtraError, UsageError
 from almanaq.models.vector_store import Vectors
-from almanaq.retrieval.hnsw import nearest_rows
 
 _LEAST = 1e-12
 
@@ -57,7 +57,7 @@ class Precision(StrEnum):
             MissingExtraError: the extra `hnsw` is not installed.
         """
         code = self.codes(vector[None])[0]
-        return nearest_rows(codes, code, count, "hamming" if self is Precision.BINARY else "cos")
+        return _nearest_rows(codes, code, count, "hamming" if self is Precision.BINARY else "cos")
 
 
 def parse_precision(name: str) -> Precision:
@@ -67,3 +67,21 @@ def parse_precision(name: str) -> Precision:
     except ValueError:
         known = ", ".join(Precision)
         raise UsageError(f"no vectors in {name!r}: choose one of {known}") from None
+
+
+def _nearest_rows(
+    rows: NDArray[Any], row: NDArray[Any], count: int, metric: Literal["cos", "hamming"]
+) -> NDArray[np.intp]:
+    """Return the numbers of the rows of bytes that are nearest to one, all of them compared.
+
+    Raises:
+        MissingExtraError: the extra `hnsw` is not installed.
+    """
+    try:
+        from usearch.compiled import MetricKind
+        from usearch.index import search
+    except ImportError as problem:
+        raise MissingExtraError("usearch", "hnsw", "an index with codes of vectors") from problem
+    kind = MetricKind.Cos if metric == "cos" else MetricKind.Hamming
+    found = search(rows, row[None], count, kind, exact=True, threads=1)
+    return np.ravel(found.keys).astype(np.intp)

@@ -79,3 +79,12 @@ def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:
 
 def _ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
     return tuple(Hit(ids[position], float(scores[position])) for position in top_k(scores, k))
+
+
+def standardized(scores: Scores) -> Scores:
+    """Return each row in standard deviations above its mean; zeros for a row that tells no table from another."""
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    spread = scores.std(axis=1, keepdims=True)
+    spread[spread < 1e-6] = 1.0
+    standard: Scores = centred / spread
+    return standard

@@ -19,9 +19,8 @@ from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.aspects import Aspects, AspectsIndex
 from almanaq.retrieval.bm25 import BM25, BM25Index
 from almanaq.retrieval.features import FEATURES, Featurizer, Floats
-from almanaq.retrieval.hybrid import standardized
 from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import BATCH, Scores, check_k, top_k
+from almanaq.retrieval.ranking import BATCH, Scores, check_k, standardized, top_k
 from almanaq.retrieval.sibling_tables import Databases, group_by_database
 from almanaq.retrieval.streams import StreamWriter
 from almanaq.retrieval.weights import Sight, Styles, Weights, choose_weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,33 +14,13 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
 from almanaq.models.local_embedder import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
-from almanaq.plugins import call_plugin, load_plugin, plugin_names
+from almanaq.plugins import Group, call_plugin, load_plugin, plugin_names
 from almanaq.retrieval.protocols import Retriever
 
 if TYPE_CHECKING:
-    from almanaq.models.vector_store import VectorStore
     from almanaq.retrieval.aspects import Aspects
 
-TARGET_LEXICAL_NAMES = (
-    "target-bm25",
-    "target-bm25-notitle",
-    "target-tfidf",
-    "target-tfidf-notitle",
-    "target-bm25-described",
-    "target-tfidf-described",
-)
-"""OTT-QA's BM25 and TF-IDF as the TARGET paper has them; see target_lexical."""
-
-PUBLISHED_DENSE = (
-    "llm-summary",
-    "openai-embedding",
-    "openai-embedding-header",
-    "hnsw-openai",
-    "stella",
-    "e5",
-    "row-serial",
-)
-"""The dense retrievers of the TARGET paper and of its published code; see published.dense."""
+_GROUP: Group = "almanaq.retrievers"
 
 JUDGED = "rerank:"
 """What stands before the name of a model that ranks the candidates of `rerank` anew."""
@@ -86,6 +67,21 @@ class Opened:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RetrieverOpener:
+    """What an entry point of `almanaq.retrievers` gives where its retriever needs an embedder, a model or a budget.
+
+    Attributes:
+        open: makes the retriever.
+        sees_own_text: whether it sees a text of its own, whatever fields are declared: `--fields` is wrong usage.
+        is_bound: whether it marks a bound of what can be reached, and finds nothing for users.
+    """
+
+    open: Callable[[Parts], Opened]
+    sees_own_text: bool = False
+    is_bound: bool = False
+
+
 def default_embedder() -> str:
     """Return `local` where its package and weights are installed, else `lexical`."""
     return "local" if local_is_installed() else "lexical"
@@ -105,33 +101,48 @@ def open_retriever(name: str, parts: Parts) -> Opened:
         return _judged(name, parts)
     if ":" in name:
         return Opened(_imported(name), name)
-    if (added := _added(name)) is not None:
-        return Opened(added, name)
+    if (opener := plugin_opener(name)) is not None:
+        return opener.open(parts)
     raise _unknown(name)
 
 
 def check_retriever(name: str) -> None:
     """Raise UsageError for a name that no retriever has, before tables are read for it."""
-    if name not in RETRIEVERS and ":" not in name and name not in plugin_names("almanaq.retrievers"):
+    if name not in RETRIEVERS and ":" not in name and name not in plugin_names(_GROUP):
         raise _unknown(name)
 
 
-def _unknown(name: str) -> UsageError:
-    known = (*RETRIEVERS, *plugin_names("almanaq.retrievers"))
-    return UsageError(f"unknown retriever {name!r}{suggest(name, known)}")
+def plugin_opener(name: str) -> RetrieverOpener | None:
+    """Return what opens the retriever that another package adds under a name, None where none does."""
+    if name in RETRIEVERS or ":" in name:
+        return None
+    found = load_plugin(_GROUP, name)
+    if isinstance(found, Mapping):
+        found = found.get(name)
+    if found is None or isinstance(found, RetrieverOpener):
+        return found
+    from almanaq.retrieval.adapters import adapt
+
+    made = adapt(call_plugin(_GROUP, name) if isinstance(found, type) else found, name)
+    return RetrieverOpener(lambda _: Opened(made, name))
 
 
-def sees_its_own(name: str) -> bool:
-    """Return whether a retriever sees a text of its own, whatever fields are declared: `--fields` is
-    wrong usage then.
-    """
-    return name.startswith("target-") or name in PUBLISHED_DENSE
+def sees_own_text(name: str) -> bool:
+    """Return whether a retriever sees a text of its own, whatever fields are declared."""
+    opener = plugin_opener(name)
+    return opener is not None and opener.sees_own_text
 
 
 def check_fields_apply(name: str) -> None:
-    """Raise UsageError for declared fields beside a retriever that sees what it sees."""
-    if sees_its_own(name):
+    """Raise UsageError for declared fields beside a retriever that sees a text of its own."""
+    if sees_own_text(name):
         raise UsageError(f"--fields does not go with --retriever {name}: it sees a text of its own; leave --fields out")
+
+
+def _unknown(name: str) -> UsageError:
+    known = (*RETRIEVERS, *plugin_names(_GROUP))
+    more = "" if find_spec("almanaq_bench") else "; those of papers and experiments come with  pip install ./bench"
+    return UsageError(f"unknown retriever {name!r}{suggest(name, known)}{more}")
 
 
 def _bm25(_: Parts) -> Opened:
@@ -140,25 +151,12 @@ def _bm25(_: Parts) -> Opened:
     return Opened(BM25(), "bm25")
 
 
-def _dense(name: str, *, rows: bool = False, columns: bool = False) -> Callable[[Parts], Opened]:
-    def opened(parts: Parts) -> Opened:
-        from almanaq.models.vector_store import VectorStore
-        from almanaq.retrieval.dense import Dense
-
-        embedder = parts.embedder()
-        made = Dense(VectorStore(parts.cache, embedder), rows=rows, columns=columns, name=name)
-        return Opened(made, name, embedder.name)
-
-    return opened
-
-
-def _dense_graph(parts: Parts) -> Opened:
+def _dense(parts: Parts) -> Opened:
     from almanaq.models.vector_store import VectorStore
     from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.hnsw import DenseGraph
 
     embedder = parts.embedder()
-    return Opened(DenseGraph(Dense(VectorStore(parts.cache, embedder))), "dense-hnsw", embedder.name)
+    return Opened(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
 
 
 def _hybrid(parts: Parts) -> Opened:
@@ -191,17 +189,6 @@ def _aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
     return Aspects(VectorStore(parts.cache, embedder), rows=rows)
 
 
-def _hybrid_untuned(parts: Parts) -> Opened:
-    from almanaq.models.vector_store import VectorStore
-    from almanaq.retrieval.bm25 import BM25
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.hybrid import Hybrid
-
-    embedder = parts.embedder()
-    made = Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder)), name="hybrid-untuned")
-    return Opened(made, "hybrid-untuned", embedder.name)
-
-
 def _judged(name: str, parts: Parts) -> Opened:
     """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
     from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
@@ -224,95 +211,6 @@ def _judged(name: str, parts: Parts) -> Opened:
     return Opened(Judged(first.retriever, judge), name, first.embedder, first.note)
 
 
-def _target_lexical(name: str) -> Callable[[Parts], Opened]:
-    def opened(_: Parts) -> Opened:
-        from almanaq.retrieval.published.lexical import TARGET_LEXICAL
-
-        return Opened(TARGET_LEXICAL[name], name)
-
-    return opened
-
-
-def _markdown(name: str, rows: int | None, embedder: str = "EMBEDDER") -> Callable[[Parts], Opened]:
-    def opened(parts: Parts) -> Opened:
-        from almanaq.retrieval.paid import Foreseen
-        from almanaq.retrieval.published import dense
-
-        store, note = _published_store(name, getattr(dense, embedder), parts)
-        most = dense.ALL_ROWS if rows is None else rows
-        made = dense.MarkdownEmbedding(store, most, Foreseen(parts.tell, parts.budget), name)
-        return Opened(made, name, store.embedder.name, note)
-
-    return opened
-
-
-def _row_serial(parts: Parts) -> Opened:
-    from almanaq.retrieval.paid import Foreseen
-    from almanaq.retrieval.published.dense import STELLA, RowSerial
-
-    store, note = _published_store("row-serial", STELLA, parts)
-    return Opened(RowSerial(store, Foreseen(parts.tell, parts.budget)), "row-serial", store.embedder.name, note)
-
-
-def _summaries(parts: Parts) -> Opened:
-    from almanaq.models.model_names import ModelSettings, open_models
-    from almanaq.retrieval.paid import Foreseen
-    from almanaq.retrieval.published.dense import SUMMARY_EMBEDDER, SUMMARY_MODEL, Summaries
-
-    store, note = _published_store("llm-summary", SUMMARY_EMBEDDER, parts)
-    named = os.environ.get("ALMANAQ_MODEL", "local")
-    spec = parts.language or (SUMMARY_MODEL if named == "local" else named)
-    language = open_models(spec, embedder=store.embedder, settings=ModelSettings(budget=parts.budget)).language
-    if language is None:
-        raise UsageError(f"llm-summary needs a language model, and {named!r} is none: set ALMANAQ_MODEL")
-    made = Summaries(language, store, Foreseen(parts.tell, parts.budget))
-    return Opened(made, "llm-summary", store.embedder.name, note)
-
-
-def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
-    """Return the store of the paper's embedder, or of the one that the user named.
-
-    Those of this machine are defaults.
-    """
-    from almanaq.models.model_names import open_embedder
-    from almanaq.models.vector_store import VectorStore
-
-    embedder = parts.embedder()
-    if embedder.name not in ("local", "lexical"):
-        return VectorStore(
-            parts.cache, embedder
-        ), f"{name} embeds with {embedder.name}, where the paper has {published}"
-    return VectorStore(parts.cache, open_embedder(published)), ""
-
-
-def _none(_: Parts) -> Opened:
-    from almanaq.retrieval.baselines import NoRetriever
-
-    return Opened(NoRetriever(), "none")
-
-
-def _random(parts: Parts) -> Opened:
-    from almanaq.retrieval.baselines import RandomRetriever
-
-    return Opened(RandomRetriever(parts.seed), "random")
-
-
-def _oracle(parts: Parts) -> Opened:
-    from almanaq.retrieval.baselines import Oracle
-
-    return Opened(Oracle(parts.gold), "oracle")
-
-
-def _added(name: str) -> Retriever | None:
-    """Return the retriever that another package adds under a name, None where none does."""
-    from almanaq.retrieval.adapters import adapt
-
-    found = load_plugin("almanaq.retrievers", name)
-    if isinstance(found, type):
-        found = call_plugin("almanaq.retrievers", name)
-    return None if found is None else adapt(found, name)
-
-
 def _imported(name: str) -> Retriever:
     """Return the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
     from almanaq.retrieval.adapters import adapt
@@ -322,24 +220,8 @@ def _imported(name: str) -> Retriever:
 
 
 RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
-    "none": _none,
-    "random": _random,
-    "oracle": _oracle,
     "bm25": _bm25,
-    "dense": _dense("dense"),
-    "dense-rows": _dense("dense-rows", rows=True),
-    "dense-columns": _dense("dense-columns", columns=True),
-    "dense-rows-columns": _dense("dense-rows-columns", rows=True, columns=True),
-    "dense-hnsw": _dense_graph,
+    "dense": _dense,
     "hybrid": _hybrid,
-    "hybrid-untuned": _hybrid_untuned,
     "rerank": _rerank,
-    **{name: _target_lexical(name) for name in TARGET_LEXICAL_NAMES},
-    "llm-summary": _summaries,
-    "openai-embedding": _markdown("openai-embedding", 100),
-    "openai-embedding-header": _markdown("openai-embedding-header", 0),
-    "hnsw-openai": _markdown("hnsw-openai", None),
-    "stella": _markdown("stella", None, "STELLA"),
-    "e5": _markdown("e5", None, "E5"),
-    "row-serial": _row_serial,
 }

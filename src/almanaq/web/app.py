@@ -14,17 +14,20 @@ from almanaq.errors import AlmanaqError
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
 from almanaq.web.problems import Problem, problem_of
-from almanaq.web.site import pages
+from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem
 from almanaq.web.work import Desk
 
 if TYPE_CHECKING:
-    from almanaq.web.bench import Bench
     from almanaq.web.service import Service
 
 
 def create_app(
-    service: Service, access: Access, *, mounts: Mapping[str, Application] | None = None, bench: Bench | None = None
+    service: Service,
+    access: Access,
+    *,
+    mounts: Mapping[str, Application] | None = None,
+    bench: ReportPages | None = None,
 ) -> Gate:
     """Return the application for an ASGI server.
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import APIRouter, Query, Response
 from jinja2 import Environment, PackageLoader
@@ -22,17 +22,26 @@ from almanaq.web.samples import samples
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
-if TYPE_CHECKING:
-    from almanaq.web.bench import Bench
-
 T = TypeVar("T")
+
+
+class ReportPages(Protocol):
+    """What the pages at `/bench` show: almanaq-bench makes them of run folders."""
+
+    def report(self) -> str:
+        """Return the report of all runs as HTML."""
+
+    def record(self, number: int, page: int) -> tuple[str, int] | None:
+        """Return a page of a run's record as HTML, and how many pages it has; None where there is no such page."""
+
+
 REVIEWED = 20
 SHOWN_TABLES = 12
 _NO_RUNS = "this server shows no benchmark: name run folders with --bench"
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
-def pages(service: Service, bench: Bench | None = None) -> APIRouter:
+def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     """Return the routes of the page; `bench`: what the benchmark pages show, where there are any."""
     router = APIRouter(include_in_schema=False)
     questions = cache(lambda: samples(service.connection))

@@ -13,8 +13,8 @@ import pandas as pd
 from runner.generic_runner import GenericQueryMetric, GenericRunner
 
 import almanaq
-from almanaq.benchmark.sembench.dataset import SembenchData
 from almanaq.suql.options import Options
+from almanaq_bench.sembench.dataset import SembenchData
 
 MOST_CALLS = 100_000
 WORKERS = 20

@@ -32,16 +32,7 @@ QUOTES: Mapping[str, object] = {
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "classify_turn": strict_object({"kind": one_of("query", "talk", "outside", "unclear"), "reason": _TEXT}),
     "relax": strict_object({"condition": {"type": ["integer", "null"]}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
-    "short_answer": strict_object({"answer": _TEXT_OR_NULL}),
-    "linearize": strict_object({"text": _TEXT}),
-    "table_answer": strict_object({"answer": _TEXT_OR_NULL, "tables": _NUMBERS}),
-    "table_verify": strict_object(
-        {"reasoning": _TEXT, "verdict": one_of("true", "false", "not enough"), "tables": _NUMBERS}
-    ),
     "table_rank": strict_object({"tables": _NUMBERS}),
-    "table_sql": strict_object({"reasoning": _TEXT, "sql": _TEXT}),
-    "no_context": strict_object({"answer": _TEXT_OR_NULL}),
-    "table_summary": strict_object({"title": _TEXT, "summary": _TEXT}),
 }
 
 

@@ -1,0 +1,178 @@
+"""The rows that a short answer is chosen among: rows that answer nothing are passed over, a few more are looked at.
+
+A query that asks for one row reads as few texts as that takes; but the first row that passes need not be the one that
+was meant. Rows that cost no call are therefore handed on in small number, with their cells, and of those that cost
+calls the next most similar ones are read as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.connection import Connection
+from almanaq.errors import QueryError
+from almanaq.models.protocols import Embedder
+from almanaq.suql.result import Result
+from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, written
+
+MOST = 5
+"""Rows that an answer is chosen among."""
+
+AHEAD = 2
+"""The most similar rows, of which those that cost calls are all looked at."""
+
+_CELLS, _CELL, _QUOTE = 12, 80, 240
+_ALIAS = "cell_of_row_"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A row that a query found: its first value as the table writes it, its other cells, and the quotes it rests on."""
+
+    value: str
+    cells: Mapping[str, str]
+    quotes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a query that have a value, the best first, and the results that they were read from."""
+
+    rows: tuple[FoundRow, ...]
+    results: tuple[Result, ...]
+
+
+class RowFinder(Protocol):
+    """Runs a query for its rows."""
+
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found: ...
+
+
+class AllRows:
+    """The RowFinder that runs a query as it is."""
+
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:  # noqa: ARG002
+        """Return the first rows in the query's order."""
+        result = connection.sql(suql)
+        return Found(_rows(result, relation), (result,))
+
+
+class BestRows:
+    """The RowFinder that passes over rows without an answer, and looks at a few more than a query asks for.
+
+    Args:
+        embedder: says which row's quotes are nearest to the question.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:
+        """Return the rows; where one was asked for, the one whose quotes are nearest first."""
+        tree = _of_one_row(suql)
+        if tree is None:
+            return AllRows().find(connection, suql, question, relation)
+        try:
+            return self._best(connection, tree, question, relation)
+        except QueryError:
+            # What is wrong is told of the query as it was written.
+            return AllRows().find(connection, suql, question, relation)
+
+    def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> Found:
+        made = _with_cells(_leave_out_unknown(tree), relation)
+        ordered = tree.args.get("order") is not None
+        reads = _reads_text(tree)
+        # One at a time: what is under way when the row is found is paid for, and the next row is seldom needed.
+        one_by_one = replace(connection.engine.options, speculation=1.0)
+        first = connection.sql(_text(made if ordered or reads else made.limit(MOST)), options=one_by_one)
+        rows = _rows(first, relation)
+        if ordered or not reads or not rows:
+            return Found(rows, (first,))
+        ahead = connection.sql(_text(made.limit(MOST)), options=replace(one_by_one, candidates=AHEAD))
+        more = [row for row in _rows(ahead, relation) if row not in rows]
+        return Found(self._nearest(question, (*rows, *more)), (first, ahead))
+
+    def _nearest(self, question: str, rows: Sequence[FoundRow]) -> tuple[FoundRow, ...]:
+        """Return rows by how near their quotes are to the question.
+
+        Rows without quotes keep their order, after them.
+        """
+        if len(rows) < 2 or not any(row.quotes for row in rows):
+            return tuple(rows)
+        asked = self._embedder.embed_questions([question])[0]
+        quoted = self._embedder.embed_documents([" ".join(row.quotes) for row in rows])
+        near = np.where([bool(row.quotes) for row in rows], quoted @ asked, -1.0)
+        return tuple(rows[i] for i in np.argsort(-near, kind="stable"))
+
+
+def _of_one_row(suql: str) -> exp.Select | None:
+    """Return a query of one relation that asks for one row of it; None for one that counts, groups, lists or joins."""
+    try:
+        tree = sqlglot.parse_one(suql, read="duckdb")
+    except SqlglotError:
+        return None
+    if not isinstance(tree, exp.Select) or any(tree.args.get(p) for p in ("group", "distinct", "with_", "joins")):
+        return None
+    source, limit = tree.args.get("from_"), tree.args.get("limit")
+    if source is None or not isinstance(source.this, exp.Table) or limit is None or limit.expression.name != "1":
+        return None
+    sums = any(item.find(exp.AggFunc, exp.Window) for item in tree.expressions)
+    return None if sums or tree.args.get("offset") is not None or len(tree.expressions) != 1 else tree
+
+
+def _leave_out_unknown(tree: exp.Select) -> exp.Select:
+    """Return the query without the rows whose selected answer is no information: what it reads anyway is asked once."""
+    shown = tree.expressions[0].unalias()
+    if not _reads_text(shown):
+        return tree.copy()
+    return tree.where(exp.Not(this=exp.Is(this=shown.copy(), expression=exp.Null())))
+
+
+def _with_cells(tree: exp.Select, relation: HybridRelation) -> exp.Select:
+    """Return the query with the other cells of each row beside its value."""
+    shown = {column.name for column in tree.expressions[0].find_all(exp.Column)}
+    names = [n for n in relation.arrow.column_names if not n.endswith((INFO, TEXT)) and n not in shown][:_CELLS]
+    cells = [exp.alias_(exp.column(exp.to_identifier(n, quoted=True)), _ALIAS + str(i)) for i, n in enumerate(names)]
+    made = tree.copy()
+    made.set("expressions", [*made.expressions, *cells])
+    return made
+
+
+def _text(tree: exp.Select) -> str:
+    return tree.sql("postgres", normalize_functions=False)
+
+
+def _reads_text(tree: exp.Expr) -> bool:
+    return any(call.name.lower() in ("answer", "summary") for call in tree.find_all(exp.Anonymous))
+
+
+def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:
+    """Return the first rows of a result that have a value."""
+    own = [name for name in result.columns if not name.startswith(_ALIAS)]
+    beside = _beside(result)
+    rows = []
+    for row, evidence in zip(result.rows, result.evidence, strict=True):
+        values = dict(zip(result.columns, row, strict=True))
+        shown = next((text for name in own if (text := written(name, values[name], relation))), "")
+        if shown:
+            cells = {n: text[:_CELL] for alias, n in beside.items() if (text := written(n, values[alias], relation))}
+            rows.append(FoundRow(shown, cells, tuple(e.quote[:_QUOTE] for e in evidence)))
+        if len(rows) == MOST:
+            break
+    return tuple(rows)
+
+
+def _beside(result: Result) -> dict[str, str]:
+    """Return the names of the cells that were added, by their aliases."""
+    added = [name for name in result.columns if name.startswith(_ALIAS)]
+    if not added:
+        return {}
+    tree = sqlglot.parse_one(result.suql, read="duckdb")
+    return {item.alias: item.this.name for item in tree.expressions if item.alias in added}
