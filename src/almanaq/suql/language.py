@@ -8,6 +8,8 @@ from typing import Protocol
 
 from sqlglot import exp
 
+WORK_SCHEMA = "almanaq_work"
+"""Stands before the name of a table that a part of a query becomes, until a session tells where it is."""
 Parameters = Sequence[object] | Mapping[str, object]
 """Values for the placeholders of a query, in order or by name."""
 

@@ -29,7 +29,7 @@ from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Models, Prompt, TextCall, Usage
 from almanaq.models.spending import spending
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.text_functions import is_text_call
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import WRITTEN_QUERY, WRITTEN_REPLY, Asked, Reply, of_prompt, of_text_call
 from almanaq_bench.prompts import bench_prompt, bench_prompt_version
@@ -69,7 +69,7 @@ def _find_fault(suql: str, engine: QueryEngine) -> str | None:
     """Return why a query is not accepted; None where it is."""
     try:
         engine.check(suql)
-        calls = nodes_of(sqlglot.parse_one(suql, read="duckdb"), exp.Anonymous)
+        calls = nodes_of(sqlglot.parse_one(suql, read=engine.dialect), exp.Anonymous)
     except (QueryError, SqlglotError) as error:
         return str(error)
     if any(is_text_call(call) for call in calls):

@@ -20,9 +20,8 @@ from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_grou
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.errors import RefusedQueryError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
-from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
-from almanaq.suql.plan.native import WORK_SCHEMA
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
 from almanaq.text.sql_literals import quote

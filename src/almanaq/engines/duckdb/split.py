@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from almanaq.suql.plan.native import WORK_SCHEMA
+from almanaq.suql.language import WORK_SCHEMA
 from almanaq.suql.text_functions import DECLARED
 
 Node = dict[str, Any]

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.language import WORK_SCHEMA
 from almanaq.text.sql_literals import string_literal
-
-WORK_SCHEMA = "almanaq_work"
-"""Stands before the name of a table that an earlier stage makes, until the session tells where it is."""
 
 
 @dataclass(frozen=True, slots=True)
