@@ -7,6 +7,8 @@ import io
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -196,3 +198,18 @@ def test_commands_print_through_what_makes_text_harmless() -> None:
                 made = [each for each in node.args if not isinstance(each, ast.Constant)]
                 found += [f"{path.relative_to(folder)}:{node.lineno}"] if made else []
     assert [place.partition(":")[0] for place in found] == ["terminal.py"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only there a disk is full at will")
+@pytest.mark.parametrize(
+    "command", ["schema t.csv", "sql --db t.csv --format json", "find soup --corpus t.csv", "--version"]
+)
+def test_output_that_has_no_room_is_told_and_is_no_defect(tmp_path, command):
+    (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+    words = [*command.split(), *(["SELECT 1 AS n"] if command.startswith("sql") else [])]
+    with open("/dev/full", "w") as full:
+        run = [sys.executable, "-m", "almanaq", *words]
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the output cannot be written (No space left on device)" in done.stderr
+    assert "defect" not in done.stderr
