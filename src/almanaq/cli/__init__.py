@@ -22,6 +22,8 @@ def main() -> int:
     from almanaq.cli.app import app
 
     code = 0
+    if _is_the_program():
+        os.umask(os.umask(0o077) | 0o077)  # what it writes holds cells: indexes, tables, records of runs
     try:
         try:
             app(prog_name="almanaq")
