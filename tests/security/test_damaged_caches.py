@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.faults import answers
 from benchmarks.faults.cache import fill, flips, prompt_of, right
 
 from almanaq.models.cached import CachedModel
@@ -33,6 +34,13 @@ def test_a_flipped_bit_never_changes_a_reply_and_is_never_a_defect(tmp_path: Pat
     assert set(ended) <= {"right", "right, some asked for again", "refused"}, ended
     assert ended["refused"]
     assert ended["right, some asked for again"]
+
+
+def test_a_damage_never_changes_an_answer_that_is_kept_and_is_never_a_defect(tmp_path: Path) -> None:
+    ended = answers.damages(tmp_path / "a.sqlite", 40)
+    assert set(ended) <= {"right", "refused", "missing"}, ended
+    assert ended["refused"] > 10
+    assert ended["right"]
 
 
 def test_a_reply_that_was_changed_is_asked_for_again(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.models.vector_store import default_cache_folder
+from almanaq.web.columns import sees
 from almanaq.web.service import Limits, Service
 from almanaq.web.store import AnswerStore
 
@@ -30,7 +32,9 @@ def open_service(
 
     shown = shown_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
-    store = AnswerStore(file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000)
+    store = AnswerStore(
+        file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(sees, connection)
+    )
     return Service(shown, connection, store, limits or Limits())
 
 
