@@ -52,7 +52,7 @@ def routes(service: Service, desk: Desk) -> APIRouter:
     router = APIRouter()
     _questions(router, service, desk)
     _catalog(router, service)
-    _answers(router, service)
+    _answers(router, service, desk)
     _verdicts(router, service)
     return router
 
@@ -122,7 +122,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         return Document({"text": found[0], "spans": found[1]})
 
 
-def _answers(router: APIRouter, service: Service) -> None:
+def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
@@ -168,9 +168,11 @@ def _answers(router: APIRouter, service: Service) -> None:
         await _aside(lambda: service.forget(id))
         return Response(status_code=204)
 
-    @router.get("/healthz", responses=problems(), response_class=Document)
+    @router.get("/healthz", responses=problems(503), response_class=Document)
     async def healthz() -> Response:
-        """Say that the server answers."""
+        """Say that the server answers, and has threads to work in."""
+        if desk.is_stuck:
+            raise Refused(503, "all threads are held by queries that were stopped and do not end")
         return Document({"status": "ok"})
 
 

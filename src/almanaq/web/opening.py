@@ -11,6 +11,7 @@ from almanaq.models.vector_store import default_cache_folder
 from almanaq.web.columns import sees
 from almanaq.web.service import Limits, Service
 from almanaq.web.store import AnswerStore
+from almanaq.web.supervisor import Worker
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -20,13 +21,19 @@ MOST_MB = 512
 
 
 def open_service(
-    connection: Connection, source: str, limits: Limits | None = None, *, store_mb: int | None = MOST_MB
+    connection: Connection,
+    source: str,
+    limits: Limits | None = None,
+    *,
+    store_mb: int | None = MOST_MB,
+    worker: Worker | None = None,
 ) -> Service:
     """Return the service over a connection.
 
     Args:
         source: as it was named; a password in it is not shown.
         store_mb: what kept answers may take; None: they are kept in memory only.
+        worker: what is known of the supervisor; None: there is none.
     """
     from almanaq.models.address import shown_address
 
@@ -35,7 +42,7 @@ def open_service(
     store = AnswerStore(
         file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(sees, connection)
     )
-    return Service(shown, connection, store, limits or Limits())
+    return Service(shown, connection, store, limits or Limits(), worker or Worker())
 
 
 def _identity(source: str) -> str:

@@ -26,6 +26,7 @@ from almanaq.web.columns import all_columns, columns_of_reply, columns_read, des
 from almanaq.web.estimates import estimate_record, expected_record
 from almanaq.web.problems import NotFound, PlanChanged, problem_of
 from almanaq.web.records import bounded, for_clients, safe, with_units
+from almanaq.web.supervisor import SharedCount, Worker
 from almanaq.web.work import Emit, Failed, Job
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
+    from almanaq.models.protocols import Usage
     from almanaq.web.answers import Columns
     from almanaq.web.store import AnswerStore
 
@@ -97,6 +99,7 @@ class Service:
     connection: Connection
     store: AnswerStore
     limits: Limits = Limits()
+    worker: Worker = field(default_factory=Worker)
     _server: Budget | None = None
     _conversations: dict[str, Budget] = field(default_factory=dict)
     _under_way: dict[str, bool] = field(default_factory=dict)
@@ -104,7 +107,7 @@ class Service:
 
     def __post_init__(self) -> None:
         if self.limits.server_calls is not None:
-            self._server = Budget(calls=self.limits.server_calls, setting="--server-calls")
+            self._server = LastingBudget(self.limits.server_calls, self.worker.calls)
 
     @property
     def calls_allowed(self) -> int | None:
@@ -300,6 +303,28 @@ class Service:
             fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
             found.append(self._conversations.setdefault(conversation, fresh))
         return tuple(found)
+
+
+class LastingBudget(Budget):
+    """A limit on calls for a server, whose workers come and go: what each has reserved counts, for it may be killed."""
+
+    def __init__(self, calls: int, count: SharedCount) -> None:
+        self._before, self._count = count.value, count
+        super().__init__(calls=max(0, calls - self._before), setting="--server-calls")
+
+    def reserve(self, most: Usage) -> bool:
+        """Set aside what a call may cost."""
+        fits = super().reserve(most)
+        self._note()
+        return fits
+
+    def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
+        """Exchange what was reserved for what was spent."""
+        super().settle(most, spent, sure=sure)
+        self._note()
+
+    def _note(self) -> None:
+        self._count.value = self._before + self.usage.calls + self.reserved.calls
 
 
 def link(id: str) -> str:

@@ -114,8 +114,14 @@ class AnswerStore:
         self.check(found[0][2], id, found[0][1])
         return _answer(head, found[0][1])
 
-    def shows(self, id: str) -> bool:
-        """Return whether an answer is there and may be seen."""
+    def shows(self, id: str, *, is_there: bool = False) -> bool:
+        """Return whether an answer is there and may be seen.
+
+        Args:
+            is_there: something else that is kept belongs to it: where it is not found, the store is damaged.
+        """
+        if is_there and not self.read("SELECT 1 FROM answer WHERE id = ?", (id,)):
+            raise self._unusable("records of it are missing")
         return self._head(id) is not None
 
     def columns(self, id: str) -> Columns | None:
@@ -167,7 +173,9 @@ class AnswerStore:
         )
         for *head, sum_ in found:
             self.check(sum_, *head)
-            cited = self.get(head[0]) if tuple(head[1:5]) == tuple(place) else None
+            if tuple(head[1:5]) != tuple(place):
+                raise self._unusable("a list of it is damaged")
+            cited = self.get(head[0]) if self.shows(head[0], is_there=True) else None
             if cited is not None:
                 return str(unpack(head[5])), spans(cited.record, place)
         return None

@@ -111,7 +111,7 @@ class Verdicts:
         for answer, about, body, made, sum_ in rows:
             store.check(sum_, answer, about, body, made)
             known = unpack(body)
-            if store.sees(columns_from_text(known["columns"])) and store.shows(answer):
+            if store.shows(answer, is_there=True) and store.sees(columns_from_text(known["columns"])):
                 found.append(Verdict(answer, json.loads(about), known["verdict"], known["body"], made))
         return found
 
