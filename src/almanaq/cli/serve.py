@@ -152,9 +152,9 @@ def _serve(
     service = open_service(connection, source, limits, store_mb=store_mb, worker=worker)
 
     def ready() -> None:
+        worker.say_ready()  # whoever reads the address may count on being watched
         if not worker.restarts:
             say(access.address())
-        worker.say_ready()
 
     with closing(service.store):
         app = create_app(service, access, mounts=_mounts(connection), bench=runs)
