@@ -20,6 +20,8 @@ _FULL = 0.85
 _TOO_MUCH = 0.4
 """The share of the bound that a server with nothing to do may hold; with more it ends, to be started again."""
 _LOOK_SECONDS = 0.1
+_SHED_SECONDS = 3.0
+"""What a job that was ended has to let go of its memory, before the next one is ended."""
 _IDLE_SECONDS = 20.0
 _GROWN = 100_000_000
 """Bytes more than after the last time at which it is worth giving memory back."""
@@ -30,22 +32,23 @@ class MemoryWatch:
 
     Args:
         jobs: how many jobs are under way.
-        shed: ends them.
+        shed: ends the one that goes on for longest.
         leave: ends the process, which is started again; None where nobody would do that.
     """
 
     def __init__(self, jobs: Callable[[], int], shed: Callable[[], None], leave: Callable[[], None] | None) -> None:
         self._jobs, self._shed, self._leave = jobs, shed, leave
-        self._bound = _bound()
+        self._bound, self._shed_next = _bound(), 0.0
         self._least, self._idle_since = _held("VmRSS"), time.monotonic()
 
     async def look(self) -> None:
         """Look at it again and again, where the system says what is held."""
         while self._least:
             await asyncio.sleep(_LOOK_SECONDS)
-            if self._bound and _held("VmData") > _FULL * self._bound:
-                self._shed()
             now = time.monotonic()
+            if self._bound and now >= self._shed_next and _held("VmData") > _FULL * self._bound:
+                self._shed()
+                self._shed_next = now + _SHED_SECONDS
             if self._jobs():
                 self._idle_since = now
                 continue

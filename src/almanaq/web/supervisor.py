@@ -190,8 +190,8 @@ class _Supervisor:
             asking.settimeout(SILENT_SECONDS)
             asking.connect(self._health.getsockname())
             asking.sendall(request)
-            found, _, _ = select.select([asking, ended], (), (), SILENT_SECONDS)
-            return asking in found and asking.recv(64).startswith(b"HTTP/1.1 200 ")
+            found, _, _ = select.select([asking.fileno(), ended], (), (), SILENT_SECONDS)
+            return asking.fileno() in found and asking.recv(64).startswith(b"HTTP/1.1 200 ")
         return False
 
     def _pass_on(self, *_: Any) -> None:

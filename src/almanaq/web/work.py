@@ -99,12 +99,13 @@ class Desk:
             self._stop(stop)
 
     def shed(self) -> None:
-        """End all jobs, as the process has hardly any memory left."""
-        short = "the server ran short of memory, and ended what it was at: ask for less, or ask again later"
+        """End the job that goes on for longest, as the process has hardly any memory left: most take a moment."""
+        short = "the server ran short of memory, and ended what went on for longest: ask for less, or ask again later"
         for stop, (_, queue) in list(self._under_way.items()):
             if stop not in self._stopped:
                 self._stop(stop)
                 queue.put_nowait(("error", problem_of(Refused(503, short)).record()))
+                return
 
     async def close(self) -> None:
         """End all jobs, tell whoever waits for one, and give their threads a moment."""
