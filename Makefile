@@ -50,7 +50,10 @@ nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install 
 	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
 	$(BIN)/python -m tests.laws.run --count 500 --jobs $(JOBS) --rules each
 	$(BIN)/python benchmarks/faults/index.py 1000
-	$(BIN)/python benchmarks/faults/cache.py 100
+	$(BIN)/python benchmarks/faults/cache.py 500
+	$(BIN)/python benchmarks/faults/answers.py 500
+	$(BIN)/python benchmarks/faults/kills.py 50
+	$(BIN)/python -m benchmarks.serve.soak --minutes 10
 	$(BIN)/python -m benchmarks.guarantees --cases 1000 --out benchmarks/guarantees/results.json
 	$(BIN)/python -m tests.security.run --count 20000 --out tests/security/results.json
 

@@ -15,7 +15,8 @@ from almanaq.testing import ScriptedModel
 from almanaq.web.app import create_app
 from almanaq.web.gate import Access
 from almanaq.web.opening import open_service
-from almanaq.web.serving import bound, serve
+from almanaq.web.serving import serve
+from almanaq.web.supervisor import bound
 
 ROWS = 1_000
 READ = 20
@@ -53,7 +54,7 @@ def main() -> None:
         access = replace(Access(), port=listening.getsockname()[1])
         with almanaq.connect(places(), model=model, embedder="lexical") as connection:
             service = open_service(connection, "places")
-            serve(create_app(service, access), listening, lambda: print(access.port, flush=True))
+            serve(create_app(service, access), [listening], lambda: print(access.port, flush=True))
             service.store.close()
 
 

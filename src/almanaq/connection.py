@@ -52,6 +52,7 @@ class Connection(ErrorsAsAttributes):
         self._engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
+        self._is_public = False
 
     @property
     def engine(self) -> Engine:
@@ -374,7 +375,18 @@ class Connection(ErrorsAsAttributes):
 
         self.check_open()
         database = PublicDatabase(self._database)
-        return Connection(self.engine.over(database), database, self._models, self._shots)
+        made = Connection(self.engine.over(database), database, self._models, self._shots)
+        made._is_public = True
+        return made
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it is one that `public()` gave, which knows nothing of private columns.
+
+        >>> con.is_public, con.public().is_public
+        (False, True)
+        """
+        return self._is_public
 
     def cursor(self) -> Cursor:
         """Return a DB-API 2.0 cursor.

@@ -9,16 +9,20 @@ import sqlite3
 import stat
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.faults import answers
 from benchmarks.faults.cache import fill, flips, prompt_of, right
 
 from almanaq.models.cached import CachedModel
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.logged import DebugLog, LoggedModel
 from almanaq.models.own_files import make_own, own_temporary
+from almanaq.models.processes import process_mark
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 from almanaq.models.vector_store import VectorStore
 from almanaq.suql.databases import kept
@@ -30,6 +34,13 @@ def test_a_flipped_bit_never_changes_a_reply_and_is_never_a_defect(tmp_path: Pat
     assert set(ended) <= {"right", "right, some asked for again", "refused"}, ended
     assert ended["refused"]
     assert ended["right, some asked for again"]
+
+
+def test_a_damage_never_changes_an_answer_that_is_kept_and_is_never_a_defect(tmp_path: Path) -> None:
+    ended = answers.damages(tmp_path / "a.sqlite", 40)
+    assert set(ended) <= {"right", "refused", "missing"}, ended
+    assert ended["refused"] > 10
+    assert ended["right"]
 
 
 def test_a_reply_that_was_changed_is_asked_for_again(tmp_path: Path) -> None:
@@ -65,18 +76,43 @@ def test_a_lease_of_another_clock_is_no_lease(until: float | str | bytes, tmp_pa
     file = tmp_path / "c.sqlite"
     cache = ReplyCache(file)
     cache.get(b"k")
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         dated = until if not isinstance(until, float) else time.time() + until
-        connection.execute("INSERT INTO lease VALUES (?, 'other', ?, ?, ?)", (b"k", os.getpid(), "elsewhere", dated))
+        lease = (b"k", "other", os.getpid(), "elsewhere", dated, "")
+        connection.execute("INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?)", lease)
     connection.close()
     assert cache.lease(b"k")
     cache.close()
 
 
-@pytest.mark.parametrize("pid", [0, -1, 2**40, "x", None])
+def lease_of(file: Path, pid: object, mark: str) -> None:
+    """Write a lease that begins now as another cache on this machine writes one."""
+    ReplyCache(file).get(b"k")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        values = (b"k", "other", pid, os.uname().nodename, time.time() + 60, mark)
+        connection.execute("INSERT OR REPLACE INTO lease VALUES (?, ?, ?, ?, ?, ?)", values)
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**40, "x"])
 def test_a_lease_of_no_process_is_no_lease(pid: object, tmp_path: Path) -> None:
+    lease_of(tmp_path / "c.sqlite", pid, "")
     cache = ReplyCache(tmp_path / "c.sqlite")
-    assert not cache._lives(pid, os.uname().nodename)
+    assert cache.lease(b"k")
+    cache.close()
+
+
+@pytest.mark.skipif(not process_mark(), reason="this system does not say when a process began")
+@pytest.mark.parametrize("who", [os.getpid, os.getppid])
+def test_a_lease_is_not_that_of_the_next_process_of_its_number(who: Callable[[], int], tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "c.sqlite")
+    mark = process_mark(who())
+    boot, _, start = mark.partition(" ")
+    for of_another in (f"{boot} {int(start) + 1}", f"another-boot {start}"):
+        lease_of(tmp_path / "c.sqlite", who(), mark)
+        assert not cache.lease(b"k")
+        lease_of(tmp_path / "c.sqlite", who(), of_another)
+        assert cache.lease(b"k")
+    cache.close()
 
 
 def test_nobody_is_waited_for_longer_than_a_lease_can_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,3 +87,42 @@ def test_a_query_that_heeds_no_interruption_costs_its_limit_and_a_second(
     kinds = [outcome.kind for outcome in (judged.gold, judged.reply)]
     assert kinds == ["crashed" if sql == slow else "ok" for sql in (gold, reply)]
     assert took < 60
+
+
+def test_a_damaged_sqlite_file_is_refused_and_never_a_defect(tmp_path: Path) -> None:
+    """Whatever byte of its pages of tables, columns and views is another: it is read, or refused as a source."""
+    file, chance = tmp_path / "shop.sqlite", random.Random(3)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE goods (id INTEGER PRIMARY KEY, label TEXT, price REAL)")
+        connection.execute("CREATE VIEW cheap AS SELECT label FROM goods WHERE price < 3")
+        connection.executemany("INSERT INTO goods VALUES (?, ?, ?)", [(n, f"thing {n}", n) for n in range(90)])
+    whole = file.read_bytes()
+    text = whole.index(b"CREATE VIEW")
+    ended = Counter[str]()
+    for _ in range(60):
+        changed = bytearray(whole)
+        # Among them bytes that are no text: SQLite repeats them in its messages.
+        changed[chance.choice([chance.randrange(text, 4096), chance.randrange(len(whole))])] = chance.randrange(
+            128, 256
+        )
+        file.write_bytes(changed)
+        for read in (_count_goods, _list_tables):
+            try:
+                read(file)
+                ended["read"] += 1
+            except SourceError:
+                ended["refused"] += 1
+    assert ended["read"]
+    assert ended["refused"]
+
+
+def _count_goods(file: Path) -> None:
+    with almanaq.connect(str(file), cache=False) as connection:
+        for relation in connection.catalog.relations:
+            connection.sql(f'SELECT * FROM "{relation.name}"')
+
+
+def _list_tables(file: Path) -> None:
+    found = read_corpus(file)
+    for table in found.ids:
+        found.read(table)

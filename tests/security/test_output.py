@@ -7,6 +7,8 @@ import io
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -16,8 +18,10 @@ import pytest
 import almanaq.cli
 from almanaq.cli.out_file import check_out, open_out
 from almanaq.cli.output import Format, rows_writer
+from almanaq.corpus.readers import read_corpus
 from almanaq.csv_rows import CsvWriter, encoded
 from almanaq.errors import UsageError
+from almanaq.retrieval.stored import build_index
 from almanaq.visible import STEERING, visible, visible_json
 from almanaq_bench.report.page import _inline
 
@@ -196,3 +200,53 @@ def test_commands_print_through_what_makes_text_harmless() -> None:
                 made = [each for each in node.args if not isinstance(each, ast.Constant)]
                 found += [f"{path.relative_to(folder)}:{node.lineno}"] if made else []
     assert [place.partition(":")[0] for place in found] == ["terminal.py"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only there a disk is full at will")
+@pytest.mark.parametrize(
+    "command", ["schema t.csv", "sql --db t.csv --format json", "find soup --corpus t.csv", "--version"]
+)
+def test_output_that_has_no_room_is_told_and_is_no_defect(tmp_path, command):
+    (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+    words = [*command.split(), *(["SELECT 1 AS n"] if command.startswith("sql") else [])]
+    with open("/dev/full", "w") as full:
+        run = [sys.executable, "-m", "almanaq", *words]
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the output cannot be written (No space left on device)" in done.stderr
+    assert "defect" not in done.stderr
+
+
+WRITING = [
+    ["sql", "SELECT n, s FROM t", "--db", "t.csv", "--format", "csv", "--out", "made.csv"],
+    ["sql", "SELECT n, s FROM t", "--db", "t.csv", "--materialize", "made.duckdb"],
+    ["index", "t.csv", "--out", "made", "--embedder", "lexical"],
+    ["index", "t.csv", "--out", "made", "--embedder", "lexical", "--update"],
+]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are not the system's way")
+def test_what_commands_write_is_their_users_alone(tmp_path):
+    (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+    (tmp_path / "t.csv").chmod(0o600)
+    for words in WRITING:
+        run = ["sh", "-c", 'umask 0; exec "$@"', "sh", sys.executable, "-m", "almanaq", *words]
+        done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    made = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"made.csv", "made.duckdb", "manifest.json"} <= {path.name for path in made}
+    assert [path.name for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are not the system's way")
+def test_an_index_made_from_python_is_its_users_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+        corpus = read_corpus(tmp_path / "t.csv")
+        build_index([corpus.read(each) for each in corpus.ids], tmp_path / "made", ("cells",))
+    finally:
+        os.umask(before)
+    held = [path for path in (tmp_path / "made").rglob("*") if path.is_file() and path.name != ".lock"]
+    assert held
+    assert [path.name for path in held if stat.S_IMODE(path.stat().st_mode) & 0o077] == []

@@ -13,7 +13,8 @@ from typing import Any
 
 from almanaq.web.app import create_app
 from almanaq.web.gate import Access
-from almanaq.web.serving import bound, make_server
+from almanaq.web.serving import make_server
+from almanaq.web.supervisor import bound
 
 WAIT = 60
 
@@ -95,13 +96,13 @@ def _events(response) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def live(service, *, mounts=None, bench=None, **access: Any) -> Iterator[Client]:
+def live(service, *, mounts=None, bench=None, limits=None, **access: Any) -> Iterator[Client]:
     """Serve in a thread; give a client of it."""
     with bound("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
         chosen = replace(Access(port=port), **access)
         ready = threading.Event()
-        server = make_server(create_app(service, chosen, mounts=mounts, bench=bench), ready.set)
+        server = make_server(create_app(service, chosen, mounts=mounts, bench=bench), ready.set, limits)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:

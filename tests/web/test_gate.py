@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import urllib.parse
 
 import pytest
 from tests.web.conftest import CANDLES, places
@@ -92,6 +93,21 @@ def test_the_token_in_the_address_of_a_page_becomes_a_cookie(guarded):
 def test_a_login_never_leads_to_another_host(guarded):
     reply = guarded("GET", f"//evil.example/?token={TOKEN}")
     assert (reply.status, reply.headers["location"]) == (303, "/evil.example/")
+
+
+ODD = "/a/%0d%0aSet-Cookie:%20x=1 /%FF%FE /%C3%A9t%C3%A9/%E2%82%AC /a%20b /a%3Fb%23c /%00 /%5C%5Cevil.example /a%2525"
+
+
+@pytest.mark.parametrize("path", ODD.split())
+def test_a_login_keeps_its_path_whatever_stands_in_it(guarded, path):
+    reply = guarded("GET", f"{path}?token={TOKEN}")
+    assert (reply.status, reply.headers["set-cookie"].startswith("almanaq_")) == (303, True)
+    place = urllib.parse.urljoin(f"http://127.0.0.1:{guarded.port}/", reply.headers["location"])
+    assert urllib.parse.urlsplit(place).netloc == f"127.0.0.1:{guarded.port}"
+    assert urllib.parse.unquote(urllib.parse.urlsplit(place).path).lstrip("/\\") == urllib.parse.unquote(path).lstrip(
+        "/\\"
+    )
+    assert guarded("GET", reply.headers["location"], authorization=f"Bearer {TOKEN}").status in (404, 422)
 
 
 def test_every_response_is_sealed(client, guarded):

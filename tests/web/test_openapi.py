@@ -14,6 +14,7 @@ from tests.web.test_work import all_of, source
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq.web.service import Limits
+from almanaq.web.work import Desk
 
 EXAMPLES = 2
 TOKEN = "correct-horse-battery"
@@ -140,6 +141,9 @@ def test_every_documented_status_is_reached(client, serve, described):
     assert record.status == 200
     _cited(serve, reached)
     _queries(client, serve, reached, bodies)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Desk, "is_stuck", True)
+        send(client, "/healthz", "get")
     documented = {
         (template, method, int(status))
         for template, methods in described["paths"].items()

@@ -18,7 +18,7 @@ from tests.web.live import Client
 from almanaq.cli.serve import serve
 from almanaq.errors import UsageError
 from almanaq.testing import StandInServer
-from almanaq.web.serving import bound
+from almanaq.web.supervisor import bound
 
 
 @pytest.fixture

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from dataclasses import replace
 
 import pytest
 from tests.web.conftest import CANDLES, Quoting, places, reads_candles
 from tests.web.live import live
+from tests.web.test_work import until
 
 import almanaq
 from almanaq.agent.shots import read_examples
 from almanaq.errors import SourceError
-from almanaq.testing import FunctionModel
+from almanaq.testing import FunctionModel, ScriptedModel
+from almanaq.web import answers
 from almanaq.web.answers import Answer, new_id
 from almanaq.web.opening import open_service
 from almanaq.web.store import AnswerStore
-from almanaq.web.verdicts import Accuracy
+from almanaq.web.verdicts import Accuracy, Verdicts
 
 
 def answer(number, **more):
@@ -38,22 +42,135 @@ def test_a_restarted_server_goes_on_with_the_conversation(tmp_path, monkeypatch)
     assert (tmp_path / "answers.sqlite").stat().st_mode & 0o077 == 0
 
 
+def pages_held(store):
+    """What the pages take that are in use, as SQLite counts them."""
+    pages, free, size = (
+        store.read(f"PRAGMA {each}", ())[0][0] for each in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+MOST = 400_000
+
+
 def test_the_oldest_give_way_and_judged_ones_last(tmp_path):
-    store = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=5_000)
-    with store.writing() as connection:
-        connection.execute("INSERT INTO verdict VALUES ('id0', '{}', 'wrong', '{}', 0)")
-    for number in range(30):
-        store.put(answer(number, rows=bytes(900)), {("r", "1", "c", 0): "text"})
-    kept = [number for number in range(30) if store.get(f"id{number}")]
-    assert 0 in kept
-    assert 29 in kept
-    assert len(kept) <= 6
+    store = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=MOST)
+    for number in range(40):
+        store.put(answer(number, rows=os.urandom(20_000)), {("r", "1", "c", 0): "text"})
+        if number == 0:
+            Verdicts(store).put("id0", {"kind": "answer"}, "wrong", {})
+        assert pages_held(store) <= MOST
+    kept = [number for number in range(40) if store.get(f"id{number}")]
+    assert kept == [0, *range(kept[1], 40)]
     assert store.read("SELECT count(DISTINCT answer) FROM cell", ())[0][0] == len(kept)
+    assert [each.id for each in store.conversation("c")] == [f"id{number}" for number in kept]
     store.close()
-    again = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=5_000)
-    again.put(answer(99, rows=bytes(4_900)), {})
+    again = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=MOST)
+    again.put(answer(99, rows=os.urandom(300_000)), {})
+    assert again.get("id99")
+    assert pages_held(again) <= MOST
+    with pytest.raises(SourceError, match="--store-mb"):
+        again.put(answer(100, rows=os.urandom(MOST)), {})
     assert again.get("id99")
     again.close()
+
+
+def test_everything_that_is_kept_counts_towards_the_limit(tmp_path):
+    store = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=MOST)
+    place = ("r", "k" * 9_000, "c", 0)
+    for number in range(5):
+        store.put(answer(number), {place: "text"})
+    refused = 0
+    for number in range(400):  # 800 kB of notes on one answer
+        try:
+            Verdicts(store).put(
+                "id4", {"kind": "row", "key": {"n": number}}, "wrong", {"note": os.urandom(1_000).hex()}
+            )
+        except SourceError:
+            refused += 1
+        assert pages_held(store) <= MOST
+    assert refused
+    assert len(Verdicts(store).of("id4")) == len(Verdicts(store).all()) == 400 - refused
+    assert not any(store.get(f"id{number}") for number in range(4))
+    store.close()
+
+
+def test_a_disk_that_is_full_costs_the_link_and_not_the_answer(serve):
+    client = serve()
+    first = client.ask("How many places are there?")
+    with client.service.store.writing() as connection:
+        connection.execute("PRAGMA max_page_count = 1")  # no more than there are
+    filling = f"SELECT name, '{os.urandom(30_000).hex()}' AS s FROM places ORDER BY id"
+    assert client.post("sql", {"suql": filling}).json()["link"] is None
+    with client.service.store.writing() as connection:  # what is left of the last page has no room either
+        connection.execute(
+            "CREATE TEMP TRIGGER full BEFORE INSERT ON answer BEGIN SELECT raise(ABORT, 'disk is full'); END"
+        )
+    conversation = {"conversation": first["conversation"]}
+    for record in (
+        client.post("sql", {"suql": "SELECT name FROM places ORDER BY id"}).json(),
+        client.ask("Which places are in Paris?"),
+        client.ask("Which places are in Lyon?", **conversation),
+    ):
+        assert (record["id"], record["link"]) == (None, None)
+        assert "cannot be used" in record["not_kept"]
+        assert record["rows"]
+    assert client.get(f"conversations/{first['conversation']}").json()["turns"][0]["id"] == first["id"]
+    partial = client.stream("ask", {"question": "Which places are in Paris?"})[-1]
+    assert (partial[0], partial[1]["conversation"], partial[1]["link"]) == ("response", None, None)
+
+
+@pytest.mark.parametrize("limit", ["MOST_ROWS_BYTES", "MOST_KEPT_BYTES"])
+def test_rows_that_are_not_all_kept_say_how_many_are(serve, monkeypatch, limit):
+    rows = 64
+    client = serve({"t": {"n": list(range(rows)), "s": [os.urandom(500).hex() for _ in range(rows)]}})
+    body = {"suql": "SELECT n, s FROM t ORDER BY n"}
+    whole = client.post("sql", body).json()
+    monkeypatch.setattr(answers, limit, 20_000)
+    part = client.post("sql", body).json()
+    full, cut = (client.get(f"answers/{each['id']}/rows?format=json") for each in (whole, part))
+    assert (len(full.json()["rows"]), "almanaq-rows" in full.headers) == (rows, False)
+    count = len(cut.json()["rows"])
+    assert 0 < count < rows == part["rows_total"]
+    assert cut.json()["rows"] == full.json()["rows"][:count]
+    assert part["rows_kept"] == count
+    assert cut.headers["almanaq-rows"] == f"{count} of {rows}"
+    assert f'filename="answer-first-{count}-of-{rows}-rows.json"' in cut.headers["content-disposition"]
+
+
+def test_a_conversation_that_is_deleted_while_it_goes_on_stays_deleted(serve):
+    counted = {"reasoning": "", "suql": "SELECT count(*) FROM places", "needs_data": True, "clarify": None}
+    client = serve(model=ScriptedModel({"parse": lambda _: counted, "respond": "Four."}, latency=1.0))
+    question = {"question": "How many places are there?"}
+    first = client.ask("Which places are in Paris?")["conversation"]
+    for known in ({}, {"conversation": first}):
+        with client.open_stream("ask", question | known) as events:
+            name, begun = next(events)
+            assert name == "start"
+            own = begun["conversation"]
+            until(lambda own=own: own in client.service._under_way)
+            assert client("DELETE", f"/api/v1/conversations/{own}").status == 204
+            name, last = list(events)[-1]
+        assert (last["id"], last["link"]) == (None, None)
+        assert "deleted" in last["not_kept"]
+        assert client.get(f"conversations/{own}").status == 404
+        assert client.get(f"answers/{begun['id']}").status == 404
+        assert client.post("ask", question | {"conversation": own}).status == 404
+    assert client.service.store.read("SELECT count(*) FROM tally", ())[0][0] == 0
+
+
+def test_what_is_deleted_is_in_no_file(tmp_path):
+    word = "unforgettable-" + os.urandom(8).hex()
+    store = AnswerStore(tmp_path / "a.sqlite", "s")
+    store.put(answer(1, rows=word.encode() * 50), {("r", word, "c", 0): word})
+    Verdicts(store).put("id1", {"kind": "row", "key": {"k": word}}, "wrong", {})
+    store.put(replace(answer(2), conversation="other"), {})
+    assert any(word.encode() in each.read_bytes() for each in tmp_path.iterdir())
+    assert store.forget("c")
+    assert not any(word.encode() in each.read_bytes() for each in tmp_path.iterdir())
+    assert store.get("id2")
+    assert Verdicts(store).all() == []
+    store.close()
 
 
 def test_a_damaged_store_is_told(tmp_path):

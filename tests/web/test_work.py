@@ -230,3 +230,40 @@ def test_a_turn_leaves_no_event_loop_behind(serve):
     for number in range(6):
         client.ask(f"How many places are there, {number}?")
     assert loops() <= before + 2
+
+
+def test_threads_that_no_engine_gives_back_are_told_by_healthz(serve, monkeypatch):
+    """A job that heeds nothing keeps its thread after its time; once all threads are kept, the server is not well."""
+    monkeypatch.setattr("almanaq.web.work._SECONDS_TO_HEED", 0.1)
+    held = threading.Event()
+
+    def deaf(_, __):
+        held.wait()
+        return "Yes"
+
+    client = serve(source(2), FunctionModel(deaf), limits=Limits(at_once=2))
+    replies = []
+    body = {"suql": all_of(), "options": {"deadline": 0.5}}
+    asking = [threading.Thread(target=lambda: replies.append(client.post("sql", body).status)) for _ in range(2)]
+    try:
+        assert client("GET", "/healthz").status == 200
+        for each in asking:
+            each.start()
+        for each in asking:
+            each.join()
+        assert replies == [504, 504]
+        until(lambda: client("GET", "/healthz").status == 503)
+    finally:
+        held.set()
+    until(lambda: client("GET", "/healthz").status == 200)
+
+
+def test_work_without_memory_is_told_as_that(serve):
+    def large(_, __):
+        raise MemoryError
+
+    client = serve(source(2), FunctionModel(large))
+    reply = client.post("sql", {"suql": all_of()})
+    assert reply.status in (502, 503)
+    assert "defect" not in reply.json()["detail"]
+    assert client.post("sql", {"suql": "SELECT 1 AS one"}).status == 200

@@ -196,8 +196,7 @@ def _rows(file: Path, table: str) -> Iterator[dict[str, Any]]:
         for values in rows:
             yield dict(zip(header.names, values, strict=True))
         return
-    connection = connect_sqlite(file)
-    try:
+    with connect_sqlite(file) as connection:
         names = sqlite_tables(connection)
         if table not in names:
             raise SourceError(f"{file}: no table {table!r}{suggest(table, names)}; write {{file: …, table: …}}")
@@ -205,5 +204,3 @@ def _rows(file: Path, table: str) -> Iterator[dict[str, Any]]:
         columns = [column[0] for column in cursor.description]
         for values in cursor:
             yield dict(zip(columns, values, strict=True))
-    finally:
-        connection.close()

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
 from pathlib import Path
 
-from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError
+from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError, SourceError
 from almanaq.visible import visible
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+_NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
+"""What a system answers where output cannot be written: a fault of the disk, and none of this program."""
 
 
 def main() -> int:
     """Run the command line; give its exit code: 0 done, 1 failed, 2 wrong usage, 3 refused or stopped by a budget."""
+    from almanaq.cli.memory import give_freed_memory_back
+
+    give_freed_memory_back()
     from almanaq.cli.app import app
 
     code = 0
+    if _is_the_program():
+        os.umask(os.umask(0o077) | 0o077)  # what it writes holds cells: indexes, tables, records of runs
     try:
-        app(prog_name="almanaq")
+        try:
+            app(prog_name="almanaq")
+        finally:
+            sys.stdout.flush()  # at the exit nobody could be told that it failed
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except AlmanaqError as error:
@@ -30,14 +41,25 @@ def main() -> int:
     except MemoryError:
         code = _report(OperationalError("there is not enough memory for this: narrow the query, or give it a LIMIT"))
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         code = PIPE_CLOSED
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            _discard_stdout()
+            why = f"the output cannot be written ({error.strerror}): make room, or write elsewhere"
+            code = _report(SourceError(why))
+        else:
+            code = _report_defect(error)
     except Exception as error:
         code = _report_defect(error)
     if _is_the_program():
         _leave_if_an_engine_works(code)
     return code
+
+
+def _discard_stdout() -> None:
+    """Send the rest of the output nowhere: Python would complain once more when it flushes at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_the_program() -> bool:

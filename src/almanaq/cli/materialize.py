@@ -50,6 +50,7 @@ def materialize(result: Result, path: Path) -> None:
     try:
         with duckdb.connect(temporary) as database:
             _write(database, result, path.stem)
+        os.chmod(temporary, 0o600)
         os.replace(temporary, path)
     except (OSError, duckdb.Error) as error:
         raise SourceError(f"--materialize {path}: cannot be written: {str(error).splitlines()[0]}") from error

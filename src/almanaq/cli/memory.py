@@ -8,6 +8,14 @@ from pathlib import Path
 
 _SHARE = 0.8
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
+_ALLOCATOR = ("DUCKDB_JE_MALLOC_CONF", "retain:false")
+"""DuckDB's own allocator keeps the addresses of what it has freed. They count towards the bound of a process, so that a
+few queries that ran into it would leave no memory to any other, though hardly any is in use."""
+
+
+def give_freed_memory_back() -> None:
+    """Have DuckDB give memory that it has freed to the system; of effect where it is not loaded yet."""
+    os.environ.setdefault(*_ALLOCATOR)
 
 
 def bound_memory(model: str, embedder: str | None) -> None:

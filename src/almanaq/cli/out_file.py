@@ -119,10 +119,8 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _rights(path: Path) -> int:
-    """Return the rights of the file that is replaced, else those of any new file: mkstemp's are for the owner only."""
+    """Return the rights of the file that is replaced; a new one, as it holds cells, is its owner's alone."""
     try:
         return stat.S_IMODE(path.lstat().st_mode)
     except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return 0o600

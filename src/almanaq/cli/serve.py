@@ -28,12 +28,14 @@ from almanaq.errors import MissingExtraError
 from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping, Sequence
 
     from almanaq.connection import Connection
     from almanaq.web.gate import Access, Application
     from almanaq.web.service import Limits
     from almanaq.web.site import ReportPages
+    from almanaq.web.supervisor import Worker
 
 _MODEL_CALLS = "Calls of a language model {}, since the start; default: any number."
 
@@ -102,20 +104,31 @@ def serve(
     named = named_once(source, db, command="serve")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi", "web", "almanaq serve")
+    from dataclasses import replace
+
     from almanaq.suql.options import AGENT_DEADLINE
     from almanaq.web.gate import Access
-    from almanaq.web.service import Limits
+    from almanaq.web.supervisor import bound, supervised
 
     access = Access(host, port, token, tuple(allow_host or ()))
-    limits = Limits(deadline or AGENT_DEADLINE, conversation_calls, server_calls, ask_above, at_once)
     request = Request(
         named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
         examples=examples, allow_http=allow_http, batch=batch,
     )  # fmt: skip
-    with connected(request) as connection:
-        # Whoever may be on another machine is not shown what is private.
-        shown = connection.public() if access.exposed else connection
-        _serve(shown, named, access, limits, None if no_store else store_mb, bench or ())
+    with bound(host, port) as listening:
+        access = replace(access, port=listening.getsockname()[1])
+        # Nothing is opened before: what the supervisor holds, each of its workers would hold as well.
+        with supervised(access.port, _tell) as worker, connected(request) as connection:
+            from almanaq.web.service import Limits
+
+            limits = Limits(deadline or AGENT_DEADLINE, conversation_calls, server_calls, ask_above, at_once)
+            # Whoever may be on another machine is not shown what is private.
+            shown = connection.public() if access.exposed else connection
+            _serve(shown, named, access, limits, None if no_store else store_mb, bench or (), listening, worker)
+
+
+def _tell(message: str) -> None:
+    typer.echo(message, err=True)
 
 
 def _serve(
@@ -125,23 +138,28 @@ def _serve(
     limits: Limits,
     store_mb: int | None,
     bench: Sequence[Path],
+    listening: socket.socket,
+    worker: Worker,
 ) -> None:
     """Answer over an open connection until a signal."""
     from contextlib import closing
-    from dataclasses import replace
 
     from almanaq.cli.terminal import say
     from almanaq.web.app import create_app
     from almanaq.web.opening import open_service
-    from almanaq.web.serving import bound, serve
+    from almanaq.web.serving import serve
 
     runs = _runs(bench)
-    with bound(access.host, access.port) as listening:
-        access = replace(access, port=listening.getsockname()[1])
-        service = open_service(connection, source, limits, store_mb=store_mb)
-        with closing(service.store):
-            app = create_app(service, access, mounts=_mounts(connection), bench=runs)
-            serve(app, listening, lambda: say(access.address()))
+    service = open_service(connection, source, limits, store_mb=store_mb, worker=worker)
+
+    def ready() -> None:
+        worker.say_ready()  # whoever reads the address may count on being watched
+        if not worker.restarts:
+            say(access.address())
+
+    with closing(service.store):
+        app = create_app(service, access, mounts=_mounts(connection), bench=runs)
+        serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
 
 
 def _runs(folders: Sequence[Path]) -> ReportPages | None:

@@ -208,7 +208,7 @@ def _sheet_table(sheet: Sheet, file: str, rows: int | None, table_id: TableId) -
 
 
 def _sqlite(path: Path, rows: int | None) -> SourceTables:
-    with closing(connect_sqlite(path)) as connection:
+    with connect_sqlite(path) as connection:
         names = sqlite_tables(connection)
     if not names:
         raise SourceError(f"{path.name} holds no table")
@@ -217,7 +217,7 @@ def _sqlite(path: Path, rows: int | None) -> SourceTables:
 
 
 def _sqlite_table(path: Path, table_id: TableId, rows: int | None) -> Table:
-    with closing(connect_sqlite(path)) as connection:
+    with connect_sqlite(path) as connection:
         views = ViewTime()
         try:
             with views.bound(connection) if table_id.table in sqlite_views(connection) else nullcontext():

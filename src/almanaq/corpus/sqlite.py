@@ -24,17 +24,23 @@ def is_sqlite(path: Path) -> bool:
         return file.read(16) == b"SQLite format 3\x00"
 
 
-def connect_sqlite(path: Path) -> sqlite3.Connection:
-    """Open a SQLite file read-only; bytes that are not UTF-8 come as U+FFFD. Raises SourceError when it is none."""
+@contextmanager
+def connect_sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    """Give a connection that only reads a SQLite file; bytes that are not UTF-8 come as U+FFFD.
+
+    Raises SourceError where the file is none, and for what SQLite says of a damaged one within the block: its messages
+    repeat what they stumble over, which Python may not be able to read as text.
+    """
     uri = f"{path.resolve().as_uri()}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.DatabaseError as error:
+        yield connection
+    except (sqlite3.Error, UnicodeError) as error:
+        raise SourceError(f"{path.name} is not a SQLite database, or is damaged ({error})") from error
+    finally:
         connection.close()
-        raise SourceError(f"{path.name} is not a SQLite database ({error})") from error
-    return connection
 
 
 def sqlite_files(folder: Path) -> list[Path]:

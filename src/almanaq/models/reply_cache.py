@@ -21,6 +21,7 @@ from pathlib import Path
 
 from almanaq.errors import SourceError
 from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
+from almanaq.models.processes import process_lives, process_mark
 
 VERSION = 1
 LEASE_SECONDS = 300.0
@@ -28,10 +29,10 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS reply (
   key BLOB PRIMARY KEY, text TEXT NOT NULL, model TEXT NOT NULL, made REAL NOT NULL, sum BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS lease (
-  key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL
-) WITHOUT ROWID;
+  key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL,
+  mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
-_LEASE = "INSERT OR IGNORE INTO lease VALUES (?, ?, ?, ?, ?)"
+_LEASE = "INSERT OR IGNORE INTO lease (key, owner, pid, host, until, mark) VALUES (?, ?, ?, ?, ?, ?)"
 _AT_ONCE = 64
 """Keys in one statement: SQLite keeps a statement that it has read, for each number of them."""
 _log = logging.getLogger("almanaq")
@@ -129,7 +130,7 @@ class ReplyCache:
         # Another process may have finished between the look and the lease.
         kept = self._all_kept(connection, keys)
         wanted = list(dict.fromkeys(key for key in keys if key not in kept))
-        mine = self._owner, os.getpid(), self._host, time.time() + LEASE_SECONDS
+        mine = self._mine(time.time())
         new = connection.executemany(_LEASE, [(key, *mine) for key in wanted]).rowcount == len(wanted)
         return [kept[key] if key in kept else new or self._reserved(connection, key) for key in keys]
 
@@ -188,15 +189,15 @@ class ReplyCache:
 
     def _reserved(self, connection: sqlite3.Connection, key: bytes) -> bool:
         now = time.time()
-        mine = self._owner, os.getpid(), self._host, now + LEASE_SECONDS
+        mine = self._mine(now)
         if connection.execute(_LEASE, (key, *mine)).rowcount == 1:
             return True
-        held = connection.execute("SELECT owner, pid, host, until FROM lease WHERE key = ?", (key,)).fetchone()
-        if held is not None and held[0] != self._owner and _runs(held[3], now) and self._lives(held[1], held[2]):
+        held = connection.execute("SELECT owner, until, pid, host, mark FROM lease WHERE key = ?", (key,)).fetchone()
+        if held is not None and held[0] != self._owner and _runs(held[1], now) and self._lives(*held[2:]):
             return False
         changed = connection.execute(
-            "INSERT INTO lease VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner,"
-            " pid = excluded.pid, host = excluded.host, until = excluded.until WHERE owner = ?",
+            f"{_LEASE.replace(' OR IGNORE', '')} ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, pid ="
+            " excluded.pid, host = excluded.host, until = excluded.until, mark = excluded.mark WHERE owner = ?",
             (key, *mine, held[0] if held else self._owner),
         ).rowcount
         return changed == 1
@@ -245,23 +246,18 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _lives(self, pid: object, host: object) -> bool:
-        if host != self._host:
-            return True
-        if not isinstance(pid, int) or not 0 < pid < 2**31:
-            return False
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except OSError:
-            return True
-        return True
+    def _mine(self, now: float) -> tuple[str, int, str, float, str]:
+        """Return what a lease that begins now says of its owner."""
+        return self._owner, os.getpid(), self._host, now + LEASE_SECONDS, process_mark()
+
+    def _lives(self, pid: object, host: object, mark: object) -> bool:
+        """Return whether the process that holds a lease runs, as far as this machine can tell."""
+        return host != self._host or process_lives(pid, mark)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
-                self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_sums)
+                self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_columns)
                 # Keys are hashes, so that neighbours in time are none in the file: pages are written back when many
                 # replies have come to each, not for every hundred replies.
                 self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
@@ -273,14 +269,15 @@ class ReplyCache:
         return self._connection
 
 
-def _add_sums(connection: sqlite3.Connection) -> None:
-    """Give a file of an earlier version the column of hashes; those of its replies stay unknown."""
-    if "sum" not in {row[1] for row in connection.execute("PRAGMA table_info(reply)")}:
-        try:
-            connection.execute("ALTER TABLE reply ADD COLUMN sum BLOB")
-        except sqlite3.OperationalError as problem:
-            if "duplicate column" not in str(problem):  # another process was quicker
-                raise
+def _add_columns(connection: sqlite3.Connection) -> None:
+    """Give a file of an earlier version the columns it lacks: hashes, which stay unknown, and marks of processes."""
+    for table, column in (("reply", "sum BLOB"), ("lease", "mark TEXT NOT NULL DEFAULT ''")):
+        if column.partition(" ")[0] not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
+            try:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+            except sqlite3.OperationalError as problem:
+                if "duplicate column" not in str(problem):  # another process was quicker
+                    raise
 
 
 def _parts(keys: Sequence[bytes]) -> list[Sequence[bytes]]:

@@ -22,6 +22,7 @@ from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from almanaq.errors import SourceError
+from almanaq.models.own_files import open_own
 
 SUMS = "sums.bin"
 _SHIFT = 14  # a block is 16 KiB: its checksum takes some microseconds
@@ -160,7 +161,7 @@ def write_sums(folder: Path) -> str:
             while block := opened.read(_BLOCK):
                 sums.append(zlib.crc32(block))
     content = json.dumps(sizes).encode() + b"\n" + np.array(sums, dtype="<u4").tobytes()
-    with (folder / SUMS).open("wb") as out:
+    with open(folder / SUMS, "wb", opener=open_own) as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())

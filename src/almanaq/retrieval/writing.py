@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from almanaq.errors import SourceError
+from almanaq.models.own_files import open_own
 
 LOCK = ".lock"
 
@@ -28,7 +29,7 @@ def alone(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = (folder / LOCK).open("w")
     except OSError as error:
         raise SourceError(f"cannot write the index {folder}: {error}") from error
@@ -50,7 +51,7 @@ def alone(folder: Path) -> Iterator[None]:
 def replace_file(file: Path, text: str) -> None:
     """Put a file in the old one's place in one step; it is on the disk when this returns."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    with fresh.open("w", encoding="utf-8") as opened:
+    with open(fresh, "w", encoding="utf-8", opener=open_own) as opened:
         opened.write(text)
         opened.flush()
         os.fsync(opened.fileno())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from almanaq.web.verdicts import Verdicts, accuracy
+from almanaq.errors import SourceError
+from almanaq.web.verdicts import Verdict, Verdicts, accuracy
 
 if TYPE_CHECKING:
     from almanaq.web.service import Service
@@ -12,8 +13,12 @@ if TYPE_CHECKING:
 
 def about_record(service: Service) -> dict[str, Any]:
     """Return the source, the model, what leaves this machine, bounds, and measured accuracy."""
-    connection, verdicts = service.connection, Verdicts(service.store).all()
-    models = connection.models
+    connection, warnings = service.connection, list(service.connection.warnings)
+    models, verdicts = connection.models, list[Verdict]()
+    try:
+        verdicts = Verdicts(service.store).all()
+    except SourceError as error:  # a page without figures is better than none
+        warnings.append(str(error))
     return {
         "source": service.source,
         "model": models.name,
@@ -23,7 +28,7 @@ def about_record(service: Service) -> dict[str, Any]:
         "ask_above": service.limits.ask_above if models.reader.paid else None,
         "accuracy": accuracy(verdicts, sampled=False).record(),
         "sampled_accuracy": accuracy(verdicts, sampled=True).record(),
-        "warnings": list(connection.warnings),
+        "warnings": warnings,
     }
 
 

@@ -14,8 +14,11 @@ from almanaq.encode import plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_ROWS_BYTES = 16_000_000
-"""What the rows of one answer may take where it is kept."""
+Columns = frozenset[tuple[str, str]]
+"""Columns of a source: (relation, column)."""
+MOST_ROWS_BYTES = 256_000_000
+MOST_KEPT_BYTES = 64_000_000
+"""What the rows of one answer may take: in memory, where they are read again, and where they are kept."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Answer:
         rows: all rows, as Parquet; None where no query ran.
         turn: what its conversation remembers; None of a query.
         made: seconds since 1970.
+        columns: those whose values it may show, in whatever part of it; None where nobody knows.
     """
 
     id: str
@@ -40,6 +44,12 @@ class Answer:
     rows: bytes | None = None
     turn: Turn | None = None
     made: float = field(default_factory=time.time)
+    columns: Columns | None = None
+
+    @property
+    def rows_missing(self) -> bool:
+        """Whether fewer rows are kept than there were: `rows_kept` of the record says how many."""
+        return "rows_kept" in self.record
 
 
 def new_id() -> str:
@@ -64,19 +74,29 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
 
 
 def to_parquet(table: pa.Table) -> bytes:
-    """Return rows as Parquet: the first of them, where all would take too much.
+    """Return rows as Parquet, the first of them where all would take too much."""
+    return kept_rows(table)[0]
 
-    What Parquet has no type for as text.
+
+def kept_rows(table: pa.Table) -> tuple[bytes, int]:
+    """Return rows as Parquet, and how many they are: fewer than there were where all would take too much.
+
+    What Parquet has no type for stands there as text.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    while table.nbytes > MOST_ROWS_BYTES and table.num_rows > 1:
-        table = table.slice(0, table.num_rows // 2)
     for number, one in enumerate(table.schema):
         if one.type == pa.month_day_nano_interval() or pa.types.is_duration(one.type):
             texts = pa.array([plain(value) for value in table.column(number).to_pylist()], pa.string())
             table = table.set_column(number, one.name, texts)
+    while (table.nbytes > MOST_ROWS_BYTES or len(data := _parquet(table)) > MOST_KEPT_BYTES) and table.num_rows:
+        table = table.slice(0, table.num_rows // 2)
+    return data, table.num_rows
+
+
+def _parquet(table: pa.Table) -> bytes:
+    import pyarrow.parquet as pq
+
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()

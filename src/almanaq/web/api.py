@@ -13,6 +13,7 @@ from almanaq.errors import UnknownNameError
 from almanaq.web import catalog, export
 from almanaq.web.about import about_record
 from almanaq.web.bodies import Ask, Explain, Sql, VerdictBody, WhyNotBody
+from almanaq.web.columns import all_columns
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.rows import MEDIA, RowFormat, written
 from almanaq.web.service import Service
@@ -51,7 +52,7 @@ def routes(service: Service, desk: Desk) -> APIRouter:
     router = APIRouter()
     _questions(router, service, desk)
     _catalog(router, service)
-    _answers(router, service)
+    _answers(router, service, desk)
     _verdicts(router, service)
     return router
 
@@ -121,7 +122,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         return Document({"text": found[0], "spans": found[1]})
 
 
-def _answers(router: APIRouter, service: Service) -> None:
+def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
@@ -139,13 +140,17 @@ def _answers(router: APIRouter, service: Service) -> None:
 
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
     async def rows(id: Id, format: RowFormat = "json") -> Response:
-        """Return all rows of an answer as a file."""
+        """Return all rows of an answer as a file; where they were too many to be kept, its name says how many are."""
         found = await _aside(lambda: service.store.get(id))
         kept = None if found is None else found.rows
         if kept is None:
             raise NotFound(_GONE if found is None else "no query ran for this answer: it has no rows")
         content = await _aside(lambda: written(kept, format))
-        headers = {"content-disposition": f'attachment; filename="answer.{format}"'}
+        name, headers = "answer", {}
+        if found is not None and found.rows_missing:
+            count, total = found.record["rows_kept"], found.record["rows_total"]
+            name, headers = f"answer-first-{count}-of-{total}-rows", {"almanaq-rows": f"{count} of {total}"}
+        headers["content-disposition"] = f'attachment; filename="{name}.{format}"'
         return Response(content, media_type=MEDIA[format], headers=headers)
 
     @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
@@ -163,9 +168,11 @@ def _answers(router: APIRouter, service: Service) -> None:
         await _aside(lambda: service.forget(id))
         return Response(status_code=204)
 
-    @router.get("/healthz", responses=problems(), response_class=Document)
+    @router.get("/healthz", responses=problems(503), response_class=Document)
     async def healthz() -> Response:
-        """Say that the server answers."""
+        """Say that the server answers, and has threads to work in."""
+        if desk.is_stuck:
+            raise Refused(503, "all threads are held by queries that were stopped and do not end")
         return Document({"status": "ok"})
 
 
@@ -182,7 +189,8 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         if needs is not None and needs not in about:
             raise Refused(422, f"about: a verdict on a {body.about.kind} needs `{needs}`")
         rest = body.model_dump(include={"expected", "note", "sampled"}, exclude_none=True)
-        await _aside(lambda: known.put(id, about, body.verdict, rest))
+        columns = all_columns(service.connection)
+        await _aside(lambda: known.put(id, about, body.verdict, rest, columns))
         return Document({"verdicts": [each.record() for each in await _aside(lambda: known.of(id))]})
 
     @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -13,13 +15,19 @@ from starlette.exceptions import HTTPException
 from almanaq.errors import AlmanaqError
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
+from almanaq.web.memory import MemoryWatch
 from almanaq.web.problems import Problem, problem_of
 from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem
-from almanaq.web.work import Desk
+from almanaq.web.supervisor import GIVES_BACK
+from almanaq.web.work import Desk, start_threads
 
 if TYPE_CHECKING:
     from almanaq.web.service import Service
+
+
+_ASIDE = 16
+"""Threads for what takes a moment and is no query: reading what was kept, writing pages."""
 
 
 def create_app(
@@ -48,6 +56,10 @@ def create_app(
         async with AsyncExitStack() as stack:
             for mounted in mounts.values():
                 stack.push_async_callback(getattr(mounted, "close", _nothing))
+            asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
+            leave = _leave if service.worker.health is not None else None
+            looking = asyncio.ensure_future(MemoryWatch(lambda: desk.under_way, desk.shed, leave).look())
+            stack.callback(looking.cancel)
             yield
             await desk.close()
 
@@ -66,6 +78,11 @@ def create_app(
     app.add_exception_handler(AlmanaqError, _refused)
     app.add_exception_handler(Exception, _unforeseen)
     return Gate(_Switch(app, mounts), access, desk.close)
+
+
+def _leave() -> None:
+    """End this process, which serves nobody just now, for the supervisor to start another one."""
+    os._exit(GIVES_BACK)
 
 
 class _Switch:

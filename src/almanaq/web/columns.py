@@ -1,4 +1,4 @@
-"""What the columns of a result are: their types as queries write them, and what a client may do with each."""
+"""Columns: what those of a result are, which of the source an answer may show, and who may see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from almanaq.suql.text_functions import is_model_call
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection
     from almanaq.suql.engine import Engine
+    from almanaq.suql.result import Evidence
+    from almanaq.web.answers import Columns
 
 _NAMES = {
     "string": "text",
@@ -95,3 +99,59 @@ def _kind(engine: Engine, item: exp.Expr) -> str:
         return "structured"
     found = {column.kind.value for _, column in origins(bare, engine.catalog)}
     return found.pop() if len(found) == 1 else "structured"
+
+
+def all_columns(connection: Connection) -> Columns:
+    """Return every column that a connection knows: what it gives can show no other."""
+    return frozenset(
+        (relation.name, column.name) for relation in connection.catalog.relations for column in relation.columns
+    )
+
+
+def columns_read(
+    connection: Connection, suql: str, parameters: Sequence[Any], evidence: Sequence[Sequence[Evidence]] = ()
+) -> Columns:
+    """Return the columns that a query reads in any place, with those that its quotes show.
+
+    A condition counts as well: which rows are there tells of its column.
+    """
+    catalog = connection.catalog
+    try:
+        tree = connection.engine.bound(suql, parameters).tree
+    except AlmanaqError:
+        return all_columns(connection)
+    found = {(relation.name, column.name) for relation, column in origins(tree, catalog)}
+    for relation, column in {(quote.relation, quote.column) for row in evidence for quote in row}:
+        cited = catalog.find(relation) if relation else None
+        if cited is not None:
+            found |= {(cited.name, name) for name in (column, *cited.key)}
+    return frozenset(found)
+
+
+def columns_of_reply(connection: Connection, response: Response) -> Columns:
+    """Return the columns that a reply may show: of anything but the rows of a query, every one there is."""
+    if response.status != "answered" or response.suql is None or response.error is not None:
+        return all_columns(connection)
+    found = set(columns_read(connection, connection.agent.as_run(response.suql), (), response.evidence))
+    for suql in filter(None, (response.meant, response.of)):
+        found |= columns_read(connection, suql, ())
+    shown = response.shown
+    if shown is not None:
+        found |= {(shown.relation, name) for name in shown.columns}
+        found |= {(shown.relation, name) for row in shown.values for name, _ in row}
+    return frozenset(found)
+
+
+def sees(connection: Connection, columns: Columns | None) -> bool:
+    """Return whether the clients of a connection may see these columns, by its catalog of this moment.
+
+    Where nothing is withheld they may see all, those too that are gone from the source.
+    """
+    if not connection.is_public:
+        return True
+    return columns is not None and all(
+        (found := connection.catalog.find(relation)) is not None
+        and (column := found.column(name)) is not None
+        and not column.private
+        for relation, name in columns
+    )

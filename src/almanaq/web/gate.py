@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.exceptions import HTTPException
 
@@ -163,9 +163,11 @@ class Gate:
         """Return where to go and the cookie to take along, for an address with the token in it."""
         if not self._access.token or "token" not in dict(request.query) or not self._shown(request):
             return None
+        # A path comes here unquoted: as it is, it could end the header, or hold what no header may.
+        path = quote(request.path, safe="/", errors="surrogateescape")
         rest = urlencode([(name, value) for name, value in request.query if name != "token"])
         cookie = f"{self._access.cookie}={self._access.session()}; HttpOnly; SameSite=Strict; Path=/"
-        return request.path + (f"?{rest}" if rest else ""), cookie
+        return path + (f"?{rest}" if rest else ""), cookie
 
     async def _let_through(self, scope: Scope, receive: Receive, send: Send, request: _Request) -> None:
         most, came, begun = self._access.most_body, 0, False
@@ -272,7 +274,7 @@ async def _refuse(send: Send, request: _Request, problem: Problem) -> None:
 
 
 async def _redirect(send: Send, place: str, cookie: str) -> None:
-    headers = [(b"location", place.encode("latin-1")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+    headers = [(b"location", place.encode("ascii")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 

@@ -120,6 +120,8 @@ def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[s
         suql: the query, where the error does not hold it.
         partial: the record of the rows that are sure.
     """
+    if is_lack_of_memory(error):
+        return Problem(503, "OperationalError", "the server has no memory for this: ask for less, or ask again later")
     if not isinstance(error, AlmanaqError):
         return Problem(
             500, type(error).__name__, "a fault in almanaq itself: please report it; the server's log says more"
@@ -134,6 +136,11 @@ def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[s
     if suql is not None:
         more["suql"] = suql
     return Problem(status_of(error), type(error).__name__, message, more)
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Return whether a piece of work failed because the process may hold no more memory, or begin no more threads."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
 
 
 def status_of(error: AlmanaqError) -> int:

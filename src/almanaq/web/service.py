@@ -6,6 +6,7 @@ Each method gives a Job, which the desk does in a thread; all that a job answers
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,26 +15,32 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.agent.events import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, response_record, result_record, why_not_record
-from almanaq.errors import AlmanaqError, BudgetExceeded
+from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
 from almanaq.suql.execution.cited import CitedTexts, citing
 from almanaq.suql.execution.watch import watched
 from almanaq.suql.options import AGENT_DEADLINE, Options
 from almanaq.suql.result import Evidence, Result
-from almanaq.web.answers import Answer, new_id, to_parquet
-from almanaq.web.columns import described
+from almanaq.web.answers import Answer, kept_rows, new_id
+from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described
 from almanaq.web.estimates import estimate_record, expected_record
 from almanaq.web.problems import NotFound, PlanChanged, problem_of
 from almanaq.web.records import bounded, for_clients, safe, with_units
+from almanaq.web.supervisor import SharedCount, Worker
 from almanaq.web.work import Emit, Failed, Job
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from almanaq.agent.history import Turn
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
-    from almanaq.suql.execution.cited import Place
+    from almanaq.models.protocols import Usage
+    from almanaq.web.answers import Columns
     from almanaq.web.store import AnswerStore
 
 _TOLD_EVERY = 0.25
+_NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
 
@@ -65,24 +72,42 @@ class Asked:
     deadline: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of an answer; `columns` are those whose values it may show."""
+
+    id: str
+    kind: str
+    asked: str
+    record: dict[str, Any]
+    columns: Columns | None
+    table: pa.Table | None = None
+    evidence: Sequence[Sequence[Evidence]] = ()
+
+
 @dataclass
 class Service:
     """Gives the jobs of the API.
 
     Attributes:
         source: what the source is called, for people.
+
+    `_under_way` holds the conversations in which a question is worked on; False for one that was deleted meanwhile.
     """
 
     source: str
     connection: Connection
     store: AnswerStore
     limits: Limits = Limits()
+    worker: Worker = field(default_factory=Worker)
     _server: Budget | None = None
     _conversations: dict[str, Budget] = field(default_factory=dict)
+    _under_way: dict[str, bool] = field(default_factory=dict)
+    _keeping: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         if self.limits.server_calls is not None:
-            self._server = Budget(calls=self.limits.server_calls, setting="--server-calls")
+            self._server = LastingBudget(self.limits.server_calls, self.worker.calls)
 
     @property
     def calls_allowed(self) -> int | None:
@@ -92,17 +117,19 @@ class Service:
 
     def ask(self, question: str, conversation: str | None, asked: Asked) -> Job:
         """Answer a question, in a conversation or as the first of a new one; raises NotFound for one that is gone."""
-        history = self.store.turns(conversation) if conversation is not None else ()
-        if conversation is not None and not history:
-            raise NotFound("there is no such conversation, or no longer: leave `conversation` out to begin another")
+        if conversation is not None and not self.store.conversation(conversation):
+            raise NotFound(_NO_CONVERSATION)
         own = conversation or new_id()
 
         def work(emit: Emit) -> dict[str, Any]:
             id = new_id()
             emit("start", {"id": id, "conversation": own, "link": link(id)})
             # What was said meanwhile counts: the turn before this one may have been under way.
-            turns = self.store.turns(own)
-            with citing() as cited, _progress(emit):
+            earlier = self.store.conversation(own)
+            if conversation is not None and not earlier:
+                raise NotFound(_NO_CONVERSATION)
+            turns = [answer.turn for answer in earlier if answer.turn is not None]
+            with self._going_on(own), citing() as cited, _progress(emit):
                 events = self.connection.ask_stream(question, turns, options=self._options(asked))
                 for event in events:
                     if isinstance(event, Finished):
@@ -113,7 +140,7 @@ class Service:
                         emit(event.kind, _without_kind(event_record(event)))
                         if isinstance(event, QueryWritten):
                             self._estimate(self.connection.agent.as_run(event.suql), emit)
-            return self._reply(id, own, response, cited)
+                return self._reply(id, own, response, cited, earlier)
 
         return Job(work, self._deadline(asked), own, self._budgets(own))
 
@@ -135,9 +162,8 @@ class Service:
                     known = self._result(partial, params, cited) if isinstance(partial, Result) else None
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             record = self._result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
-            rows = to_parquet(result.table)
-            self._keep(Answer(id, "", "sql", suql, self.connection.models.name, record, rows), cited, result.evidence)
-            return record
+            columns = columns_read(self.connection, suql, params, result.evidence)
+            return self._keep(Kept(id, "sql", suql, record, columns, result.table, result.evidence), cited)
 
         return Job(work, self._deadline(asked), None, self._budgets(None))
 
@@ -170,18 +196,36 @@ class Service:
             id = new_id()
             record = {**record, "suql": suql, "key": safe(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
-            self._keep(Answer(id, "", "why-not", suql, self.connection.models.name, record), cited, evidence)
-            return record
+            # The row is named by columns that need not stand in the query.
+            columns = all_columns(self.connection)
+            return self._keep(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
         return Job(work, self.limits.deadline, None, self._budgets(None))
 
     def forget(self, conversation: str) -> None:
-        """Delete a conversation; raises NotFound where there is none."""
-        if not self.store.forget(conversation):
-            raise NotFound("there is no such conversation, or no longer")
+        """Delete a conversation, with the answer that is under way in it; raises NotFound where there is none."""
+        with self._keeping:
+            under_way = conversation in self._under_way
+            if under_way:
+                self._under_way[conversation] = False
+            if not self.store.forget(conversation) and not under_way:
+                raise NotFound("there is no such conversation, or no longer")
         self._conversations.pop(conversation, None)
 
-    def _reply(self, id: str, conversation: str, response: Response, cited: CitedTexts) -> dict[str, Any]:
+    @contextmanager
+    def _going_on(self, conversation: str) -> Iterator[None]:
+        """Know of a conversation in which a question is worked on, so that it can be deleted meanwhile."""
+        with self._keeping:
+            self._under_way[conversation] = True
+        try:
+            yield
+        finally:
+            with self._keeping:
+                self._under_way.pop(conversation, None)
+
+    def _reply(
+        self, id: str, conversation: str, response: Response, cited: CitedTexts, earlier: Sequence[Answer]
+    ) -> dict[str, Any]:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
         columns = []
         if response.table is not None and response.suql is not None:
@@ -190,26 +234,48 @@ class Service:
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         record = for_clients(response_record(response), cited, columns) | named
         record["keys"] = _keys(response, len(record["rows"]))
-        rows = None if response.table is None else to_parquet(response.table)
-        model = self.connection.models.name
-        answer = Answer(id, conversation, "ask", response.question, model, record, rows, response.turn())
-        self._keep(answer, cited, response.evidence)
+        shown = columns_of_reply(self.connection, response)
+        # A later turn may say again what an earlier one showed.
+        known = [each.columns for each in earlier]
+        carried = None if None in known else shown.union(*(each for each in known if each is not None))
+        kept = Kept(id, "ask", response.question, record, carried, response.table, response.evidence)
+        record = self._keep(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
         if response.error is not None:
-            raise Failed(problem_of(response.error, suql=response.suql).record() | named)
+            own = {name: record[name] for name in (*named, "not_kept") if name in record}
+            raise Failed(problem_of(response.error, suql=response.suql).record() | own)
         return record
 
     def _result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
         columns = described(self.connection.engine, result.suql, params, result.table)
         return for_clients(result_record(result), cited, columns)
 
-    def _keep(self, answer: Answer, cited: CitedTexts, evidence: Sequence[Sequence[Evidence]]) -> None:
-        """Keep an answer with the texts that its own quotes stand in: other rows were read on the way."""
-        wanted: dict[Place, str] = {}
-        for each in (quote for row in evidence for quote in row):
-            place = (each.relation, each.key, each.column, each.passage)
-            if place in cited.texts:
-                wanted[place] = cited.texts[place]
-        self.store.put(answer, wanted)
+    def _keep(
+        self, kept: Kept, cited: CitedTexts, conversation: str = "", turn: Turn | None = None, *, goes_on: bool = False
+    ) -> dict[str, Any]:
+        """Keep an answer with the texts that its own quotes stand in: other rows were read on the way.
+
+        Gives its record. One that cannot be kept was paid for all the same, and is given: without a link, and saying
+        why.
+        """
+        record, rows = kept.record, None
+        if kept.table is not None:
+            rows, count = kept_rows(kept.table)
+            if count < kept.table.num_rows:
+                record = {**record, "rows_kept": count}
+        places = {(each.relation, each.key, each.column, each.passage) for row in kept.evidence for each in row}
+        texts = {place: cited.texts[place] for place in places if place in cited.texts}
+        model = self.connection.models.name
+        answer = Answer(kept.id, conversation, kept.kind, kept.asked, model, record, rows, turn, columns=kept.columns)
+        try:
+            with self._keeping:
+                if not self._under_way.get(conversation, True):
+                    raise NotFound("the conversation was deleted meanwhile")
+                self.store.put(answer, texts, goes_on=goes_on)
+        except (SourceError, NotFound) as error:
+            gone = {"id": None, "link": None, "not_kept": str(error)}
+            # What nobody has kept of a conversation cannot be gone on from.
+            return record | gone | ({} if goes_on or not conversation else {"conversation": None})
+        return record
 
     def _estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Tell what a query is expected to take, where it reads texts; what is wrong with it is told when it runs."""
@@ -237,6 +303,28 @@ class Service:
             fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
             found.append(self._conversations.setdefault(conversation, fresh))
         return tuple(found)
+
+
+class LastingBudget(Budget):
+    """A limit on calls for a server, whose workers come and go: what each has reserved counts, for it may be killed."""
+
+    def __init__(self, calls: int, count: SharedCount) -> None:
+        self._before, self._count = count.value, count
+        super().__init__(calls=max(0, calls - self._before), setting="--server-calls")
+
+    def reserve(self, most: Usage) -> bool:
+        """Set aside what a call may cost."""
+        fits = super().reserve(most)
+        self._note()
+        return fits
+
+    def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
+        """Exchange what was reserved for what was spent."""
+        super().settle(most, spent, sure=sure)
+        self._note()
+
+    def _note(self) -> None:
+        self._count.value = self._before + self.usage.calls + self.reserved.calls
 
 
 def link(id: str) -> str:

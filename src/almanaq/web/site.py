@@ -67,7 +67,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
     @router.get("/accuracy")
     async def accuracy() -> Response:
-        drawn = await _aside(lambda: Verdicts(service.store).drawn(REVIEWED))
+        drawn = await _aside(lambda: Verdicts(service.store).draw(REVIEWED))
         return await page("accuracy.html", drawn=drawn)
 
     @router.get("/bench")

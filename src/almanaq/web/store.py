@@ -1,18 +1,20 @@
 """AnswerStore: what was answered, so that a link shows it again and costs nothing; an SQLite file of its owner's alone.
 
-Of several servers over one file each sees the answers over its own source. When the file is full the oldest answers
-give way, those that somebody judged last.
+Servers over one source share it, whatever their clients may see: each answer carries the columns that it shows, and is
+given only where all of them may be seen at that moment. Every record has a checksum, and every list a count of what
+belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give way, those that
+somebody judged last.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +22,29 @@ from almanaq.agent.history import Turn
 from almanaq.errors import SourceError
 from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
 from almanaq.suql.execution.cited import Place
-from almanaq.web.answers import Answer, turn_from_json, turn_to_json
+from almanaq.web.answers import Answer, Columns, turn_from_json, turn_to_json
+from almanaq.web.problems import NotFound
 
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 512_000_000
-_CELLS_AT_ONCE = 500
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (
-  id TEXT PRIMARY KEY, source TEXT NOT NULL, conversation TEXT NOT NULL, kind TEXT NOT NULL, asked TEXT NOT NULL,
-  model TEXT NOT NULL, made REAL NOT NULL, record BLOB NOT NULL, rows BLOB, turn TEXT, bytes INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS answer_conversation ON answer (conversation);
+  id TEXT PRIMARY KEY, source TEXT NOT NULL, conversation TEXT NOT NULL, kind TEXT NOT NULL, made REAL NOT NULL,
+  columns TEXT NOT NULL, body BLOB NOT NULL, sum BLOB NOT NULL, rows BLOB, rows_sum BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS answer_conversation ON answer (source, conversation, made);
+CREATE INDEX IF NOT EXISTS answer_made ON answer (made);
 CREATE TABLE IF NOT EXISTS cell (
   answer TEXT NOT NULL, relation TEXT NOT NULL, key TEXT NOT NULL, column TEXT NOT NULL, passage INTEGER NOT NULL,
-  text BLOB NOT NULL, PRIMARY KEY (answer, relation, key, column, passage)) WITHOUT ROWID;
+  text BLOB NOT NULL, sum BLOB NOT NULL, PRIMARY KEY (answer, relation, key, column, passage)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS cell_place ON cell (relation, key, column, passage);
 CREATE TABLE IF NOT EXISTS verdict (
-  answer TEXT NOT NULL, about TEXT NOT NULL, verdict TEXT NOT NULL, body TEXT NOT NULL, made REAL NOT NULL,
+  answer TEXT NOT NULL, about TEXT NOT NULL, body BLOB NOT NULL, made REAL NOT NULL, sum BLOB NOT NULL,
   PRIMARY KEY (answer, about)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tally (list TEXT PRIMARY KEY, count INTEGER NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID;
 """
-_FOUND = "id, conversation, kind, asked, model, record, rows, turn, made"
+_HEAD = "id, source, conversation, kind, made, columns, body, sum"
+Sees = Callable[[Columns | None], bool]
+"""Says whether whoever reads may see values of these columns; None stands for columns that nobody knows."""
 
 
 class AnswerStore:
@@ -47,61 +53,110 @@ class AnswerStore:
     Args:
         file: made where it does not exist; None keeps everything in memory, for as long as the object lives.
         source: whose answers they are.
-        most_bytes: what the answers may take in all.
+        most_bytes: what all of it may take in the file.
+        sees: what its readers may see, asked whenever something is read; None: everything.
     """
 
-    def __init__(self, file: Path | None, source: str, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, file: Path | None, source: str, *, most_bytes: int = MOST_BYTES, sees: Sees | None = None
+    ) -> None:
         self.file, self.source, self._most = file, source, most_bytes
+        self.sees = sees or (lambda _: True)
         self._lock = threading.RLock()
         try:
             self._connection = open_sqlite(file, _SCHEMA, VERSION)
+            # What is deleted is written over, not only let go.
+            self._connection.execute("PRAGMA secure_delete = ON")
+            self._page = int(self._connection.execute("PRAGMA page_size").fetchone()[0])
         except (OSError, *UNUSABLE) as problem:
-            raise _unusable(file, problem) from problem
-        held = self._connection.execute("SELECT coalesce(sum(bytes), 0) FROM answer").fetchone()
-        self._held = int(held[0])
+            raise self._unusable(problem) from problem
 
-    def put(self, answer: Answer, texts: Mapping[Place, str]) -> None:
-        """Keep an answer with the texts that its quotes stand in."""
-        record = _packed(json.dumps(answer.record, ensure_ascii=False))
-        turn = None if answer.turn is None else json.dumps(turn_to_json(answer.turn), ensure_ascii=False)
-        cells = [(answer.id, *place, _packed(text)) for place, text in texts.items()]
-        size = len(record) + len(answer.rows or b"") + len(turn or "") + sum(len(cell[-1]) for cell in cells)
-        values = (answer.id, self.source, answer.conversation, answer.kind, answer.asked, answer.model, answer.made)
+    def put(self, answer: Answer, texts: Mapping[Place, str], *, goes_on: bool = False) -> None:
+        """Keep an answer with the texts that its quotes stand in.
+
+        Args:
+            goes_on: its conversation has begun before, and must be there still.
+
+        Raises:
+            NotFound: the conversation was deleted meanwhile; SourceError: the answer cannot be kept.
+        """
+        body = {
+            "asked": answer.asked,
+            "model": answer.model,
+            "record": answer.record,
+            "turn": None if answer.turn is None else turn_to_json(answer.turn),
+        }
+        columns = columns_to_text(answer.columns)
+        head = (answer.id, self.source, answer.conversation, answer.kind, float(answer.made), columns, pack(body))
+        sums = checksum(*head), checksum(answer.id, answer.rows)
+        cells = [(answer.id, *place, pack(text)) for place, text in texts.items()]
+        turns = self._turns(answer.conversation)
         with self.writing() as connection:
-            marks = ", ".join("?" * 11)
-            connection.execute(f"INSERT INTO answer VALUES ({marks})", (*values, record, answer.rows, turn, size))
-            for start in range(0, len(cells), _CELLS_AT_ONCE):
-                part = cells[start : start + _CELLS_AT_ONCE]
-                marks = ", ".join("(?, ?, ?, ?, ?, ?)" for _ in part)
-                connection.execute(f"INSERT OR REPLACE INTO cell VALUES {marks}", tuple(chain(*part)))
-            self._held += size
-            if self._held > self._most:
-                self._make_room(connection, answer.id)
+            if goes_on and not self.count(turns):
+                raise NotFound("the conversation was deleted meanwhile")
+            values = (*head, sums[0], answer.rows, sums[1])
+            connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            connection.executemany(
+                "INSERT INTO cell VALUES (?, ?, ?, ?, ?, ?, ?)", ((*cell, checksum(*cell)) for cell in cells)
+            )
+            if answer.conversation:
+                self.add(turns, 1)
+            self.make_room(keeping=answer.id)
 
     def get(self, id: str) -> Answer | None:
-        """Return an answer over this source; None where it is not, or no longer, there."""
-        found = self._read(f"SELECT {_FOUND} FROM answer WHERE id = ? AND source = ?", (id, self.source))
-        return _answer(found[0]) if found else None
+        """Return an answer over this source; None where it is not, or no longer, there, or may not be seen."""
+        head = self._head(id)
+        if head is None:
+            return None
+        found = self.read("SELECT id, rows, rows_sum FROM answer WHERE id = ?", (id,))
+        if not found:
+            return None
+        self.check(found[0][2], id, found[0][1])
+        return _answer(head, found[0][1])
+
+    def shows(self, id: str, *, is_there: bool = False) -> bool:
+        """Return whether an answer is there and may be seen.
+
+        Args:
+            is_there: something else that is kept belongs to it: where it is not found, the store is damaged.
+        """
+        if is_there and not self.read("SELECT 1 FROM answer WHERE id = ?", (id,)):
+            raise self._unusable("records of it are missing")
+        return self._head(id) is not None
+
+    def columns(self, id: str) -> Columns | None:
+        """Return the columns that an answer carries; None where nobody knows them."""
+        head = self._head(id)
+        return None if head is None else columns_from_text(head[5])
+
+    def random_ids(self, kind: str) -> list[str]:
+        """Return the answers of a kind in a random order."""
+        wanted = "SELECT id FROM answer WHERE source = ? AND kind = ? ORDER BY random()"
+        return [row[0] for row in self.read(wanted, (self.source, kind))]
 
     def conversation(self, id: str) -> list[Answer]:
-        """Return the answers of a conversation, the oldest first."""
-        wanted = f"SELECT {_FOUND} FROM answer WHERE conversation = ? AND source = ? ORDER BY made, rowid"
-        return [_answer(row) for row in self._read(wanted, (id, self.source))]
+        """Return the answers of a conversation without rows, the oldest first; [] where one may not be seen."""
+        with self._lock:
+            found = self.read(
+                f"SELECT {_HEAD} FROM answer WHERE source = ? AND conversation = ? ORDER BY made, rowid",
+                (self.source, id),
+            )
+            self.expect(self._turns(id), sum(row[2] == id for row in found))
+        seen = [head for row in found if (head := self._checked(row)) is not None]
+        return [_answer(head, None) for head in seen] if len(seen) == len(found) else []
 
     def turns(self, conversation: str) -> tuple[Turn, ...]:
         """Return what a conversation remembers, the oldest turn first."""
-        wanted = (
-            "SELECT turn FROM answer WHERE conversation = ? AND source = ? AND turn IS NOT NULL ORDER BY made, rowid"
-        )
-        return tuple(turn_from_json(json.loads(row[0])) for row in self._read(wanted, (conversation, self.source)))
+        return tuple(answer.turn for answer in self.conversation(conversation) if answer.turn is not None)
 
     def forget(self, conversation: str) -> bool:
-        """Delete a conversation with all its answers; False where there is none."""
+        """Delete a conversation with all its answers; False where there is none that may be seen."""
         with self.writing() as connection:
-            found = connection.execute(
-                "SELECT id FROM answer WHERE conversation = ? AND source = ?", (conversation, self.source)
-            ).fetchall()
-            self._delete(connection, [row[0] for row in found])
+            found = self.conversation(conversation)
+            for answer in found:
+                self._delete(connection, answer.id, conversation)
+        if found:
+            self._truncate_log()
         return bool(found)
 
     def cell(self, place: Place, answer: str | None = None) -> tuple[str, list[dict[str, int]]] | None:
@@ -110,56 +165,175 @@ class AnswerStore:
         Args:
             answer: whose text and quotes are wanted, as the row may have changed; None: those of the last.
         """
-        named = "" if answer is None else " AND cell.answer = ?"
-        found = self._read(
-            "SELECT cell.answer, cell.text, answer.record FROM cell JOIN answer ON answer.id = cell.answer"
-            " WHERE relation = ? AND key = ? AND column = ? AND passage = ? AND answer.source = ?"
-            f"{named} ORDER BY answer.made DESC LIMIT 1",
-            (*place, self.source, *(() if answer is None else (answer,))),
+        named = "" if answer is None else " AND answer = ?"
+        found = self.read(
+            "SELECT cell.answer, relation, key, column, passage, text, cell.sum FROM cell JOIN answer ON id = answer"
+            f" WHERE relation = ? AND key = ? AND column = ? AND passage = ?{named} ORDER BY made DESC",
+            (*place, *(() if answer is None else (answer,))),
         )
-        if not found:
-            return None
-        return _unpacked(found[0][1]), spans(json.loads(_unpacked(found[0][2])), place)
+        for *head, sum_ in found:
+            self.check(sum_, *head)
+            if tuple(head[1:5]) != tuple(place):
+                raise self._unusable("a list of it is damaged")
+            cited = self.get(head[0]) if self.shows(head[0], is_there=True) else None
+            if cited is not None:
+                return str(unpack(head[5])), spans(cited.record, place)
+        return None
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._connection.close()
 
+    # --- for what else is kept of answers -----------------------------------------------------------------------------
+
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Give the connection for a change that is made whole or not at all."""
         with self._lock:
             try:
+                if self._connection.in_transaction:
+                    yield self._connection
+                    return
                 with self._connection:
+                    self._connection.execute("BEGIN IMMEDIATE")
                     yield self._connection
             except UNUSABLE as problem:
-                raise _unusable(self.file, problem) from problem
+                raise self._unusable(problem) from problem
 
-    def _read(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def read(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT."""
         with self._lock:
             try:
                 return self._connection.execute(sql, values).fetchall()
             except UNUSABLE as problem:
-                raise _unusable(self.file, problem) from problem
+                raise self._unusable(problem) from problem
 
-    read = _read
+    def check(self, sum_: object, *parts: object) -> None:
+        """Raise SourceError for a record that is not the one that was written."""
+        if sum_ != checksum(*parts):
+            raise self._unusable("a record of it was damaged")
 
-    def _make_room(self, connection: sqlite3.Connection, newest: str) -> None:
-        """Delete the oldest answers until the others fit; never the one that has just come."""
-        found = connection.execute(
-            "SELECT id FROM answer WHERE id <> ? ORDER BY id IN (SELECT answer FROM verdict), made", (newest,)
+    def count(self, list_: str) -> int:
+        """Return how many records belong to a list."""
+        found = self.read("SELECT list, count, sum FROM tally WHERE list = ?", (list_,))
+        if not found:
+            return 0
+        self.check(found[0][2], list_, found[0][1])
+        return int(found[0][1])
+
+    def expect(self, list_: str, found: int) -> None:
+        """Raise SourceError where not all records of a list were found."""
+        if self.count(list_) != found:
+            raise self._unusable("records of it are missing")
+
+    def add(self, list_: str, change: int) -> None:
+        """Count records that come to a list or leave it, inside `writing`."""
+        count = self.count(list_) + change
+        with self.writing() as connection:
+            if count > 0:
+                values = (list_, count, checksum(list_, count))
+                connection.execute("INSERT OR REPLACE INTO tally VALUES (?, ?, ?)", values)
+            else:
+                connection.execute("DELETE FROM tally WHERE list = ?", (list_,))
+
+    def make_room(self, keeping: str) -> None:
+        """Delete the oldest answers until the rest fits, inside `writing`; raises SourceError where it never does."""
+        with self.writing() as connection:
+            while self._held() > self._most:
+                oldest = connection.execute(
+                    "SELECT id, conversation, source FROM answer WHERE id <> ?"
+                    " ORDER BY id IN (SELECT answer FROM verdict), made LIMIT 1",
+                    (keeping,),
+                ).fetchone()
+                if oldest is None:
+                    raise SourceError(
+                        f"this alone is larger than all that may be kept ({self._most:,} bytes): raise --store-mb"
+                    )
+                self._delete(connection, oldest[0], oldest[1], oldest[2])
+
+    def _held(self) -> int:
+        """Return what the pages of all tables take that are in use."""
+        pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
+        free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]
+        return (int(pages) - int(free)) * self._page
+
+    def _delete(self, connection: sqlite3.Connection, id: str, conversation: str, source: str | None = None) -> None:
+        connection.execute("DELETE FROM answer WHERE id = ?", (id,))
+        connection.execute("DELETE FROM cell WHERE answer = ?", (id,))
+        verdicts = connection.execute("DELETE FROM verdict WHERE answer = ?", (id,)).rowcount
+        connection.execute("DELETE FROM tally WHERE list = ?", (verdicts_of(id),))
+        if verdicts:
+            self.add(verdicts_on(source or self.source), -verdicts)
+        if conversation:
+            self.add(self._turns(conversation, source), -1)
+
+    def _turns(self, conversation: str, source: str | None = None) -> str:
+        return f"turns {source or self.source} {conversation}"
+
+    def _head(self, id: str) -> tuple[Any, ...] | None:
+        found = self.read(f"SELECT {_HEAD} FROM answer WHERE id = ? AND source = ?", (id, self.source))
+        return self._checked(found[0]) if found and found[0][0] == id else None
+
+    def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Return what was found of an answer without its checksum, where the answer may be seen."""
+        *head, sum_ = row
+        self.check(sum_, *head)
+        return tuple(head) if self.sees(columns_from_text(head[5])) else None
+
+    def _truncate_log(self) -> None:
+        """Write what was deleted over in the log of changes too; where somebody reads just now, the next time."""
+        with self._lock:
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except UNUSABLE as problem:
+                raise self._unusable(problem) from problem
+
+    def _unusable(self, problem: Exception | str) -> SourceError:
+        return SourceError(
+            f"the store of answers {self.file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE_DIR to another"
+            " folder, or start with --no-store"
         )
-        while self._held > self._most and (oldest := found.fetchone()) is not None:
-            self._delete(connection, [oldest[0]])
 
-    def _delete(self, connection: sqlite3.Connection, ids: list[str]) -> None:
-        for id in ids:
-            size = connection.execute("SELECT bytes FROM answer WHERE id = ?", (id,)).fetchone()
-            self._held -= int(size[0]) if size else 0
-            connection.execute("DELETE FROM answer WHERE id = ?", (id,))
-            connection.execute("DELETE FROM cell WHERE answer = ?", (id,))
-            connection.execute("DELETE FROM verdict WHERE answer = ?", (id,))
+
+def verdicts_of(answer: str) -> str:
+    """Return the name of the list of verdicts on an answer."""
+    return f"verdicts of {answer}"
+
+
+def verdicts_on(source: str) -> str:
+    """Return the name of the list of all verdicts on a source."""
+    return f"verdicts on {source}"
+
+
+def columns_to_text(columns: Columns | None) -> str:
+    """Return columns as they are kept."""
+    return json.dumps(None if columns is None else sorted(columns))
+
+
+def columns_from_text(kept: str) -> Columns | None:
+    """Return the columns that `columns_to_text` was given."""
+    found = json.loads(kept)
+    return None if found is None else frozenset((relation, column) for relation, column in found)
+
+
+def checksum(*parts: object) -> bytes:
+    """Return a hash of the fields of a record, which none of them can leave without being noticed."""
+    made = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        data = part if isinstance(part, bytes) else repr(part).encode("utf-8", "surrogatepass")
+        made.update(b"%d " % len(data) + data)
+    return made.digest()
+
+
+def pack(value: Any) -> bytes:
+    """Return a JSON value, compressed."""
+    return zlib.compress(json.dumps(value).encode(), 1)
+
+
+def unpack(kept: bytes) -> Any:
+    """Return the value that `pack` was given."""
+    return json.loads(zlib.decompress(kept))
 
 
 def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
@@ -175,22 +349,9 @@ def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     return [{"start": start, "end": end} for start, end in sorted(found)]
 
 
-def _answer(row: tuple[Any, ...]) -> Answer:
-    id, conversation, kind, asked, model, record, rows, turn, made = row
-    known = None if turn is None else turn_from_json(json.loads(turn))
-    return Answer(id, conversation, kind, asked, model, json.loads(_unpacked(record)), rows, known, made)
-
-
-def _packed(text: str) -> bytes:
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
-
-
-def _unpacked(kept: bytes) -> str:
-    return zlib.decompress(kept).decode("utf-8", "surrogatepass")
-
-
-def _unusable(file: Path | None, problem: Exception) -> SourceError:
-    return SourceError(
-        f"the store of answers {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE_DIR to another folder,"
-        " or start with --no-store"
-    )
+def _answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
+    id, _, conversation, kind, made, columns, body = head
+    known = unpack(body)
+    turn = None if known["turn"] is None else turn_from_json(known["turn"])
+    own = known["asked"], known["model"], known["record"]
+    return Answer(id, conversation, kind, *own, rows, turn, made, columns_from_text(columns))

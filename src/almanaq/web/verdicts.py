@@ -6,11 +6,21 @@ import json
 import math
 import time
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from almanaq.web.answers import Answer
+from almanaq.web.answers import Answer, Columns
 from almanaq.web.problems import NotFound
-from almanaq.web.store import AnswerStore
+from almanaq.web.store import (
+    AnswerStore,
+    checksum,
+    columns_from_text,
+    columns_to_text,
+    pack,
+    unpack,
+    verdicts_of,
+    verdicts_on,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,50 +43,77 @@ class Verdict:
 
 
 class Verdicts:
-    """The verdicts on the answers of a store; each thing has one, the last that was given."""
+    """The verdicts on the answers of a store; each thing has one, the last that was given.
+
+    A verdict is given where its answer is, and where the columns may be seen that it carries itself.
+    """
 
     def __init__(self, store: AnswerStore) -> None:
         self._store = store
 
-    def put(self, answer: str, about: dict[str, Any], verdict: str | None, body: dict[str, Any]) -> None:
-        """Keep a verdict, or take it back with None; raises NotFound for an answer that is not there."""
-        if self._store.get(answer) is None:
-            raise NotFound("there is no such answer, or no longer")
-        written = json.dumps(about, sort_keys=True, ensure_ascii=False)
-        with self._store.writing() as connection:
-            connection.execute("DELETE FROM verdict WHERE answer = ? AND about = ?", (answer, written))
+    def put(
+        self,
+        answer: str,
+        about: dict[str, Any],
+        verdict: str | None,
+        body: dict[str, Any],
+        columns: Columns | None = None,
+    ) -> None:
+        """Keep a verdict, or take it back with None.
+
+        Args:
+            columns: those whose values the words of the verdict may hold; None: of one that says nothing beyond the
+                answer, else where nobody knows.
+
+        Raises:
+            NotFound: the answer is not there; SourceError: the verdict cannot be kept.
+        """
+        store = self._store
+        key = json.dumps(about, sort_keys=True)
+        with store.writing() as connection:
+            if not store.shows(answer):
+                raise NotFound("there is no such answer, or no longer")
+            removed = connection.execute("DELETE FROM verdict WHERE answer = ? AND about = ?", (answer, key)).rowcount
             if verdict is not None:
-                values = (answer, written, verdict, json.dumps(body, ensure_ascii=False), time.time())
-                connection.execute("INSERT INTO verdict VALUES (?, ?, ?, ?, ?)", values)
+                plain = set(about) == {"kind"} and not set(body) - {"sampled"}
+                own = columns_to_text(store.columns(answer) if plain else columns)
+                record = (answer, key, pack({"verdict": verdict, "body": body, "columns": own}), time.time())
+                connection.execute("INSERT INTO verdict VALUES (?, ?, ?, ?, ?)", (*record, checksum(*record)))
+            change = int(verdict is not None) - removed
+            store.add(verdicts_of(answer), change)
+            store.add(verdicts_on(store.source), change)
+            store.make_room(keeping=answer)
 
     def of(self, answer: str) -> list[Verdict]:
         """Return the verdicts on one answer, the oldest first."""
-        return self._found("WHERE v.answer = ? AND a.source = ?", (answer, self._store.source))
+        return self._found("v.answer = ?", (answer,), verdicts_of(answer)) if self._store.shows(answer) else []
 
     def all(self) -> list[Verdict]:
         """Return every verdict on an answer over this source, the oldest first."""
-        return self._found("WHERE a.source = ?", (self._store.source,))
+        source = self._store.source
+        return self._found("a.source = ?", (source,), verdicts_on(source))
 
-    def drawn(self, count: int) -> list[Answer]:
+    def draw(self, count: int) -> list[Answer]:
         """Return so many turns, drawn at random from those that nobody has reviewed so far."""
-        rows = self._store.read(
-            "SELECT id FROM answer WHERE source = ? AND kind = 'ask' AND id NOT IN"
-            " (SELECT answer FROM verdict WHERE json_extract(body, '$.sampled')) ORDER BY random() LIMIT ?",
-            (self._store.source, count),
-        )
-        found = (self._store.get(row[0]) for row in rows)
-        return [answer for answer in found if answer is not None]
+        reviewed = {verdict.answer for verdict in self.all() if verdict.body.get("sampled")}
+        found = (self._store.get(id) for id in self._store.random_ids("ask") if id not in reviewed)
+        return list(islice((answer for answer in found if answer is not None), count))
 
-    def _found(self, where: str, values: tuple[Any, ...]) -> list[Verdict]:
-        rows = self._store.read(
-            "SELECT v.answer, v.about, v.verdict, v.body, v.made FROM verdict v JOIN answer a ON a.id = v.answer"
-            f" {where} ORDER BY v.made, v.about",
+    def _found(self, where: str, values: tuple[Any, ...], list_: str) -> list[Verdict]:
+        store = self._store
+        rows = store.read(
+            "SELECT v.answer, v.about, v.body, v.made, v.sum FROM verdict v JOIN answer a ON a.id = v.answer"
+            f" WHERE {where} ORDER BY v.made, v.about",
             values,
         )
-        return [
-            Verdict(answer, json.loads(about), verdict, json.loads(body), made)
-            for answer, about, verdict, body, made in rows
-        ]
+        store.expect(list_, len(rows))
+        found = []
+        for answer, about, body, made, sum_ in rows:
+            store.check(sum_, answer, about, body, made)
+            known = unpack(body)
+            if store.shows(answer, is_there=True) and store.sees(columns_from_text(known["columns"])):
+                found.append(Verdict(answer, json.loads(about), known["verdict"], known["body"], made))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

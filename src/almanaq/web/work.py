@@ -1,10 +1,15 @@
-"""Desk: does blocking work for one request in a thread, tells what goes on, and ends it when nobody waits any more."""
+"""Desk: does blocking work for one request in a thread, tells what goes on, and ends it when nobody waits any more.
+
+Turnstile: so many at once, the others wait in line and are told how many are before them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import logging
+import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,8 +20,7 @@ from almanaq.errors import AlmanaqError, DeadlineExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.stopping import Stop
-from almanaq.web.problems import Refused, problem_of
-from almanaq.web.queueing import Turnstile
+from almanaq.web.problems import Busy, Refused, is_lack_of_memory, problem_of
 
 Event = tuple[str, dict[str, Any]]
 """The name of an event and its data."""
@@ -27,6 +31,9 @@ Work = Callable[[Emit], dict[str, Any]]
 _log = logging.getLogger("almanaq.web")
 _LAST = ("response", "error")
 _SECONDS_TO_END = 1.0
+_SECONDS_TO_HEED = 10.0
+"""Within so many seconds a job that was stopped gives its thread back, unless an engine heeds nothing any more."""
+_TOLD_EVERY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +62,20 @@ class Desk:
 
     def __init__(self, at_once: int, waiting: int) -> None:
         self._turnstile = Turnstile(at_once, waiting)
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="almanaq-web")
+        self._threads, self._at_once = start_threads(at_once, "almanaq-web"), at_once
         self._under_way: dict[Stop, tuple[asyncio.Future[None], asyncio.Queue[Event]]] = {}
+        self._stopped: dict[Stop, float] = {}
+
+    @property
+    def under_way(self) -> int:
+        """How many jobs have a thread."""
+        return len(self._under_way)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether every thread is held by a job that was stopped and does not end."""
+        late = time.monotonic() - _SECONDS_TO_HEED
+        return sum(when < late for when in self._stopped.values()) >= self._at_once
 
     async def events(self, job: Job) -> AsyncIterator[Event]:
         """Yield what goes on, and last `response` or `error`. Closing the iterator ends the work within a moment."""
@@ -77,7 +96,16 @@ class Desk:
                     return
         finally:
             timer.cancel()
-            stop.now()
+            self._stop(stop)
+
+    def shed(self) -> None:
+        """End the job that goes on for longest, as the process has hardly any memory left: most take a moment."""
+        short = "the server ran short of memory, and ended what went on for longest: ask for less, or ask again later"
+        for stop, (_, queue) in list(self._under_way.items()):
+            if stop not in self._stopped:
+                self._stop(stop)
+                queue.put_nowait(("error", problem_of(Refused(503, short)).record()))
+                return
 
     async def close(self) -> None:
         """End all jobs, tell whoever waits for one, and give their threads a moment."""
@@ -99,6 +127,7 @@ class Desk:
 
         def done(future: asyncio.Future[None]) -> None:
             del self._under_way[stop]
+            self._stopped.pop(stop, None)
             self._turnstile.leave(job.conversation)
             if not future.cancelled():
                 future.exception()
@@ -109,11 +138,28 @@ class Desk:
         future.add_done_callback(done)
 
     def _out_of_time(self, job: Job, stop: Stop, told: asyncio.Queue[Event]) -> None:
-        stop.now()
+        self._stop(stop)
         error = DeadlineExceeded(
             f"it took longer than {job.deadline:g} s, and was stopped: ask for less, or allow more"
         )
         told.put_nowait(("error", problem_of(error).record()))
+
+    def _stop(self, stop: Stop) -> None:
+        stop.now()
+        if stop in self._under_way:
+            self._stopped.setdefault(stop, time.monotonic())
+
+
+def start_threads(count: int, name: str) -> ThreadPoolExecutor:
+    """Return a pool whose threads all run: one that began where memory is short might never come to that.
+
+    Whoever starts a thread waits until it runs, for ever if need be, and a server has nobody to spare for that.
+    """
+    pool, begun = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(begun.wait)
+    begun.wait()
+    return pool
 
 
 def _do(job: Job, stop: Stop, emit: Emit) -> None:
@@ -132,7 +178,10 @@ def _do(job: Job, stop: Stop, emit: Emit) -> None:
     except AlmanaqError as error:
         _tell(emit, problem_of(error).record())
     except Exception as error:
-        _log.exception("a request failed unforeseen")
+        if is_lack_of_memory(error):
+            _log.warning("a request failed for lack of memory")
+        else:
+            _log.exception("a request failed unforeseen")
         _tell(emit, problem_of(error).record())
 
 
@@ -155,3 +204,77 @@ def _line(before: int) -> str:
     if before == 0:
         return "waiting: yours is next"
     return f"waiting: {before} {'question is' if before == 1 else 'questions are'} before yours"
+
+
+class Turnstile:
+    """Lets questions in, first come first served; of each conversation one at a time.
+
+    Args:
+        at_once: how many are answered at once.
+        waiting: how many may wait.
+    """
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._slots, self._most_waiting = asyncio.Semaphore(at_once), waiting
+        self._line: dict[object, None] = {}
+        self._conversations: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._line)
+
+    async def enter(self, conversation: str | None) -> AsyncIterator[int]:
+        """Wait for one's turn; yields how many are before one, from time to time.
+
+        Once it ends, `leave` has to be called; not where it is closed sooner.
+
+        Raises:
+            Busy: too many wait already.
+        """
+        waits = self._slots.locked() or conversation in self._conversations
+        if waits and len(self._line) >= self._most_waiting:
+            raise Busy
+        ticket = object()
+        self._line[ticket] = None
+        entering = asyncio.ensure_future(self._acquire(conversation))
+        try:
+            while not (await asyncio.wait((entering,), timeout=_TOLD_EVERY))[0]:
+                yield list(self._line).index(ticket)
+        except BaseException:
+            # It may be one's turn at the very moment of giving up.
+            entering.add_done_callback(lambda done: None if done.cancelled() else self.leave(conversation))
+            entering.cancel()
+            raise
+        finally:
+            del self._line[ticket]
+
+    def leave(self, conversation: str | None) -> None:
+        """Make room for the next."""
+        self._slots.release()
+        self._unlock(conversation)
+
+    async def _acquire(self, conversation: str | None) -> None:
+        if conversation is not None:
+            lock, users = self._conversations.get(conversation, (asyncio.Lock(), 0))
+            self._conversations[conversation] = (lock, users + 1)
+            try:
+                await lock.acquire()
+            except BaseException:
+                self._forget(conversation)
+                raise
+        try:
+            await self._slots.acquire()
+        except BaseException:
+            self._unlock(conversation)
+            raise
+
+    def _unlock(self, conversation: str | None) -> None:
+        if conversation is not None:
+            self._conversations[conversation][0].release()
+            self._forget(conversation)
+
+    def _forget(self, conversation: str) -> None:
+        lock, users = self._conversations.pop(conversation)
+        if users > 1:
+            self._conversations[conversation] = (lock, users - 1)

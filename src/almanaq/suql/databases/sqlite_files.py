@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -126,7 +126,7 @@ def load_sqlite(
     names, unread = _sqlite_names(path)
     read.reports += unread
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
-    with closing(connect_sqlite(path)) as sqlite, current_read().interrupting(sqlite.interrupt):
+    with connect_sqlite(path) as sqlite, current_read().interrupting(sqlite.interrupt):
         read.reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
         loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
         tables = [table for table in names if table in loaded]
@@ -164,7 +164,7 @@ def _load_sqlite(
 
 def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
     """Return the tables and views of a file, and a report for each view that is left out since it cannot be read."""
-    with closing(connect_sqlite(path)) as sqlite:
+    with connect_sqlite(path) as sqlite:
         broken = unreadable_views(sqlite)
         names = [name for name in sqlite_tables(sqlite) if name not in broken]
     warnings = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]

@@ -16,6 +16,7 @@ export function card(record) {
   const made = el("div", { class: "card" });
   const parts = [
     record.truncated && el("p", { class: "note" }, truncation(record)),
+    record.not_kept && el("p", { class: "note" }, "This answer is not kept, and has no link: ", visible(record.not_kept)),
     record.status && el("p", { class: "hint" }, STATUS[record.status] ?? record.status),
     record.answer && el("p", { class: "answer" }, visible(record.answer)),
     record.relaxed && el("p", { class: "note" }, "Left out to find anything: ", visible(record.relaxed)),
@@ -76,7 +77,7 @@ function wrongQuote(record, quote) {
 
 function rowButton(record, number) {
   const key = record.keys?.[number];
-  if (!key) return null;
+  if (!key || !record.id) return null;
   return button("wrong", (event) => judge(record, "wrong", { kind: "row", key }, event.currentTarget),
     { class: "plain", "aria-label": `Row ${number + 1} is wrong` });
 }
@@ -105,14 +106,14 @@ function conditions(record) {
 
 function actions(record) {
   const place = el("div", {});
-  const asked = record.question !== undefined;
+  const asked = record.question !== undefined && record.id;
   return el("div", {},
     el("p", { class: "buttons" },
       asked && button("Right", (event) => judge(record, "right", { kind: "answer" }, event.currentTarget)),
       asked && button("Wrong…", () => wrong(record)),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
       record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "The link is copied.")),
-      record.columns?.length ? download(record) : null,
+      record.id && record.columns?.length ? download(record) : null,
       record.suql && button("As Python", () => python(record, place))),
     place);
 }

@@ -85,7 +85,7 @@ function working(on) {
 
 function finished(turn, record) {
   conversation = record.conversation;
-  remember(conversation, record.question);
+  if (conversation) remember(conversation, record.question);
   turn.lastElementChild.replaceWith(card(record));
   say(record.rows_total ? `${plural(record.rows_total, "row")}. Answer ready.` : "Answer ready.");
 }

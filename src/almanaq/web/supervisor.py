@@ -1,0 +1,224 @@
+"""Supervisor: the server's process is watched by another one, which ends and restarts it where it answers no more.
+
+A query may take an engine, or the memory of the process, to where nothing inside of it can put things right. The
+supervisor is the process that was started; it opens nothing, holds the listening socket, so that clients wait meanwhile
+instead of being refused, and forks the worker that serves. It asks for `/healthz` on a socket of its own, as whoever
+asks on the public one may take up all the room there. Only Linux says at once that a process has ended, and ends a
+worker with its supervisor: on other systems the server is not watched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import secrets
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from almanaq.errors import UsageError
+
+SILENT_SECONDS = 10.0
+GIVES_BACK = 75
+"""What a worker ends with that wants to be started again, as it holds memory that it cannot let go of."""
+_LOOK_SECONDS = 1.0
+_STARTS_IN_A_ROW = 5
+_PR_SET_PDEATHSIG = 1
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address; raises UsageError where that cannot be."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # The protocol is named, or asyncio leaves small writes waiting for each other: 40 ms a response.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise UsageError(f"--host {host}: {error}") from error
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise UsageError(
+            f"--port {port}: {getattr(error, 'strerror', error)}; name another one, or 0 for any"
+        ) from error
+    made.set_inheritable(True)
+    return made
+
+
+class SharedCount:
+    """A whole number that a process and those forked from it share; it outlives each of them."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 8)
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(struct.unpack_from("q", self._memory)[0])
+
+    @value.setter
+    def value(self, number: int) -> None:
+        struct.pack_into("q", self._memory, 0, number)
+
+
+@dataclass
+class Worker:
+    """What the process that serves has of its supervisor; without one it is on its own.
+
+    Attributes:
+        health: a listening socket on which only the supervisor asks; None where nobody does.
+        calls: model calls made for `--server-calls`, those of earlier workers included.
+        restarts: how many workers there were before this one.
+    """
+
+    health: socket.socket | None = None
+    calls: SharedCount = field(default_factory=SharedCount)
+    restarts: int = 0
+    _ready: int | None = None
+
+    def say_ready(self) -> None:
+        """Have the supervisor ask for `/healthz` from now on."""
+        if self._ready is not None:
+            os.write(self._ready, b"r")
+            os.close(self._ready)
+            self._ready = None
+
+
+@contextmanager
+def supervised(port: int, say: Callable[[str], None]) -> Iterator[Worker]:
+    """Run the block in a worker, again and again until it ends by itself or a signal ends it.
+
+    Never returns in the supervisor, which exits as the last worker did.
+
+    Args:
+        port: where the server listens, for the Host header.
+        say: tells the user why a worker was ended.
+    """
+    if not _can_supervise():
+        yield Worker()
+        return
+    supervisor = _Supervisor(port, say)
+    worker = supervisor.run()
+    yield worker
+
+
+def _can_supervise() -> bool:
+    return (
+        sys.platform == "linux"
+        and hasattr(os, "pidfd_open")
+        and threading.current_thread() is threading.main_thread()
+        and threading.active_count() == 1
+    )
+
+
+class _Supervisor:
+    def __init__(self, port: int, say: Callable[[str], None]) -> None:
+        self._port, self._say = port, say
+        self._calls, self._restarts = SharedCount(), 0
+        self._pid, self._ending = 0, False
+        # A name in the abstract namespace: no file is left behind, and a new worker has it from the old one.
+        self._health = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._health.bind(f"\0almanaq-{secrets.token_hex(16)}")
+
+    def run(self) -> Worker:
+        """Fork workers; return in each of them, and exit here once the last has ended."""
+        before = {each: signal.signal(each, self._pass_on) for each in (signal.SIGINT, signal.SIGTERM)}
+        early = 0
+        while True:
+            ready, told = os.pipe()
+            parent = os.getpid()
+            self._pid = os.fork()
+            if self._pid == 0:
+                os.close(ready)
+                for each, handler in before.items():
+                    signal.signal(each, handler)
+                _end_with(parent)
+                return Worker(self._health, self._calls, self._restarts, told)
+            os.close(told)
+            if self._ending:  # the signal came before there was anybody to pass it on to
+                os.kill(self._pid, signal.SIGTERM)
+            served, why, status = self._watch(ready)
+            early = 0 if served else early + 1
+            if self._ending or why is None or (early and not self._restarts) or early > _STARTS_IN_A_ROW:
+                _leave_like(status)
+            self._restarts += 1
+            self._say(f"almanaq: {why}: it is started again")
+            if early:
+                time.sleep(min(2.0**early, 30.0))
+
+    def _watch(self, ready: int) -> tuple[bool, str | None, int]:
+        """Wait for a worker's end, or end it; give whether it served, why it is to be replaced, and how it ended."""
+        served, answered = False, time.monotonic()
+        ended = os.pidfd_open(self._pid)
+        try:
+            while True:
+                waited_for = [ended] if served else [ended, ready]
+                found, _, _ = select.select(waited_for, (), (), _LOOK_SECONDS if served else None)
+                if ended in found:
+                    return (served, *_reason(os.waitpid(self._pid, 0)[1]))
+                if not served:
+                    served, answered = os.read(ready, 1) == b"r", time.monotonic()
+                    continue
+                if self._answers(ended):
+                    answered = time.monotonic()
+                elif time.monotonic() - answered >= SILENT_SECONDS and not self._ending:
+                    os.kill(self._pid, signal.SIGKILL)
+                    _, status = os.waitpid(self._pid, 0)
+                    return served, f"the server did not answer /healthz for {SILENT_SECONDS:g} s, and was ended", status
+        finally:
+            os.close(ended)
+            os.close(ready)
+
+    def _answers(self, ended: int) -> bool:
+        """Return whether the worker answers as one that is well, within the time that it may be silent.
+
+        Args:
+            ended: can be read once the worker has ended: the socket is open here as well, and would not tell.
+        """
+        request = f"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:{self._port}\r\nconnection: close\r\n\r\n".encode()
+        with suppress(OSError), closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
+            asking.settimeout(SILENT_SECONDS)
+            asking.connect(self._health.getsockname())
+            asking.sendall(request)
+            found, _, _ = select.select([asking.fileno(), ended], (), (), SILENT_SECONDS)
+            return asking.fileno() in found and asking.recv(64).startswith(b"HTTP/1.1 200 ")
+        return False
+
+    def _pass_on(self, *_: Any) -> None:
+        self._ending = True
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGTERM)  # a worker that has begun to end takes it for the same wish
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end when its supervisor does, however that ends."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _reason(status: int) -> tuple[str | None, int]:
+    """Return why a worker that has ended is to be replaced, None where it is not, and how it ended."""
+    if os.WIFSIGNALED(status):
+        return f"the server was ended by signal {os.WTERMSIG(status)}", status
+    if os.WEXITSTATUS(status) == GIVES_BACK:
+        return "the server held memory that it did not need any more, and has ended", status
+    return None, status
+
+
+def _leave_like(status: int) -> NoReturn:
+    """Exit as a worker did."""
+    code = os.waitstatus_to_exitcode(status)
+    raise SystemExit(code if code >= 0 else 128 - code)

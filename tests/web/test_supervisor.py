@@ -1,0 +1,154 @@
+"""`almanaq serve` under its supervisor: whatever becomes of the process that serves, there is one that does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.web.live import Client
+from tests.web.test_work import until
+
+from almanaq.errors import BudgetExceeded
+from almanaq.models.protocols import Usage
+from almanaq.testing import StandInServer, replies_from
+from almanaq.web.service import LastingBudget
+from almanaq.web.supervisor import SharedCount
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")
+WAIT = 60.0
+
+
+@pytest.fixture
+def start(tmp_path):
+    foreign = ("ALMANAQ_", "OPENAI_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    kept |= {"ALMANAQ_CACHE_DIR": str(tmp_path / "cache"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    tmp_path.joinpath("places.csv").write_text("id,name,city\n1,Alba,Paris\n2,Brio,Lyon\n3,Coda,Paris\n")
+    begun = []
+
+    def run(*words, **more):
+        command = [sys.executable, "-m", "almanaq", "serve", "places.csv", "--port", "0", *words]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | more, cwd=tmp_path
+        )
+        begun.append(process)
+        found = re.search(r":(\d+)/", process.stdout.readline())
+        return process, Client(int(found[1]))
+
+    yield run
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def worker_of(process):
+    """The process that serves: the only child of the one that was started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_worker_that_was_killed_is_replaced_and_nobody_is_refused(start):
+    process, client = start("--model", "local")
+    answer = client.ask("How many places are there?")
+    for signal_ in (signal.SIGKILL, signal.SIGSEGV):
+        before = worker_of(process)
+        os.kill(before, signal_)
+        until(lambda before=before: worker_of(process) not in (None, before), WAIT)
+        # What comes meanwhile waits; what was told before is there, and goes on.
+        assert client("GET", answer["link"]).status == 200
+        again = client.ask("How many are in Paris?", conversation=answer["conversation"])
+        assert again["conversation"] == answer["conversation"]
+        assert f"ended by signal {int(signal_)}" in process.stderr.readline()
+    process.terminate()
+    assert process.wait(WAIT) == 0
+    assert process.stdout.read() == ""  # the address was told once
+
+
+@pytest.mark.slow
+def test_a_worker_that_answers_no_more_is_ended_and_that_is_told(start):
+    process, client = start("--model", "local")
+    before = worker_of(process)
+    os.kill(before, signal.SIGSTOP)
+    assert client("GET", "/healthz").status == 200
+    assert worker_of(process) != before
+    assert not lives(before)
+    assert "the server did not answer /healthz for 10 s, and was ended" in process.stderr.readline()
+
+
+def test_a_worker_ends_with_its_supervisor(start):
+    process, _ = start("--model", "local")
+    worker = worker_of(process)
+    process.kill()
+    process.wait()
+    until(lambda: not lives(worker), WAIT)
+
+
+def test_what_cannot_begin_is_told_as_ever_and_is_not_tried_again(tmp_path):
+    command = [sys.executable, "-m", "almanaq", "serve", str(tmp_path / "none.csv"), "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("almanaq: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_calls_of_a_server_are_those_of_all_its_workers():
+    count = SharedCount()
+    most = Usage(1)
+    first = LastingBudget(5, count)
+    for _ in range(3):
+        assert first.reserve(most)
+    first.settle(most, most)  # two are under way when it is killed: they count
+    second = LastingBudget(5, count)
+    assert second.reserve(most)
+    second.settle(most, most)
+    assert second.reserve(most)
+    second.settle(most, most)
+    with pytest.raises(BudgetExceeded, match="--server-calls"):
+        second.reserve(most)
+
+
+def test_a_limit_of_calls_outlives_a_worker(start, tmp_path):
+    tmp_path.joinpath("places.csv").write_text(
+        "id,notes\n" + "".join(f'{n},"a text about place {n} that is of some length"\n' for n in range(6))
+    )
+    (tmp_path / "s.toml").write_text('[places.columns.notes]\nkind = "free_text"\n')
+    with StandInServer(replies_from(lambda *_: "Yes")) as server:
+        more = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k-12345678", "ALMANAQ_LOCAL_SERVERS": "none"}
+        words = ("--model", "openai:m", "--server-calls", "8", "--no-cache", "--batch", "1", "--schema", "s.toml")
+        process, client = start(*words, **more)
+        body = {"suql": "SELECT id FROM places WHERE answer(notes, 'is it?') = 'Yes'"}
+        assert client.post("sql", body).status == 200
+        before = worker_of(process)
+        os.kill(before, signal.SIGKILL)
+        until(lambda: worker_of(process) not in (None, before), WAIT)
+        assert client.post("sql", body).status == 422
+        assert server.ledger.calls <= 8
+
+
+@pytest.mark.slow
+def test_bombs_leave_a_server_that_answers(start):
+    """Queries that need more memory than there is, at once: each ends with a word, and others are answered after it."""
+    process, client = start("--model", "local", **{"ALMANAQ_DEBUG": "0"})
+    bombs = [
+        "SELECT array_agg(g) FROM generate_series(1, 5000000000) AS g",
+        "SELECT length(repeat('x', 1900000000)) FROM generate_series(1, 40) AS g",
+        "SELECT a.name || repeat('y', 3000000) FROM places AS a, generate_series(1, 5000) AS g",
+    ]
+    statuses = [client.post("sql", {"suql": bomb, "options": {"deadline": 5}}).status for bomb in bombs]
+    assert set(statuses) <= {200, 400, 422, 503, 504}
+    assert client.post("sql", {"suql": "SELECT count(*) AS n FROM places"}).json()["rows"] == [[3]]
+    assert process.poll() is None
+    time.sleep(0.1)
