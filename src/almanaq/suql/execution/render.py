@@ -51,7 +51,7 @@ class Renderer:
     ) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
         self._statements, self._prefix = statements, session.locate("")[-1]
-        collated = collation is not None and dialect == "postgres"
+        collated = False
         self._types = {r.name.lower(): _types(r) for r in catalog.relations} if collated else None
         self._column_collation = collation if dialect == "mysql" else None
         self._own = dict(catalog.own_functions)
