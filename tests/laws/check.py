@@ -48,13 +48,13 @@ class Ready:
     asked: frozenset[tuple[str, str]]
 
 
-def prepare(seed: int, *, optimized: bool = True) -> Ready | str:
+def prepare(seed: int, *, optimized: bool = True, dialect: str = "duckdb") -> Ready | str:
     """Return the case of a seed with what it must give; why, where the seed is passed over ("" without rows).
 
-    `optimized` as in `Oracle`.
+    `optimized` and `dialect` as in `Oracle`.
     """
     case = generate(seed)
-    oracle = Oracle(case.world.tables(), case.world.model.canonical, optimized=optimized)
+    oracle = Oracle(case.world.tables(), case.world.model.canonical, optimized=optimized, dialect=dialect)
     try:
         expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)
     except OracleError as error:
@@ -66,9 +66,9 @@ def prepare(seed: int, *, optimized: bool = True) -> Ready | str:
     return Ready(case, expected, frozenset(oracle.asked))
 
 
-def cases(seed: int, count: int) -> Iterator[Ready]:
-    """Yield `count` cases from a seed on."""
-    ready = (prepare(number) for number in itertools.count(seed))
+def cases(seed: int, count: int, dialect: str = "duckdb") -> Iterator[Ready]:
+    """Yield `count` cases from a seed on, in the SQL of an engine."""
+    ready = (prepare(number, dialect=dialect) for number in itertools.count(seed))
     yield from itertools.islice((r for r in ready if isinstance(r, Ready)), count)
 
 

@@ -52,7 +52,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
-    _name_values(tree)
+    _name_values(tree, dialect)
     _name_unnested(tree)
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
@@ -211,7 +211,7 @@ def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
-def _name_values(tree: exp.Query) -> None:
+def _name_values(tree: exp.Query, dialect: str) -> None:
     """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
         alias = values.args.get("alias")
@@ -219,7 +219,8 @@ def _name_values(tree: exp.Query) -> None:
             continue
         listed = alias.args.get("columns") or []
         count = len(values.expressions[0].expressions)
-        names = [column.name for column in listed] + [f"col{i}" for i in range(len(listed), count)]
+        given = [f"column{i + 1}" if dialect == "postgres" else f"col{i}" for i in range(count)]
+        names = [column.name for column in listed] + given[len(listed) :]
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
 
 

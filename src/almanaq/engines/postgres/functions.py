@@ -276,8 +276,10 @@ class FunctionCatalog:
         if f.kind != "f" or f.language != "sql" or f.definer or not (f.unset and f.may and f.settled):
             return False
         if f not in self._plain:
-            self._plain[f] = False  # until it is known: it may call itself
-            self._plain[f] = self._computes(f.body, self)
+            known = dict(self._plain)
+            self._plain[f] = True  # until it is known: it may call itself
+            if not self._computes(f.body, self):
+                self._plain = {**known, f: False}  # what was taken for plain because of it may not be
         return self._plain[f]
 
     def is_steady(self, path: Iterable[str]) -> bool:

@@ -37,7 +37,7 @@ class PostgresLanguage:
         self,
         catalog: Catalog,
         functions: Callable[[], FunctionCatalog],
-        describe: Callable[[str], tuple[str, ...]],
+        describe: Callable[[str, Parameters], tuple[str, ...]],
     ) -> None:
         withheld = any(relation.withheld for relation in catalog.relations)
         self._reader = StatementReader(catalog, functions, system=not withheld)
@@ -58,9 +58,11 @@ class PostgresLanguage:
         Raises:
             UnsupportedError: sqlglot reads or writes it as something else.
         """
-        reader = _dialect()
+        reader, given = _dialect(), parse(statement.sql)
+        put_unknown_last(given)
+        text = write(given)
         try:
-            trees = reader.parser().parse(reader.tokenize(statement.sql), statement.sql)
+            trees = reader.parser().parse(reader.tokenize(text), text)
             tree = trees[0]
             assert tree is not None
             for bracket in nodes_of(tree, exp.Bracket):
@@ -69,19 +71,18 @@ class PostgresLanguage:
             made = parse(written)
         except (SqlglotError, *MISREAD, DatabaseError) as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
-        if difference := _difference(normalize(parse(statement.sql)), normalize(made)):
+        if difference := _difference(normalize(given), normalize(made)):
             raise UnsupportedError(f"a part of the query is not supported beside text functions: {difference}")
         return tree
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""
-        del parameters  # the server infers their types
         if not statement.has_text:
-            return self._describe(statement.shown)
+            return self._describe(statement.shown, parameters)
         try:
-            return self._describe(_stub(statement.shown, untyped=False))
-        except DatabaseError:
-            return self._describe(_stub(statement.shown, untyped=True))  # `answer(…) >= 0` compares no texts
+            return self._describe(_stub(statement.shown, untyped=False), parameters)
+        except DatabaseError:  # `answer(…) >= 0` compares no texts
+            return self._describe(_stub(statement.shown, untyped=True), parameters)
 
 
 def _dialect() -> Dialect:
@@ -139,6 +140,40 @@ def _put_null(item: Tree) -> None:
         test.arg.CopyFrom(argument)
         test.nulltesttype = pb.IS_NULL
     item.sub_link.CopyFrom(link)
+
+
+def put_unknown_last(tree: Tree) -> None:
+    """Have NULL come last, in a tree, where a key of ORDER BY holds a text function and the query does not say."""
+    pb = parser().pg_query_pb2
+    for node in walk(tree):
+        kind = node.DESCRIPTOR.name
+        if kind not in ("SelectStmt", "WindowDef", "FuncCall"):
+            continue
+        keys = {"SelectStmt": "sort_clause", "WindowDef": "order_clause", "FuncCall": "agg_order"}[kind]
+        outputs = _outputs(node) if kind == "SelectStmt" else []
+        for item in getattr(node, keys):
+            key = item.sort_by
+            unsaid = key.sortby_nulls == pb.SORTBY_NULLS_DEFAULT and key.sortby_dir == pb.SORTBY_DESC
+            if unsaid and any(map(is_text_call, walk(_shown(key.node, outputs)))):
+                key.sortby_nulls = pb.SORTBY_NULLS_LAST
+
+
+def _outputs(select: Tree) -> list[Tree]:
+    while select.HasField("larg"):
+        select = select.larg
+    return [target.res_target for target in select.target_list]
+
+
+def _shown(key: Tree, outputs: list[Tree]) -> Tree:
+    """Return the output that a key of ORDER BY is the number or the name of; the key itself where it is none."""
+    kind = key.WhichOneof("node")
+    if kind == "a_const" and key.a_const.HasField("ival"):
+        place = key.a_const.ival.ival - 1
+        return outputs[place].val if 0 <= place < len(outputs) else key
+    if kind == "column_ref" and len(key.column_ref.fields) == 1:
+        name = key.column_ref.fields[0].string.sval
+        return next((output.val for output in outputs if output.name == name), key)
+    return key
 
 
 def _difference(given: Any, made: Any) -> str:

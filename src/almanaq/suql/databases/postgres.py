@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.language import PostgresLanguage
-from almanaq.engines.postgres.statements import computes
+from almanaq.engines.postgres.statements import bind, computes
 from almanaq.errors import SourceError, engine_error, first_line
 from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
@@ -23,6 +23,7 @@ from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.postgres_catalog import CatalogReader
 from almanaq.suql.databases.postgres_driver import connect, driver, is_alive, prepare, read_arrays
 from almanaq.suql.databases.postgres_session import PostgresSession
+from almanaq.suql.language import Parameters
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection
@@ -93,12 +94,13 @@ class PostgresDatabase:
                 raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
         return connection
 
-    def _describe(self, sql: str) -> tuple[str, ...]:
+    def _describe(self, sql: str, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return the names of the columns of a query's result: the server prepares the query, and runs nothing."""
         psycopg = driver()
         connection = self._take()
         try:
-            for result in (connection.pgconn.prepare(b"", sql.encode()), connection.pgconn.describe_prepared(b"")):
+            query = bind(connection, sql, parameters).encode()
+            for result in (connection.pgconn.prepare(b"", query), connection.pgconn.describe_prepared(b"")):
                 if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
                     error = psycopg.errors.error_from_result(result)
                     raise engine_error(first_line(error), type(error))

@@ -55,7 +55,7 @@ def _chunks(cursor: Any, message: str) -> Generator[tuple[_Rows, int], None, Non
         while (result := connection.wait(psycopg.generators.fetch(server))) is not None:
             if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
                 raise psycopg.errors.error_from_result(result)
-            if result.nfields and (result.ntuples or cursor.pgresult is None):
+            if result.status != psycopg.pq.ExecStatus.COMMAND_OK and (result.ntuples or cursor.pgresult is None):
                 transformer.set_pgresult(result, set_loaders=cursor.pgresult is None)
                 cursor.pgresult = result
                 long = [i for i in range(result.nfields) if result.fsize(i) < 0]
