@@ -31,7 +31,7 @@ from almanaq.testing import FunctionModel
 from .compare import Expected, difference, expect
 from .generator import Case, generate
 from .oracle import Oracle, OracleError, is_text_call, parse
-from .world import MEANINGS
+from .world import GRADES, MEANINGS
 
 WRONG_ROWS = "wrong rows"
 DISPUTED = "the oracle's database gives other rows without its optimizer, those of the compiler"
@@ -54,6 +54,9 @@ def prepare(seed: int, *, optimized: bool = True, dialect: str = "duckdb") -> Re
     `optimized` and `dialect` as in `Oracle`.
     """
     case = generate(seed)
+    unknown = [name for name in MEANINGS if name not in GRADES and f"'{name}'" in case.sql]
+    if dialect == "postgres" and unknown and not case.link:
+        return "PostgreSQL has an error where a text is no value of an ENUM"
     oracle = Oracle(case.world.tables(), case.world.model.canonical, optimized=optimized, dialect=dialect)
     try:
         expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)

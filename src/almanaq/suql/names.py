@@ -227,10 +227,11 @@ def _name_values(tree: exp.Query, dialect: str) -> None:
 def _name_unnested(tree: exp.Query) -> None:
     """Name the one column of `unnest(x) AS u` as the item, and of `unnest(x)` after the function, as engines do."""
     for unnest in nodes_of(tree, exp.Unnest):
-        alias = unnest.args.get("alias")
+        item = unnest.parent if isinstance(unnest.parent, exp.Lateral) else unnest
+        alias = item.args.get("alias")
         if alias is None:
             alias = exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
-            unnest.set("alias", alias)
+            item.set("alias", alias)
         if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
             if not unnest.args.get("offset"):
                 alias.set("columns", [alias.this.copy()])

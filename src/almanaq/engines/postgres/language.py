@@ -19,7 +19,13 @@ from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import DECLARED
 
-_COMPARED = ("=", "<>", "<", "<=", ">", ">=", "!=")
+_APART = "almanaq_apart_"
+_OPERANDS = {
+    **{"A_Expr": ("lexpr", "rexpr"), "BoolExpr": ("args",), "BooleanTest": ("arg",), "CaseExpr": ("arg",)},
+    **{"CaseWhen": ("expr",), "FuncCall": ("agg_filter",), "JoinExpr": ("quals",)},
+    "SelectStmt": ("where_clause", "having_clause"),
+}
+"""Where a text call, or a text, takes its type from what stands beside it."""
 
 
 class PostgresLanguage:
@@ -60,11 +66,8 @@ class PostgresLanguage:
         """
         reader, given = _dialect(), parse(statement.sql)
         put_unknown_last(given)
-        text = write(given)
         try:
-            trees = reader.parser().parse(reader.tokenize(text), text)
-            tree = trees[0]
-            assert tree is not None
+            tree = _read(reader, given)
             for bracket in nodes_of(tree, exp.Bracket):
                 bracket.set("offset", 1)  # subscripts stay as they are written
             written = tree.sql("postgres", comments=False)
@@ -79,10 +82,44 @@ class PostgresLanguage:
         """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""
         if not statement.has_text:
             return self._describe(statement.shown, parameters)
-        try:
-            return self._describe(_stub(statement.shown, untyped=False), parameters)
-        except DatabaseError:  # `answer(…) >= 0` compares no texts
-            return self._describe(_stub(statement.shown, untyped=True), parameters)
+        for effort in (0, 1):
+            try:
+                return self._describe(_stub(statement.shown, effort), parameters)
+            except DatabaseError:
+                continue
+        return self._describe(_stub(statement.shown, 2), parameters)
+
+
+def _read(reader: Dialect, given: Tree) -> exp.Expr:
+    """Return sqlglot's tree of PostgreSQL's; grouping sets of expressions, which it does not read, are read alone."""
+    given = _copy(given)
+    apart: dict[str, str] = {}
+    for node in walk(given):
+        for item in node.content if node.DESCRIPTOR.name == "GroupingSet" else ():
+            if item.WhichOneof("node") not in ("column_ref", "grouping_set", "row_expr"):
+                name = f"{_APART}{len(apart)}"
+                alone = parse("SELECT 1")
+                alone.target_list[0].res_target.val.CopyFrom(item)
+                apart[name] = write(alone)
+                item.ClearField(item.WhichOneof("node"))
+                item.column_ref.fields.add().string.sval = name
+    tree = _parse(reader, write(given))
+    for column in nodes_of(tree, exp.Column) if apart else ():
+        if column.name in apart:
+            column.replace(_parse(reader, apart[column.name]).selects[0])
+    return tree
+
+
+def _parse(reader: Dialect, text: str) -> exp.Expr:
+    tree = reader.parser().parse(reader.tokenize(text), text)[0]
+    assert tree is not None
+    return tree
+
+
+def _copy(tree: Tree) -> Tree:
+    copied = type(tree)()
+    copied.CopyFrom(tree)
+    return copied
 
 
 def _dialect() -> Dialect:
@@ -91,34 +128,48 @@ def _dialect() -> Dialect:
     return dialect
 
 
-def _stub(text: str, *, untyped: bool) -> str:
+def _stub(text: str, effort: int) -> str:
     """Return a query with a subquery for each text call, which has its name and mentions its arguments.
 
     Args:
-        untyped: whether what is compared is NULL of no type instead.
+        effort: 1 writes NULL of no type for calls and texts that are operands or conditions: `answer(…) >= 0` compares
+            no texts, and a text compared with an ENUM may be none of its values; 2 mentions no arguments besides.
     """
     tree = parse(text)
-    if untyped:
+    if effort:
         for node in walk(tree):
-            if node.DESCRIPTOR.name == "A_Expr" and names_of(node.name)[-1:] and names_of(node.name)[-1] in _COMPARED:
-                for side in (node.lexpr, node.rexpr):
-                    if side.WhichOneof("node") == "func_call" and is_text_call(side.func_call):
-                        side.a_const.isnull = True
-    _stub_calls(tree)
+            for item in _operands(node):
+                kind = item.WhichOneof("node")
+                if (kind == "func_call" and is_text_call(item.func_call)) or (
+                    kind == "a_const" and item.a_const.HasField("sval")
+                ):
+                    item.ClearField(kind)
+                    item.a_const.isnull = True
+    _stub_calls(tree, mentions=effort < 2)
     return write(tree)
 
 
-def _stub_calls(node: Tree) -> None:
+def _operands(node: Tree) -> list[Tree]:
+    """Return the operands and conditions of a part of a tree."""
+    found: list[Tree] = []
+    for name in _OPERANDS.get(node.DESCRIPTOR.name, ()):
+        value = getattr(node, name)
+        repeated = node.DESCRIPTOR.fields_by_name[name].is_repeated
+        found += value if repeated else [value] if node.HasField(name) else []
+    return [part for item in found for part in (item.list.items if item.WhichOneof("node") == "list" else [item])]
+
+
+def _stub_calls(node: Tree, *, mentions: bool) -> None:
     for descriptor, value in node.ListFields():
         if descriptor.message_type is None:
             continue
         for part in value if descriptor.is_repeated else (value,):
-            _stub_calls(part)
+            _stub_calls(part, mentions=mentions)
             if part.DESCRIPTOR.name == "Node" and part.WhichOneof("node") == "func_call" and is_text_call(part.func_call):
-                _put_null(part)
+                _put_null(part, mentions=mentions)
 
 
-def _put_null(item: Tree) -> None:
+def _put_null(item: Tree, *, mentions: bool) -> None:
     """`answer(x, 'q')` becomes `(SELECT NULL::text AS answer WHERE x IS NULL AND 'q' IS NULL)`."""
     call = item.func_call
     name = names_of(call.funcname)[0]
@@ -130,15 +181,15 @@ def _put_null(item: Tree) -> None:
     target.name = name
     target.val.type_cast.arg.a_const.isnull = True
     type_ = target.val.type_cast.type_name
-    kind = "text" if DECLARED[name.lower()].type == "text" else "float8"
-    type_.names.add().string.sval = kind
+    type_.names.add().string.sval = "text" if DECLARED[name.lower()].type == "text" else "float8"
     type_.typemod = -1
-    tests = select.where_clause.bool_expr
-    tests.boolop = pb.AND_EXPR
-    for argument in (*call.args, *call.args[:1]):  # AND takes two at least
-        test = tests.args.add().null_test
-        test.arg.CopyFrom(argument)
-        test.nulltesttype = pb.IS_NULL
+    if mentions and call.args:
+        tests = select.where_clause.bool_expr
+        tests.boolop = pb.AND_EXPR
+        for argument in (*call.args, *call.args[:1]):  # AND takes two at least
+            test = tests.args.add().null_test
+            test.arg.CopyFrom(argument)
+            test.nulltesttype = pb.IS_NULL
     item.sub_link.CopyFrom(link)
 
 

@@ -8,6 +8,15 @@ from almanaq.engines.postgres.statements import Tree, names_of
 
 _PLACES = frozenset(["location", "list_start", "list_end", "rexpr_list_start", "rexpr_list_end"])
 _DEFAULTS = {"SORTBY_ASC": "SORTBY_DEFAULT"}
+_NEGATED = {
+    ("AEXPR_IN", "<>"): ("AEXPR_IN", "="),
+    ("AEXPR_LIKE", "!~~"): ("AEXPR_LIKE", "~~"),
+    ("AEXPR_ILIKE", "!~~*"): ("AEXPR_ILIKE", "~~*"),
+    ("AEXPR_SIMILAR", "!~"): ("AEXPR_SIMILAR", "~"),
+    ("AEXPR_NOT_BETWEEN", "NOT BETWEEN"): ("AEXPR_BETWEEN", "BETWEEN"),
+    ("AEXPR_NOT_BETWEEN_SYM", "NOT BETWEEN SYMMETRIC"): ("AEXPR_BETWEEN_SYM", "BETWEEN SYMMETRIC"),
+}
+"""Operators that negate others: `a NOT IN (…)` is `NOT a IN (…)`."""
 _TYPES = {
     **{"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "decimal": "numeric", "real": "float4"},
     **{"boolean": "bool", "character varying": "varchar", "float": "float8", "double precision": "float8"},
@@ -59,7 +68,19 @@ def _expression(node: Tree) -> Any:
     if path[:1] == ("pg_catalog",):
         path = path[1:]
     path = ("<>",) if path == ("!=",) else path
-    return ("A_Expr", path, *_plain(node, frozenset(["name"]))[1:])
+    kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
+    plain = _NEGATED.get((kind, *path))
+    if plain is not None:
+        kind, path = plain[0], plain[1:]
+    made = ("A_Expr", path, kind, *_plain(node, frozenset(["name", "kind"]))[1:])
+    return made if plain is None else ("BoolExpr", "NOT_EXPR", (made,))
+
+
+def _test(node: Tree) -> Any:
+    """`x IS NOT TRUE` is `NOT x IS TRUE`."""
+    kind = node.DESCRIPTOR.fields_by_name["booltesttype"].enum_type.values_by_number[node.booltesttype].name
+    made = ("BooleanTest", kind.replace("IS_NOT_", "IS_"), normalize(node.arg))
+    return ("BoolExpr", "NOT_EXPR", (made,)) if kind.startswith("IS_NOT_") else made
 
 
 def _sort(node: Tree) -> Any:
@@ -76,12 +97,10 @@ def _sort(node: Tree) -> Any:
 def _bool(node: Tree) -> Any:
     """AND and OR take any number of arguments, however they are nested."""
     operator = node.DESCRIPTOR.fields_by_name["boolop"].enum_type.values_by_number[node.boolop].name
-    if operator == "NOT_EXPR":
-        return None
     arguments: list[Any] = []
     for argument in node.args:
         form = normalize(argument)
-        same = isinstance(form, tuple) and form[:2] == ("BoolExpr", operator)
+        same = operator != "NOT_EXPR" and isinstance(form, tuple) and form[:2] == ("BoolExpr", operator)
         arguments += form[2] if same else [form]
     return ("BoolExpr", operator, tuple(arguments))
 
@@ -92,4 +111,5 @@ _FORMS = {
     "A_Expr": _expression,
     "SortBy": _sort,
     "BoolExpr": _bool,
+    "BooleanTest": _test,
 }
