@@ -73,7 +73,14 @@ _OTHER_FUNCTIONS = """
 _OPERATORS = """
     SELECT o.oprname::text, n.nspname::text, f.pronamespace::regnamespace::text, f.proname::text,
            EXISTS (SELECT 1 FROM pg_operator s
-                   WHERE s.oprnamespace = 'pg_catalog'::regnamespace AND s.oprname = o.oprname)
+                   WHERE s.oprnamespace = 'pg_catalog'::regnamespace AND s.oprname = o.oprname),
+           ARRAY(SELECT t.typname::text FROM pg_type t
+                 WHERE t.oid IN (o.oprleft, o.oprright) AND t.typnamespace <> 'pg_catalog'::regnamespace),
+           ARRAY(SELECT DISTINCT m.nspname || '.' || c.relname
+                 FROM pg_type s, pg_type t JOIN pg_attribute a ON a.atttypid = t.oid
+                      JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace m ON m.oid = c.relnamespace
+                 WHERE s.oid IN (o.oprleft, o.oprright) AND s.typnamespace <> 'pg_catalog'::regnamespace
+                   AND s.oid IN (t.oid, t.typelem, t.typbasetype))
     FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace JOIN pg_proc f ON f.oid = o.oprcode
     WHERE n.nspname <> 'pg_catalog'"""
 _DOMAINS = """
@@ -132,6 +139,25 @@ class Function:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator that is none of the system's.
+
+    Attributes:
+        function_schema, called: the function behind it.
+        systems_too: whether the system has one of that name.
+        types: those of its operands that are none of the system's; () takes values of any query.
+        relations: the relations that have columns of these types, as `schema.name`.
+    """
+
+    schema: str
+    function_schema: str
+    called: str
+    systems_too: bool
+    types: frozenset[str]
+    relations: frozenset[str]
+
+
 class FunctionCatalog:
     """The functions, operators and types of a database, and which of them queries may use.
 
@@ -156,9 +182,10 @@ class FunctionCatalog:
             if function.kind == "a" and function.visible:
                 aggregates.add(function.name)
         self.aggregates = frozenset(aggregates)
-        self._operators: dict[str, list[tuple[str, str, str, bool]]] = {}
-        for name, schema, function_schema, called, both in ask(_OPERATORS):
-            self._operators.setdefault(name, []).append((schema, function_schema, called, both))
+        self._operators: dict[str, list[Operator]] = {}
+        for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
+            operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))
+            self._operators.setdefault(name, []).append(operator)
         self._domains = frozenset(name for (name,) in ask(_DOMAINS))
         self._types = frozenset(name for (name,) in ask(_TYPES))
         self._relations = frozenset((schema, name) for schema, name in ask(_RELATIONS))
@@ -198,8 +225,13 @@ class FunctionCatalog:
         self._check_system(name, place)
         return ("pg_catalog", name)
 
-    def check_operator(self, path: tuple[str, ...], allowed: frozenset[str]) -> tuple[str, ...]:
+    def check_operator(
+        self, path: tuple[str, ...], allowed: frozenset[str], used: Callable[[Operator], bool]
+    ) -> tuple[str, ...]:
         """Return the name of an operator: the system's where the database has another that may do anything.
+
+        Args:
+            used: tells whether a query has values that an operator may take.
 
         Raises:
             RefusedQueryError: only the database has it, and what it calls may do anything.
@@ -207,17 +239,17 @@ class FunctionCatalog:
         *schema, name = path
         if schema and schema[0] == "pg_catalog":
             return path
-        for own, function_schema, called, both in self._operators.get(name, ()):
-            if schema and own != schema[-1]:
+        for own in self._operators.get(name, ()):
+            if (schema and own.schema != schema[-1]) or not used(own):
                 continue
-            others = [f for f in self._others.get(called, ()) if f.schema == function_schema]
+            others = [f for f in self._others.get(own.called, ()) if f.schema == own.function_schema]
             steady = all(f.extension and f.volatility != "v" and not f.definer for f in others)
             if not steady and any(self._refusal(f, allowed) for f in others):
-                if both and not schema:
+                if own.systems_too and not schema:
                     return ("pg_catalog", name)
                 raise RefusedQueryError(
-                    f"the operator {name} of the database calls the function {called!r}, and nobody here knows what it "
-                    f"does: who trusts it connects with allow_functions=[{called!r}]"
+                    f"the operator {name} of the database calls the function {own.called!r}, and nobody here knows "
+                    f"what it does: who trusts it connects with allow_functions=[{own.called!r}]"
                 )
         return path
 

@@ -20,6 +20,7 @@ from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import DECLARED
 
 _APART = "almanaq_apart_"
+_OF_CONDITIONS = ("bool_and", "bool_or", "every")
 _OPERANDS = {
     **{"A_Expr": ("lexpr", "rexpr"), "BoolExpr": ("args",), "BooleanTest": ("arg",), "CaseExpr": ("arg",)},
     **{"CaseWhen": ("expr",), "FuncCall": ("agg_filter",), "JoinExpr": ("quals",)},
@@ -80,14 +81,13 @@ class PostgresLanguage:
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""
-        if not statement.has_text:
-            return self._describe(statement.shown, parameters)
-        for effort in (0, 1):
+        efforts = (0, 1, 2) if statement.has_text else (0, 1)
+        for effort in efforts[:-1]:
             try:
                 return self._describe(_stub(statement.shown, effort), parameters)
             except DatabaseError:
                 continue
-        return self._describe(_stub(statement.shown, 2), parameters)
+        return self._describe(_stub(statement.shown, efforts[-1]), parameters)
 
 
 def _read(reader: Dialect, given: Tree) -> exp.Expr:
@@ -152,6 +152,8 @@ def _stub(text: str, effort: int) -> str:
 def _operands(node: Tree) -> list[Tree]:
     """Return the operands and conditions of a part of a tree."""
     found: list[Tree] = []
+    if node.DESCRIPTOR.name == "FuncCall" and names_of(node.funcname)[-1] in _OF_CONDITIONS:
+        found += node.args
     for name in _OPERANDS.get(node.DESCRIPTOR.name, ()):
         value = getattr(node, name)
         repeated = node.DESCRIPTOR.fields_by_name[name].is_repeated

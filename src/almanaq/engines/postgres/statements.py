@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from almanaq.engines.postgres.functions import SYSTEM, FunctionCatalog
+from almanaq.engines.postgres.functions import SYSTEM, FunctionCatalog, Operator
 from almanaq.errors import (
     MissingExtraError,
     ParameterError,
@@ -254,6 +254,7 @@ class StatementReader:
             allowed = frozenset()  # nobody knows what a function reads
         check = _Check(self, numbered, allowed)
         check.query(tree, frozenset())
+        check.settle_operators()
         sql = write(tree)
         narrowed = [_narrow(node, relation) for node, relation in check.tables if relation.withheld]
         shown = write(tree) if narrowed else sql
@@ -266,7 +267,9 @@ def computes(body: str, functions: FunctionCatalog) -> bool:
     reader = StatementReader(Catalog(()), lambda: functions, system=False)
     try:
         tree = parse(body.strip())
-        _Check(reader, body, frozenset(), strict=True).query(tree, frozenset())
+        check = _Check(reader, body, frozenset(), strict=True)
+        check.query(tree, frozenset())
+        check.settle_operators()
     except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError):
         return False
     return True
@@ -288,6 +291,9 @@ class _Check:
     parameters: list[str] = field(default_factory=list)
     has_text: bool = False
     depth: int = 0
+    _operators: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
+    _types: set[str] = field(default_factory=set)
+    _calls_others: bool = False
 
     def query(self, select: Tree, members: frozenset[str]) -> None:
         """Check a SELECT, VALUES or set operation, in which some members of WITH may be named."""
@@ -374,6 +380,7 @@ class _Check:
         if self.strict and not functions.is_steady(path):
             raise RefusedQueryError(f"{path[-1]}() may do anything")
         placed = functions.check(path, self.allowed, **self._place(node, len(path[-1])))
+        self._calls_others = self._calls_others or not functions.is_steady(path)
         if placed != path:
             _set_names(node.funcname, placed)
 
@@ -420,19 +427,35 @@ class _Check:
             self._operator(None, ("=",))
 
     def _operator(self, written: Any, path: tuple[str, ...]) -> None:
-        placed = self.reader.functions.check_operator(path, frozenset() if self.strict else self.allowed)
-        if placed == path:
-            return
-        if written is None or self.strict:
-            raise RefusedQueryError(
-                f"the database has an operator {path[-1]} of its own that may do anything, and this form may mean it"
-            )
-        _set_names(written, placed)
+        self._operators.append((written, path))
+
+    def settle_operators(self) -> None:
+        """Check the operators, once it is known what values the query has; write which are the system's."""
+        for written, path in self._operators:
+            placed = self.reader.functions.check_operator(path, self.allowed, self._uses)
+            if placed == path:
+                continue
+            if written is None or self.strict:
+                raise RefusedQueryError(
+                    f"the database has an operator {path[-1]} of its own that may do anything, and this form may mean it"
+                )
+            _set_names(written, placed)
+
+    def _uses(self, operator: Operator) -> bool:
+        """Return whether the query has values that an operator of the database's own takes."""
+        read = {".".join(relation.location) for _, relation in self.tables}
+        return (
+            not operator.types
+            or self._calls_others
+            or not operator.types.isdisjoint(self._types)
+            or not operator.relations.isdisjoint(read)
+        )
 
     def _typename(self, node: Tree, members: frozenset[str]) -> None:
         del members
         if node.pct_type:
             raise RefusedQueryError("name a type, not that of a column (%TYPE)")
+        self._types.add(names_of(node.names)[-1])
         self.reader.functions.check_type(names_of(node.names)[-1], **self._place(node))
 
     def _columnref(self, node: Tree, members: frozenset[str]) -> None:
