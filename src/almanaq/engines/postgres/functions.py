@@ -92,6 +92,10 @@ _RELATIONS = """
     SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v')
       AND has_table_privilege(c.oid, 'SELECT')"""
+_PARTLY = """
+    SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT has_table_privilege(c.oid, 'SELECT')
+      AND has_any_column_privilege(c.oid, 'SELECT')"""
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
@@ -189,6 +193,8 @@ class FunctionCatalog:
         self._domains = frozenset(name for (name,) in ask(_DOMAINS))
         self._types = frozenset(name for (name,) in ask(_TYPES))
         self._relations = frozenset((schema, name) for schema, name in ask(_RELATIONS))
+        self.partly_readable = frozenset((schema, name) for schema, name in ask(_PARTLY))
+        """Relations of which the role may read some columns."""
         self._plain: dict[Function, bool] = {}
 
     def check(self, path: tuple[str, ...], allowed: frozenset[str], **place: Any) -> tuple[str, ...]:

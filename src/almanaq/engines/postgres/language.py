@@ -66,6 +66,10 @@ class PostgresLanguage:
             UnsupportedError: sqlglot reads or writes it as something else.
         """
         reader, given = _dialect(), parse(statement.sql)
+        for node in walk(given):
+            if node.DESCRIPTOR.name in ("CTESearchClause", "CTECycleClause", "RangeTableSample"):
+                what = "TABLESAMPLE is" if node.DESCRIPTOR.name == "RangeTableSample" else "SEARCH and CYCLE are"
+                raise UnsupportedError(f"{what} not supported beside text functions")
         put_unknown_last(given)
         try:
             tree = _read(reader, given)

@@ -256,7 +256,12 @@ class StatementReader:
         check.query(tree, frozenset())
         check.settle_operators()
         sql = write(tree)
-        narrowed = [_narrow(node, relation) for node, relation in check.tables if relation.withheld]
+        partly = self.functions.partly_readable if check.tables else ()
+        narrowed = [
+            _narrow(item, relation)
+            for item, relation in check.tables
+            if relation.withheld or relation.location in partly
+        ]
         shown = write(tree) if narrowed else sql
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         return Statement(text, sql, shown, check.has_text, relations, tuple(dict.fromkeys(check.parameters)))
