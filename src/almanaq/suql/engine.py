@@ -24,7 +24,6 @@ from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.catalog.conditions import read_conditions
-from almanaq.suql.catalog.database_calls import DatabaseCalls
 from almanaq.suql.catalog.describe_statements import listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.grouped_answers import check_grouped_answers
@@ -456,8 +455,7 @@ class Engine:
             check_grouped_answers(bound.tree, query)
             return bound
         text = listing(query, self.catalog) or query
-        calls = DatabaseCalls(self.catalog, options.allow_functions)
-        parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
+        parsed = parse(text, parameters, self._database.dialect)
         return bind(parsed, self.catalog, text)
 
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from sqlglot import exp
 
-
 Parameters = Sequence[object] | Mapping[str, object]
 """Values for the placeholders of a query, in order or by name."""
 

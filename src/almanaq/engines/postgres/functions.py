@@ -34,26 +34,29 @@ REFUSED: Mapping[str, str] = {
     "current_setting": "settings may hold what is nobody's business",
     r"pg_mcv_list_items|pg_get_statisticsobjdef\w*": "it shows cells that statistics were drawn from",
     r"pg_current_xact_id\w*|txid_current\w*": "it takes a number of the server's",
-    r"\w+_(in|out|recv|send)": "it is a part of a type, not a function for queries",
 }
 """Functions that PostgreSQL calls stable or immutable, and that do more than compute; patterns of names."""
+
+TELLS_OF_COLUMNS = re.compile(r"pg_get_\w+|enum_(?:range|first|last)|obj_description|col_description")
+"""Functions that tell of columns nobody named: definitions of views, labels of ENUMs. Refused where some are private."""
 
 RELATIONS_REFUSED: Mapping[str, str] = {
     r"pg_stats\w*|pg_statistic\w*": "statistics show cells of columns",
     r"pg_stat_\w+|pg_statio_\w+": "it tells of other people's sessions",
     r"pg_authid|pg_shadow|pg_user_mappings?|pg_subscription|pg_largeobject": "it holds passwords or data",
-    r"pg_settings|pg_file_settings|pg_hba_file_rules|pg_ident_file_mappings|pg_config": "it tells how the server is set up",
+    r"pg_settings|pg_file_settings|pg_hba_file_rules|pg_ident_file_mappings|pg_config": "it tells of the server's set-up",
     r"pg_locks|pg_cursors|pg_prepared_\w+|pg_shmem_\w+|pg_backend_\w+|pg_replication_\w+": "it tells of sessions",
-    r"pg_foreign_\w+|_pg_foreign\w*|_pg_user_mappings|user_mapping_options|foreign_\w+_options": "options hold passwords",
+    r"pg_foreign_\w+|_pg_foreign\w*|_pg_user_mappings": "options hold passwords",
+    r"user_mapping_options|foreign_\w+_options": "options hold passwords",
 }
 """Relations of the system's schemas that are not read though the role may; patterns of names."""
 
 SYSTEM = ("pg_catalog", "information_schema")
 _KINDS = {"a": "an aggregate", "w": "a window function", "p": "a procedure"}
 _SYSTEM_FUNCTIONS = """
-    SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef)
+    SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef), bool_or(proretset)
     FROM pg_proc WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-      AND prokind <> 'p' AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
+      AND prokind <> 'p' AND NOT 'internal'::regtype = ANY (proargtypes) AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
     GROUP BY proname"""
 _OTHER_FUNCTIONS = """
     SELECT n.nspname::text, p.proname::text, pg_function_is_visible(p.oid)
@@ -64,7 +67,7 @@ _OTHER_FUNCTIONS = """
            EXISTS (SELECT 1 FROM pg_depend d
                    WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'),
            p.pronargs - p.pronargdefaults <= 1 AND EXISTS (
-               SELECT 1 FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p'))
+               SELECT 1 FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p')), p.proretset
     FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_namespace n ON n.oid = p.pronamespace, (
         SELECT array_agg(r.oid) FILTER (WHERE r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user) AS trusted,
                bool_and(r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user OR NOT r.rolcanlogin) AS alone
@@ -114,6 +117,7 @@ class Function:
         settled: whether nobody but those who are trusted can put another in its place.
         extension: whether it belongs to an extension.
         of_rows: whether `row.name` calls it.
+        gives_rows: whether it gives rows rather than a value.
     """
 
     schema: str
@@ -129,6 +133,7 @@ class Function:
     settled: bool
     extension: bool
     of_rows: bool
+    gives_rows: bool
 
     def barred(self) -> str:
         """Return why it is not called whoever allows it; "" where it may be allowed."""
@@ -174,8 +179,10 @@ class FunctionCatalog:
         self._computes = computes
         self._system: dict[str, bool] = {}
         """Names of the system's functions, and whether all of that name are immutable or stable."""
-        aggregates = set()
-        for name, aggregate, steady in ask(_SYSTEM_FUNCTIONS):
+        aggregates, gives_rows = set(), set()
+        for name, aggregate, steady, rows in ask(_SYSTEM_FUNCTIONS):
+            if rows:
+                gives_rows.add(name)
             self._system[name] = steady
             if aggregate:
                 aggregates.add(name)
@@ -185,7 +192,11 @@ class FunctionCatalog:
             self._others.setdefault(function.name, []).append(function)
             if function.kind == "a" and function.visible:
                 aggregates.add(function.name)
+            if function.gives_rows:
+                gives_rows.add(function.name)
         self.aggregates = frozenset(aggregates)
+        self.gives_rows = frozenset(gives_rows)
+        """Names of the functions that give rows."""
         self._operators: dict[str, list[Operator]] = {}
         for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
             operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))
@@ -262,7 +273,9 @@ class FunctionCatalog:
     def check_type(self, name: str, **place: Any) -> None:
         """Raise RefusedQueryError for a domain whose values are checked by a function that may do anything."""
         if name in self._domains:
-            raise RefusedQueryError(f"the domain {name!r} checks its values by a function of the database's own", **place)
+            raise RefusedQueryError(
+                f"the domain {name!r} checks its values by a function of the database's own", **place
+            )
 
     def check_field(self, name: str, allowed: frozenset[str]) -> None:
         """Raise RefusedQueryError where `row.name` may call a function of the database's own that may do anything."""
@@ -290,7 +303,9 @@ class FunctionCatalog:
             if re.fullmatch(pattern, name):
                 raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {reason}", **place)
         if not self._system[name] and name not in ALLOWED:
-            message = f"the function {name!r} is not allowed in a query: PostgreSQL calls it volatile, it may do anything"
+            message = (
+                f"the function {name!r} is not allowed in a query: PostgreSQL calls it volatile, it may do anything"
+            )
             raise RefusedQueryError(message, **place)
 
     def _refusal(self, function: Function, allowed: frozenset[str]) -> str:

@@ -11,7 +11,16 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.normalize import normalize
-from almanaq.engines.postgres.statements import StatementReader, Tree, is_text_call, names_of, parse, parser, walk, write
+from almanaq.engines.postgres.statements import (
+    StatementReader,
+    Tree,
+    is_text_call,
+    names_of,
+    parse,
+    parser,
+    walk,
+    write,
+)
 from almanaq.errors import DatabaseError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.language import Parameters, Statement
@@ -46,8 +55,7 @@ class PostgresLanguage:
         functions: Callable[[], FunctionCatalog],
         describe: Callable[[str, Parameters], tuple[str, ...]],
     ) -> None:
-        withheld = any(relation.withheld for relation in catalog.relations)
-        self._reader = StatementReader(catalog, functions, system=not withheld)
+        self._reader = StatementReader(catalog, functions)
         self._describe = describe
 
     @property
@@ -110,7 +118,7 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
     tree = _parse(reader, write(given))
     for column in nodes_of(tree, exp.Column) if apart else ():
         if column.name in apart:
-            column.replace(_parse(reader, apart[column.name]).selects[0])
+            column.replace(_parse(reader, apart[column.name]).expressions[0])
     return tree
 
 
@@ -171,7 +179,11 @@ def _stub_calls(node: Tree, *, mentions: bool) -> None:
             continue
         for part in value if descriptor.is_repeated else (value,):
             _stub_calls(part, mentions=mentions)
-            if part.DESCRIPTOR.name == "Node" and part.WhichOneof("node") == "func_call" and is_text_call(part.func_call):
+            if (
+                part.DESCRIPTOR.name == "Node"
+                and part.WhichOneof("node") == "func_call"
+                and is_text_call(part.func_call)
+            ):
                 _put_null(part, mentions=mentions)
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from almanaq.engines.postgres.functions import SYSTEM, FunctionCatalog, Operator
+from almanaq.engines.postgres.functions import SYSTEM, TELLS_OF_COLUMNS, FunctionCatalog, Operator
 from almanaq.errors import (
     MissingExtraError,
     ParameterError,
+    PrivateColumnError,
     QuerySyntaxError,
     RefusedQueryError,
     UnknownNameError,
@@ -45,6 +46,7 @@ _VALUES = ("NULL_P", "TRUE_P", "FALSE_P", "END_P", "CURRENT_DATE", "CURRENT_TIME
 """Reserved words after which a sign is an operator."""
 _BEFORE_VALUES = ("BETWEEN", "BY", "BY_P", "ESCAPE", "LIKE", "ILIKE", "ROWS", "RANGE", "GROUPS", "FIRST_P", "NEXT")
 """Words that are not reserved, and that a value follows all the same."""
+_PLANNED = ("unnest", "generate_series")
 _SAMPLES = ("system", "bernoulli")
 _JSON_OPERATORS = ("?", "?|", "?&", "@?")
 
@@ -68,7 +70,7 @@ def parse(text: str) -> Tree:
         statements = parser().parse(text).stmts
     except parser().PgQueryError as error:
         start = max(0, int(getattr(error, "cursorpos", 0) or 0) - 1)
-        place = {"query": text, "start": start, "end": start} if start < len(text) else {}
+        place: dict[str, Any] = {"query": text, "start": start, "end": start} if start < len(text) else {}
         raise QuerySyntaxError(f"not a query: {first_line(error)}", **place) from error
     except (ValueError, UnicodeEncodeError) as error:
         raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
@@ -220,11 +222,12 @@ class StatementReader:
     Args:
         catalog: the relations that queries may name.
         functions: the functions of the database.
-        system: whether the system's own relations may be read.
     """
 
-    def __init__(self, catalog: Catalog, functions: Callable[[], FunctionCatalog], *, system: bool) -> None:
-        self.catalog, self._functions, self.system = catalog, functions, system
+    def __init__(self, catalog: Catalog, functions: Callable[[], FunctionCatalog]) -> None:
+        self.catalog, self._functions = catalog, functions
+        self.guarded = any(r.withheld or any(column.private for column in r.columns) for r in catalog.relations)
+        """Whether columns are private: what the system tells of all columns is then not asked."""
         self.relations: dict[tuple[str, ...], Relation] = {}
         """The relations by their names: PostgreSQL tells names from others by their case."""
         for relation in (*catalog.unlisted, *catalog.relations):
@@ -255,6 +258,10 @@ class StatementReader:
         check = _Check(self, numbered, allowed)
         check.query(tree, frozenset())
         check.settle_operators()
+        if check.has_text and check.gives_rows:
+            raise UnsupportedError(
+                f"{check.gives_rows}() gives rows, and does not stand beside answer(): write it into FROM, or into a view"
+            )
         sql = write(tree)
         partly = self.functions.partly_readable if check.tables else ()
         narrowed = [
@@ -269,7 +276,7 @@ class StatementReader:
 
 def computes(body: str, functions: FunctionCatalog) -> bool:
     """Return whether a body in SQL is one SELECT of its arguments that a query could be made of itself."""
-    reader = StatementReader(Catalog(()), lambda: functions, system=False)
+    reader = StatementReader(Catalog(()), lambda: functions)
     try:
         tree = parse(body.strip())
         check = _Check(reader, body, frozenset(), strict=True)
@@ -286,6 +293,7 @@ class _Check:
 
     Attributes:
         strict: whether nothing may be called but what the system has and calls immutable or stable.
+        gives_rows: the name of a function that gives rows outside of FROM, which the planner does not know.
     """
 
     reader: StatementReader
@@ -299,6 +307,8 @@ class _Check:
     _operators: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
     _types: set[str] = field(default_factory=set)
     _calls_others: bool = False
+    _in_from: set[int] = field(default_factory=set)
+    gives_rows: str = ""
 
     def query(self, select: Tree, members: frozenset[str]) -> None:
         """Check a SELECT, VALUES or set operation, in which some members of WITH may be named."""
@@ -320,7 +330,9 @@ class _Check:
             members |= {cte.ctename for cte in ctes}
         for cte in ctes:
             if cte.ctequery.WhichOneof("node") != "select_stmt":
-                raise RefusedQueryError(f"only a query that reads may run here; the member {cte.ctename!r} of WITH writes")
+                raise RefusedQueryError(
+                    f"only a query that reads may run here; the member {cte.ctename!r} of WITH writes"
+                )
             for part in children(cte):
                 self._part(part, members)
             members |= {cte.ctename}
@@ -366,7 +378,7 @@ class _Check:
             raise UnknownNameError(self.reader.catalog.unknown(name), **self._place(node, len(name)))
 
     def _is_systems(self, node: Tree) -> bool:
-        readable = self.reader.system and not self.strict and not node.catalogname
+        readable = not self.reader.guarded and not self.strict and not node.catalogname
         known = readable and (not node.schemaname or node.schemaname in SYSTEM)
         return known and self.reader.functions.finds_relation(node.schemaname, node.relname)
 
@@ -384,6 +396,11 @@ class _Check:
         functions = self.reader.functions
         if self.strict and not functions.is_steady(path):
             raise RefusedQueryError(f"{path[-1]}() may do anything")
+        if (self.strict or self.reader.guarded) and TELLS_OF_COLUMNS.fullmatch(path[-1]):
+            message = f"{path[-1]}() may tell of columns that are private"
+            raise PrivateColumnError(message, **self._place(node, len(path[-1])))
+        if path[-1] in functions.gives_rows and path[-1] not in _PLANNED and node.location not in self._in_from:
+            self.gives_rows = self.gives_rows or path[-1]
         placed = functions.check(path, self.allowed, **self._place(node, len(path[-1])))
         self._calls_others = self._calls_others or not functions.is_steady(path)
         if placed != path:
@@ -397,6 +414,7 @@ class _Check:
                 name = names_of(called.func_call.funcname)[0]
                 message = f"{name}() gives a value, not rows: write it into SELECT or WHERE"
                 raise UnsupportedError(message, **self._place(called.func_call, len(name)))
+            self._in_from.add(called.func_call.location)
 
     def _rangetablesample(self, node: Tree, members: frozenset[str]) -> None:
         del members

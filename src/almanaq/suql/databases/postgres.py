@@ -104,7 +104,7 @@ class PostgresDatabase:
                 if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
                     error = psycopg.errors.error_from_result(result)
                     raise engine_error(first_line(error), type(error))
-            return tuple(result.fname(i).decode() for i in range(result.nfields))
+            return tuple((result.fname(i) or b"").decode() for i in range(result.nfields))
         except psycopg.Error as error:
             raise engine_error(first_line(error), type(error)) from error
         finally:

@@ -14,10 +14,8 @@ from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.dialects.spark import write_for_spark
 from almanaq.suql.dialects.spark_select import merge_members
-from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
-from almanaq.suql.syntax.recursion import with_written_clauses
+from almanaq.suql.syntax.normal_forms import rewritten
 from almanaq.suql.syntax.respelling import MISREAD
-from almanaq.suql.syntax.templates import TEMPLATED, as_written
 
 _DROPPED = ((exp.Length, "encoding", "length"), (exp.CurrentTime, "this", "current_time"))
 
