@@ -2,7 +2,7 @@
 
 Of the system's functions those compute that pg_proc calls immutable or stable. An extension's are called where all of
 that name are immutable; a user's where they are one SELECT of their arguments (`computes`), and nobody but the owner of
-the database, a superuser or the role itself can put another in their place. Others are called where the user names them.
+the database, a superuser or the role itself can put another in their place. Others are called where they are named.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ REFUSED: Mapping[str, str] = {
 """Functions that PostgreSQL calls stable or immutable, and that do more than compute; patterns of names."""
 
 TELLS_OF_COLUMNS = re.compile(r"pg_get_\w+|enum_(?:range|first|last)|obj_description|col_description")
-"""Functions that tell of columns nobody named: definitions of views, labels of ENUMs. Refused where some are private."""
+"""Functions that tell of columns nobody named, by definitions and labels: refused where some are private."""
 
 RELATIONS_REFUSED: Mapping[str, str] = {
     r"pg_stats\w*|pg_statistic\w*": "statistics show cells of columns",
     r"pg_stat_\w+|pg_statio_\w+": "it tells of other people's sessions",
     r"pg_authid|pg_shadow|pg_user_mappings?|pg_subscription|pg_largeobject": "it holds passwords or data",
-    r"pg_settings|pg_file_settings|pg_hba_file_rules|pg_ident_file_mappings|pg_config": "it tells of the server's set-up",
+    r"pg_settings|pg_config|pg_file_settings|pg_hba_file_rules|pg_ident_\w+": "it tells how the server is set up",
     r"pg_locks|pg_cursors|pg_prepared_\w+|pg_shmem_\w+|pg_backend_\w+|pg_replication_\w+": "it tells of sessions",
     r"pg_foreign_\w+|_pg_foreign\w*|_pg_user_mappings": "options hold passwords",
     r"user_mapping_options|foreign_\w+_options": "options hold passwords",
@@ -56,7 +56,8 @@ _KINDS = {"a": "an aggregate", "w": "a window function", "p": "a procedure"}
 _SYSTEM_FUNCTIONS = """
     SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef), bool_or(proretset)
     FROM pg_proc WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-      AND prokind <> 'p' AND NOT 'internal'::regtype = ANY (proargtypes) AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
+      AND prokind <> 'p' AND NOT 'internal'::regtype = ANY (proargtypes)
+      AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
     GROUP BY proname"""
 _OTHER_FUNCTIONS = """
     SELECT n.nspname::text, p.proname::text, pg_function_is_visible(p.oid)

@@ -1,4 +1,4 @@
-"""PostgreSQL's trees in one form for each of the forms that say the same, to hold what sqlglot writes against a text."""
+"""PostgreSQL's trees in one form for each of the forms that say the same, to compare what sqlglot writes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """PostgreSQL's own syntax tree of a query: read, checked and placed; what runs is written from it, never the text.
 
-The tree is that of PostgreSQL's parser, which postgast holds; it is read without a server. What is written of it is read
-once more, and has to be the same tree.
+The tree is that of PostgreSQL's parser, which postgast holds; no server is asked. What is written of it is read once
+more, and has to be the same tree.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Tree = Any
 
 _ALLOWED = frozenset(
     """
-    A_ArrayExpr A_Const A_Expr A_Indices A_Indirection A_Star Alias BitString BoolExpr Boolean BooleanTest CTECycleClause
-    CTESearchClause CaseExpr CaseWhen CoalesceExpr CollateClause ColumnDef ColumnRef CommonTableExpr Float FuncCall
+    A_ArrayExpr A_Const A_Expr A_Indices A_Indirection A_Star Alias BitString BoolExpr Boolean BooleanTest
+    CTECycleClause CTESearchClause CaseExpr CaseWhen CoalesceExpr CollateClause ColumnDef ColumnRef CommonTableExpr Float FuncCall
     GroupingFunc GroupingSet Integer JoinExpr JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor
     JsonArrayQueryConstructor JsonBehavior JsonFormat JsonFuncExpr JsonIsPredicate JsonKeyValue JsonObjectAgg
     JsonObjectConstructor JsonOutput JsonParseExpr JsonReturning JsonScalarExpr JsonSerializeExpr JsonTable
@@ -260,7 +260,7 @@ class StatementReader:
         check.settle_operators()
         if check.has_text and check.gives_rows:
             raise UnsupportedError(
-                f"{check.gives_rows}() gives rows, and does not stand beside answer(): write it into FROM, or into a view"
+                f"{check.gives_rows}() gives rows, and does not stand beside answer(): write it into FROM"
             )
         sql = write(tree)
         partly = self.functions.partly_readable if check.tables else ()
@@ -460,7 +460,7 @@ class _Check:
                 continue
             if written is None or self.strict:
                 raise RefusedQueryError(
-                    f"the database has an operator {path[-1]} of its own that may do anything, and this form may mean it"
+                    f"the database has an operator {path[-1]} of its own that may do anything, and it may be meant"
                 )
             _set_names(written, placed)
 
