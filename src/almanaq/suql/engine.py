@@ -33,7 +33,6 @@ from almanaq.suql.bind import Binder, check_parameters, read_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.catalog.conditions import read_conditions
-from almanaq.suql.catalog.database_calls import DatabaseCalls
 from almanaq.suql.catalog.describe_statements import list_tables, listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.grouped_answers import check_grouped_answers
@@ -561,10 +560,9 @@ class Engine:
         if self._binder is not None:
             return self._checked(self._binder.bind(self._statement(query, options), parameters), query)
         text = listing(query, self.catalog) or query
-        calls = DatabaseCalls(self.catalog, options.allow_functions)
         if isinstance(parameters, Mapping):
             raise ParameterError("this engine takes parameters as a list, one value for each ? in order")
-        parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
+        parsed = parse(text, parameters, self._database.dialect)
         return bind(parsed, self.catalog, text)
 
 

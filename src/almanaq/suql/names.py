@@ -57,8 +57,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
-    tree = _select_values(tree)
-    _name_values(tree)
+    tree = _select_values(tree, dialect)
+    _name_values(tree, dialect)
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog)
@@ -223,7 +223,7 @@ def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
-def _select_values(tree: exp.Query) -> exp.Query:
+def _select_values(tree: exp.Query, dialect: str) -> exp.Query:
     """`(VALUES (answer(…)), ('b')) AS v(x)` becomes `(SELECT answer(…) AS x UNION ALL SELECT 'b') AS v`."""
     for values in nodes_of(tree, exp.Values):
         if not has_text(values):
@@ -231,7 +231,7 @@ def _select_values(tree: exp.Query) -> exp.Query:
         alias = values.args.get("alias")
         listed = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
-        names = listed + [f"col{i}" for i in range(len(listed), len(rows[0]))]
+        names = listed + _names_of_values(len(rows[0]), dialect)[len(listed) :]
         made: exp.Query | None = None
         for row in rows:
             cells = [exp.alias_(cell.copy(), name, quoted=True) for cell, name in zip(row, names, strict=True)]
@@ -243,7 +243,7 @@ def _select_values(tree: exp.Query) -> exp.Query:
     return tree
 
 
-def _name_values(tree: exp.Query) -> None:
+def _name_values(tree: exp.Query, dialect: str) -> None:
     """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
         alias = values.args.get("alias")
@@ -251,8 +251,12 @@ def _name_values(tree: exp.Query) -> None:
             continue
         listed = alias.args.get("columns") or []
         count = len(values.expressions[0].expressions)
-        names = [column.name for column in listed] + [f"col{i}" for i in range(len(listed), count)]
+        names = [column.name for column in listed] + _names_of_values(count, dialect)[len(listed) :]
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
+
+
+def _names_of_values(count: int, dialect: str) -> list[str]:
+    return [f"column{i + 1}" if dialect == "postgres" else f"col{i}" for i in range(count)]
 
 
 def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
@@ -370,10 +374,11 @@ def _keeps_left_alone(join: exp.Join) -> bool:
 def _name_unnested(tree: exp.Query) -> None:
     """Name the one column of `unnest(x) AS u` as the item, and of `unnest(x)` after the function, as engines do."""
     for unnest in nodes_of(tree, exp.Unnest):
-        alias = unnest.args.get("alias")
+        item = unnest.parent if isinstance(unnest.parent, exp.Lateral) else unnest
+        alias = item.args.get("alias")
         if alias is None:
             alias = exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
-            unnest.set("alias", alias)
+            item.set("alias", alias)
         if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
             if not unnest.args.get("offset"):
                 alias.set("columns", [alias.this.copy()])

@@ -44,9 +44,6 @@ def columns_of_function(function: exp.Expr, called: str, catalog: Catalog, liste
     if isinstance(function, exp.Unnest) and len(function.expressions) > 1:
         return ["unnest"] * len(function.expressions)
     name = name_of(function)
-    own = next((own for own in catalog.functions if own.name == name), None)
-    if own is not None:
-        return list(catalog.fields(own.type)) or [called]
     if name not in _RECORDS:
         return list(_COLUMNS.get(name, (called,)))
     row = function.expressions[0].unnest() if function.expressions else None

@@ -1,0 +1,308 @@
+"""The language of engines that give no tree of their own: sqlglot reads, and what runs is written from its tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from sqlglot import ErrorLevel, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
+from almanaq.suql.catalog.types import fold
+from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.suql.syntax.limits import check_length, check_tokens
+from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, declared, has_text, is_text_call
+
+_CLAUSES = (
+    *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.CTE, exp.Cube, exp.DataType, exp.DataTypeParam),
+    *(exp.Distinct, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets, exp.Having),
+    *(exp.Identifier, exp.IgnoreNulls, exp.Interval, exp.IntervalSpan, exp.Join, exp.JSONKeyValue, exp.JSONPath),
+    *(exp.JSONPathPart, exp.Kwarg, exp.Lambda, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Offset, exp.Order),
+    *(exp.Ordered, exp.Pivot, exp.PropertyEQ, exp.Qualify, exp.RespectNulls, exp.Rollup, exp.Star, exp.Table),
+    *(exp.TableAlias, exp.TableSample, exp.Tuple, exp.UnpivotColumns, exp.Values, exp.Var, exp.Where, exp.WindowSpec),
+    *(exp.With, exp.WithinGroup),
+)
+"""Classes of what a query that reads is made of; with DML, DDL, commands, INTO and locks, which are none of it."""
+_WRITING = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock)
+_SYNTAX = frozenset(
+    """
+    all and any array as between by case cast contains cross cube distinct else except exists extract fetch filter from
+    full group grouping having ilike in inner intersect interval is join lateral left like limit map materialized
+    not offset on or order outer over partition pivot qualify right rlike rollup select sets some struct tablesample
+    then try_cast union unnest unpivot using values when where with within
+    """.split()
+)
+"""Words that a parenthesis may follow and that call no function."""
+_MEMBER = re.compile(r"AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(", re.IGNORECASE)
+_HARMLESS = re.compile(r"[\w .:%$,+/\[\]-]{0,60}")
+"""Texts that a printer makes itself: units, paths of JSON, templates of dates."""
+
+
+class FunctionRules(Protocol):
+    """Which functions a query may call, by the engine's own catalog."""
+
+    @property
+    def aggregates(self) -> frozenset[str]:
+        """Names of the functions that aggregate, in lower case."""
+
+    def check(self, name: str, *, in_from: bool, allowed: frozenset[str], **place: Any) -> None:
+        """Raise UnknownNameError or RefusedQueryError unless a query may call a function.
+
+        Args:
+            in_from: whether it is called as an item of FROM.
+            allowed: names that the user vouches for, in lower case.
+            place: where the call is written, for the error.
+        """
+
+
+class TreeLanguage:
+    """What an engine makes of a text, as far as sqlglot knows its dialect.
+
+    Args:
+        dialect: sqlglot's name of it.
+        catalog: the relations that queries may name.
+        functions: the functions that they may call.
+        describe: gives the names of the columns of a query's result, as the engine calls them.
+        reader: the dialect with its gaps mended, where it has any.
+    """
+
+    def __init__(
+        self,
+        dialect: str,
+        catalog: Catalog,
+        functions: FunctionRules,
+        describe: Callable[[str, Parameters], Sequence[str]],
+        reader: Dialect | None = None,
+    ) -> None:
+        self.dialect = dialect
+        self._catalog, self._functions, self._describe = catalog, functions, describe
+        self._reader = reader or Dialect.get_or_raise(dialect)
+
+    @property
+    def aggregates(self) -> frozenset[str]:
+        """Names of the functions that aggregate."""
+        return self._functions.aggregates
+
+    def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
+        """Return the one query that a text holds, checked; raises QueryError."""
+        check_length(text)
+        tree = self._parse(text)
+        check_reads(tree)
+        relations = self._place_relations(tree, text)
+        sql = self._write(tree)
+        in_from = {_called(table.this, self._reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
+        for name in self._calls(sql, tree):
+            if name.lower() not in TEXT_FUNCTIONS:
+                place = _place(name, text)
+                self._functions.check(name, in_from=name.lower() in in_from, allowed=allowed, **place)
+        parameters = tuple(dict.fromkeys(_parameters(self._reader.tokenize(text))))
+        has_calls, narrowed = has_text(tree), [r for _, r in relations if r.withheld]
+        if narrowed:
+            for table, relation in relations:
+                narrow(table, relation)
+        shown = self._write(tree) if narrowed else sql
+        return Statement(text, sql, shown, has_calls, tuple(dict.fromkeys(r.name for _, r in relations)), parameters)
+
+    def tree(self, statement: Statement) -> exp.Expr:
+        """Return sqlglot's tree of a statement."""
+        return self._parse(statement.sql)
+
+    def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""
+        if not statement.has_text:
+            return tuple(self._describe(statement.shown, parameters))
+        stubbed = stub_text_calls(self._parse(statement.shown), self.dialect)
+        return tuple(self._describe(self._write(stubbed), parameters))
+
+    def _parse(self, text: str) -> exp.Expr:
+        try:
+            tokens = self._reader.tokenize(text)
+            check_tokens(tokens)
+            trees = [tree for tree in self._reader.parser().parse(tokens, text) if tree is not None]
+        except ParseError as error:
+            raise _syntax_error(error, text) from error
+        except (SqlglotError, *MISREAD) as error:
+            raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
+        if not trees:
+            raise QuerySyntaxError("the query is empty; write a SELECT")
+        if len(trees) > 1:
+            raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
+        return trees[0]
+
+    def _write(self, tree: exp.Expr) -> str:
+        try:
+            return tree.sql(self._reader, unsupported_level=ErrorLevel.RAISE, comments=False, normalize_functions=False)
+        except (SqlglotError, *MISREAD) as error:
+            raise UnsupportedError(f"the query cannot be written for {self.dialect}: {first_line(error)}") from error
+
+    def _place_relations(self, tree: exp.Expr, text: str) -> list[tuple[exp.Table, Relation]]:
+        """Write the place of each relation into a tree; return them. Raises UnknownNameError."""
+        found = []
+        for table in nodes_of(tree, exp.Table):
+            if not isinstance(table.this, exp.Identifier) or self._is_member(table):
+                continue
+            name = ".".join(part.name for part in table.parts)
+            relation = self._catalog.find(name)
+            if relation is None:
+                place = {key: table.this.meta.get(key) for key in ("start", "end")}
+                raise UnknownNameError(self._catalog.unknown(name), query=text, **place)
+            if confused := self._catalog.confused(relation):
+                raise UnsupportedError(confused)
+            if table.args.get("version") or table.args.get("when"):
+                raise UnsupportedError("tables are read as they are: leave out the version")
+            if table.args.get("alias") is None:
+                table.set("alias", exp.TableAlias(this=table.this.copy()))
+            elif table.args["alias"].this is None:
+                table.args["alias"].set("this", table.this.copy())
+            for part, place_ in zip(("catalog", "db", "this"), ["", "", *relation.location][-3:], strict=True):
+                table.set(part, exp.to_identifier(place_, quoted=True) if place_ else None)
+            found.append((table, relation))
+        return found
+
+    def _is_member(self, table: exp.Table) -> bool:
+        """Return whether a name in FROM is that of a member of WITH."""
+        if table.args.get("db") is not None:
+            return False
+        name, at, inside = self._folded(table.this), table.parent, None
+        while at is not None:
+            with_ = at.args.get("with_")
+            recursive = with_ is not None and bool(with_.args.get("recursive"))
+            for cte in with_.expressions if with_ is not None else ():
+                if cte is inside and not recursive:
+                    break  # a member sees those before it; what has its own name in it is another
+                if self._folded(cte.args["alias"].this) == name:
+                    return True
+            inside = at if isinstance(at, exp.CTE) else inside
+            at = at.parent
+        return False
+
+    def _folded(self, identifier: exp.Expr) -> str:
+        return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
+
+    def _calls(self, sql: str, tree: exp.Expr) -> Iterator[str]:
+        """Yield the names that are called in what was written of a tree; raise for what no tree was read from."""
+        tokens = self._reader.tokenize(sql)
+        types = self._reader.parser_class.TYPE_TOKENS
+        literals = {node.this for node in nodes_of(tree, exp.Literal, exp.ByteString)}
+        for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+            kind = token.token_type
+            if token.comments or kind == TokenType.SEMICOLON:
+                raise RefusedQueryError("a query holds no comments or semicolons where it is written again")
+            if kind == TokenType.STRING and token.text not in literals and not _HARMLESS.fullmatch(token.text):
+                raise RefusedQueryError("a text that the query does not have is not sent to a database")
+            if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
+                continue
+            named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.WITH, TokenType.DCOLON)
+            if named or token.text.lower() in _SYNTAX or (kind in types and kind != TokenType.VAR):
+                continue
+            if before is not None and before.token_type == TokenType.DOT:
+                raise RefusedQueryError(f"call {token.text}() without the name of a schema")
+            if not _is_member_list(tokens, after, sql):
+                yield token.text
+
+
+def check_reads(tree: exp.Expr) -> None:
+    """Raise RefusedQueryError unless a tree is made of what a query that reads is made of."""
+    if not isinstance(tree, exp.Query):
+        kind = str(tree.this) if isinstance(tree, exp.Command) else tree.key
+        raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kind.upper()}")
+    for node in nodes(tree):
+        if isinstance(node, _WRITING) or not isinstance(node, _CLAUSES):
+            raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")
+        if isinstance(node, exp.Window) and is_text_call(node.this):
+            raise UnsupportedError(f"{node.this.name}() is no window function: it reads one document of each row")
+
+
+def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
+    """Return a tree with NULL for each text call, which still mentions its arguments; columns keep their names."""
+    for block in nodes_of(tree, exp.Select):
+        for shown in block.expressions:
+            if not isinstance(shown, exp.Alias) and has_text(shown):
+                inner = shown.this if isinstance(shown, exp.Cast) else shown
+                name = inner.name if is_text_call(inner) else shown.sql(dialect)
+                shown.replace(exp.alias_(shown.copy(), name, quoted=True))
+
+    def stub(node: exp.Expr) -> exp.Expr:
+        if not is_text_call(node):
+            return node
+        null: exp.Expr = exp.null()
+        if declared(node).type != "text":
+            null = exp.cast(null, declared(node).type)
+        case = exp.Case(default=null.copy())
+        for argument in node.expressions:
+            case.append("ifs", exp.If(this=argument.transform(stub).is_(exp.null()), true=null.copy()))
+        return case
+
+    return tree.transform(stub)
+
+
+def narrow(table: exp.Table, relation: Relation) -> None:
+    """Put a subquery of the columns that queries may read in the place of a relation that has others."""
+    if not relation.withheld:
+        return
+    inner = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
+    shown = [
+        exp.column(exp.to_identifier(column.name, quoted=True))
+        for column in relation.columns
+        if column.name != ROW_COLUMN
+    ]
+    others = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
+    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **others))
+
+
+def _place(name: str, text: str) -> dict[str, Any]:
+    """Return where a text calls a function, for an error; nothing where it is written otherwise."""
+    found = re.search(rf"\b{re.escape(name)}\s*\(", text, re.IGNORECASE)
+    return {} if found is None else {"query": text, "start": found.start(), "end": found.start() + len(name) - 1}
+
+
+def _called(node: exp.Expr | None, dialect: Dialect) -> str:
+    """Return the name by which an item of FROM is called as a function, in lower case; "" where it is none."""
+    if not isinstance(node, exp.Func):
+        return ""
+    return node.sql(dialect, unsupported_level=ErrorLevel.IGNORE).partition("(")[0].strip().lower()
+
+
+def _is_member_list(tokens: Sequence[Token], opening: Token, sql: str) -> bool:
+    """Return whether a parenthesis holds the columns of a member of WITH: `AS (` follows it and a query."""
+    depth = 0
+    for token in tokens:
+        if token.start < opening.start:
+            continue
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth == 0:
+            after = _MEMBER.match(sql[token.end + 1 :].lstrip())
+            rest = sql[token.end + 1 :].lstrip()[after.end() :].lstrip() if after is not None else ""
+            return re.match(r"\(|SELECT\b|WITH\b|VALUES\b|TABLE\b|FROM\b", rest, re.IGNORECASE) is not None
+    return False
+
+
+def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield the names of the parameters in a text, numbers for `?`, in the order in which they are written."""
+    count = 0
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
+            count += 1
+            yield str(count)
+        elif token.token_type in (TokenType.PARAMETER, TokenType.COLON) and after is not None:
+            if token.end + 1 == after.start and after.token_type in (TokenType.VAR, TokenType.NUMBER):
+                yield after.text
+
+
+def _syntax_error(error: ParseError, text: str) -> QuerySyntaxError:
+    details = error.errors[0] if error.errors else {}
+    message = str(details.get("description") or first_line(error)).partition(" but got <Token")[0].rstrip(".")
+    highlight, line, column = details.get("highlight"), details.get("line"), details.get("col")
+    if not (highlight and isinstance(line, int) and isinstance(column, int)):
+        return QuerySyntaxError(f"the query cannot be read: {message}")
+    # sqlglot counts the column at the end of the token.
+    start = max(0, sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - len(str(highlight)))
+    end = start + len(str(highlight)) - 1
+    return QuerySyntaxError(f"{message} near {highlight!r}", query=text, start=start, end=end)
