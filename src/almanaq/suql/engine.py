@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.errors import DatabaseError, QueryError, UnknownNameError, suggest
+from sqlglot import exp
+
+from almanaq.errors import DatabaseError, QueryError, UnknownNameError, UnsupportedError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -25,13 +27,13 @@ from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.catalog.conditions import read_conditions
 from almanaq.suql.catalog.database_calls import DatabaseCalls
-from almanaq.suql.catalog.describe_statements import listing
+from almanaq.suql.catalog.describe_statements import list_tables, listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.grouped_answers import check_grouped_answers
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.reading import cell_at, distinct_values
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, unique_names
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.context import ExecutionContext
@@ -52,7 +54,7 @@ from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
-from almanaq.suql.language import Statement
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
@@ -60,7 +62,8 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.stages import LogicalPlan, Output, Plan, TextStage
+from almanaq.suql.plan.references import aliased, column, quoted
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, Output, Plan, TextStage
 from almanaq.suql.result import Result
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
@@ -72,6 +75,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
+_DEEPEST_PARTS = 4
+"""How often a part of a statement that was taken apart is taken apart itself."""
 _VALUES_SECONDS = 5.0
 
 
@@ -133,7 +138,7 @@ class Engine:
             query_rules=self._query_rules,
         )
 
-    @property
+    @cached_property
     def catalog(self) -> Catalog:
         """The relations of the source."""
         return self._database.catalog()
@@ -227,6 +232,10 @@ class Engine:
                 native = self._native_plan(query, parameters, options)
                 if native is not None:
                     return _Prepared(native, Statements(native), None)
+                if self._binder is not None:
+                    plan = self._planned(self._statement(query, options), parameters, options)
+                    known = self._plans[key] = _Prepared(plan, Statements(plan), None)
+                    return known
                 bound = self._bind(query, parameters, options)
                 kept = replace(bound, tree=bound.tree.copy())
                 plan = self._lowered(self._logical_plan(bound, options), options)
@@ -243,13 +252,13 @@ class Engine:
         chosen = self._chosen(options)
         return self._logical_plan(self._bind(query, parameters, chosen), chosen)
 
-    def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
+    def _logical_plan(self, bound: BoundQuery, options: Options, prefix: str = "") -> LogicalPlan:
         ordered, notes = (bound.tree, ()) if self._binder is not None else order_enums(bound.tree, self.catalog)
-        tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link)
+        tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self._query_rules)
-        plan = build_plan(tree, bound.names, self.catalog, links)
+        plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
         plan = replace(plan, private_columns=private, private_compared=compared, notes=notes)
         check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
@@ -438,9 +447,57 @@ class Engine:
         select = NativeQuery(statement.shown, bound)
         return Plan((), (), Output(select, ()), (), True)
 
+    def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
+        """Return the plan of a statement with text functions: planned whole, or else taken apart."""
+        assert self._binder is not None
+        if prefix.count("part_") > _DEEPEST_PARTS:
+            raise UnsupportedError("a part of the query is not supported beside text functions")
+        try:
+            bound = self._checked(self._binder.bind(statement, parameters), statement.text)
+            return self._lowered(self._logical_plan(bound, options, prefix), options)
+        except (UnsupportedError, UnknownNameError) as debug:
+            import os
+            if os.environ.get("DBG"): print("SPLIT:", debug)
+            made = self._binder.language.split(statement, f"{prefix}part_", parameters)
+            if made is None:
+                raise
+            return self._composed(made, statement, parameters, options, prefix)
+
+    def _composed(
+        self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
+    ) -> Plan:
+        """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
+        assert self._binder is not None
+        catalog, stages, links, notes, certain = self.catalog, [], [], [], True
+        names = self._binder.language.names(statement, parameters)
+        for part in made.parts:
+            if not part.statement.has_text:
+                bound = parameters_of(part.statement.parameters, parameters)
+                stages.append(Materialize(part.name, NativeQuery(part.statement.shown, bound), "rows that are drawn"))
+            else:
+                engine = self._over_parts(catalog)
+                plan = engine._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
+                stages += [*plan.stages, Materialize(part.name, _named_rows(plan.output, part), "rows with their answers")]
+                links += plan.links
+                notes += plan.notes
+                certain = certain and plan.certain
+            catalog = catalog.with_table(part.name, part.columns, private=part.private)
+        tables = tuple(part.name for part in made.parts)
+        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables)
+        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain)
+
+    def _over_parts(self, catalog: Catalog) -> Engine:
+        """Return an engine whose queries may also name the tables that parts of a statement become."""
+        if catalog is self.catalog:
+            return self
+        engine = self.over(self._database)
+        assert self._binder is not None
+        engine.__dict__ |= {"catalog": catalog, "_binder": replace(self._binder, catalog=catalog)}
+        return engine
+
     def _statement(self, query: str, options: Options) -> Statement:
         assert self._binder is not None
-        return self._binder.read(listing(query, self.catalog) or query, options.allow_functions)
+        return self._binder.read(list_tables(query, self.catalog) or query, options.allow_functions)
 
     @cached_property
     def _binder(self) -> Binder | None:
@@ -448,17 +505,30 @@ class Engine:
         language = getattr(self._database, "language", None)
         return None if language is None else Binder(language(self.catalog), self.catalog)
 
+    def _checked(self, bound: BoundQuery, text: str) -> BoundQuery:
+        """Return a bound query whose conditions are read as such."""
+        read_conditions(nodes(bound.tree), self.catalog, text)
+        check_grouped_answers(bound.tree, text)
+        return bound
+
     def _bind(self, query: str, parameters: Sequence[object], options: Options) -> BoundQuery:
         if self._binder is not None:
-            bound = self._binder.bind(self._statement(query, options), parameters)
-            found = nodes(bound.tree)
-            read_conditions(found, self.catalog, query)
-            check_grouped_answers(bound.tree, query)
-            return bound
+            return self._checked(self._binder.bind(self._statement(query, options), parameters), query)
         text = listing(query, self.catalog) or query
         calls = DatabaseCalls(self.catalog, options.allow_functions)
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
         return bind(parsed, self.catalog, text)
+
+
+def _named_rows(output: Output, part: Part) -> exp.Query | NativeQuery:
+    """Return the query of a part's rows under the names of its table's columns."""
+    names = unique_names(name for name, _ in part.columns)
+    if isinstance(output.select, NativeQuery):
+        return output.select
+    shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
+    listed = [quoted(f"c{i}") for i in range(len(names))]
+    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
+    return exp.Select(expressions=shown, from_=exp.From(this=rows))
 
 
 def _approximate(options: Options) -> bool:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sqlglot import exp
 
-
 Parameters = Sequence[object] | Mapping[str, object]
 """Values for the placeholders of a query, in order or by name."""
+
+
+def parameters_of(names: Sequence[str], values: Parameters) -> Parameters:
+    """Return the values of those parameters that a part of a query has, by name where it has not all in order."""
+    if isinstance(values, Mapping):
+        return {name: values[name] for name in names}
+    if [str(i + 1) for i in range(len(values))] == list(names):
+        return values
+    return {name: values[int(name) - 1] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,34 @@ class Statement:
     shown: str
     has_text: bool
     relations: tuple[str, ...]
+    parameters: tuple[str, ...]
+    tree: object = field(default=None, compare=False, repr=False)
+    """The engine's own tree, for an engine that has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A statement that becomes a table before others run.
+
+    Attributes:
+        name: the table's name.
+        statement: over the tables of earlier parts, `almanaq_work.name`.
+        columns: the names and types of the table's columns.
+        private: whether they may hold values of private columns.
+    """
+
+    name: str
+    statement: Statement
+    columns: tuple[tuple[str, str], ...]
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatement:
+    """A statement taken apart: parts, in order, and what the engine runs over their tables as it is."""
+
+    parts: tuple[Part, ...]
+    sql: str
     parameters: tuple[str, ...]
 
 
@@ -56,6 +92,9 @@ class Language(Protocol):
 
     def tree(self, statement: Statement) -> exp.Expr:
         """Return sqlglot's tree of a statement; raises UnsupportedError where it does not say the same."""
+
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
+        """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""

@@ -16,7 +16,11 @@ from almanaq.suql.catalog.relations import Catalog, Relation, as_written
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.catalog.types import fold, schema_of, typed
 from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.text_functions import has_text, own_nodes
 
+_MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
+"""What sqlglot raises besides its own errors, for forms that it does not foresee."""
+_SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
 """What identifiers name relations and columns in; those elsewhere are keys of structs, types, or collations."""
 
@@ -52,15 +56,21 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
+    tree = _select_values(tree)
     _name_values(tree)
     _name_unnested(tree)
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
+    _prefer_columns(tree, catalog)
     try:
         tree = qualify_tables(tree, dialect=dialect)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
     except (OptimizeError, ParseError) as error:
         raise UnknownNameError(str(error).splitlines()[0]) from error
+    except _MISREAD as error:
+        raise UnsupportedError("a form of the query is not supported beside text functions") from error
+    if has_star(tree):
+        raise UnsupportedError("what * stands for cannot be told here beside text functions: name the columns")
     for identifier in nodes_of(tree, exp.Identifier):
         if isinstance(identifier.parent, _HOLDERS):
             identifier.set("quoted", True)
@@ -211,6 +221,26 @@ def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
+def _select_values(tree: exp.Query) -> exp.Query:
+    """`(VALUES (answer(…)), ('b')) AS v(x)` becomes `(SELECT answer(…) AS x UNION ALL SELECT 'b') AS v`."""
+    for values in nodes_of(tree, exp.Values):
+        if not has_text(values):
+            continue
+        alias = values.args.get("alias")
+        listed = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
+        names = listed + [f"col{i}" for i in range(len(listed), len(rows[0]))]
+        made: exp.Query | None = None
+        for row in rows:
+            cells = [exp.alias_(cell.copy(), name, quoted=True) for cell, name in zip(row, names, strict=True)]
+            select = exp.select(*cells)
+            made = select if made is None else exp.union(made, select, distinct=False)
+        called = alias.this.name if alias is not None and alias.this is not None else "valueslist"
+        name = exp.TableAlias(this=exp.to_identifier(called, quoted=True))
+        values.replace(exp.Subquery(this=made, alias=name))
+    return tree
+
+
 def _name_values(tree: exp.Query) -> None:
     """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
@@ -223,6 +253,22 @@ def _name_values(tree: exp.Query) -> None:
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
 
 
+def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
+    """Qualify what names both a column of FROM and an output: but for ORDER BY, the column is meant."""
+    for block in nodes_of(tree, exp.Select):
+        aliases = {item.alias for item in block.expressions if isinstance(item, exp.Alias)}
+        items = list(from_items(block))
+        if not aliases or not items:
+            continue
+        holders = [(item.alias_or_name, columns_of(item, catalog) or ()) for item in items]
+        parts = [*block.expressions, *(block.args.get(key) for key in ("where", "group", "having", "qualify"))]
+        for node in (node for part in parts if part is not None for node in own_nodes(part)):
+            if isinstance(node, exp.Column) and not node.table and node.name in aliases:
+                holding = [alias for alias, names in holders if node.name in names]
+                if len(holding) == 1 and holding[0]:
+                    node.set("table", exp.to_identifier(holding[0], quoted=True))
+
+
 def _name_unnested(tree: exp.Query) -> None:
     """Name the one column of `unnest(x) AS u` as the item, and of `unnest(x)` after the function, as engines do."""
     for unnest in nodes_of(tree, exp.Unnest):
@@ -233,6 +279,13 @@ def _name_unnested(tree: exp.Query) -> None:
         if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
             if not unnest.args.get("offset"):
                 alias.set("columns", [alias.this.copy()])
+    for table in nodes_of(tree, exp.Table):
+        if isinstance(table.this, _SERIES):
+            name = "range" if table.this.args.get("is_end_exclusive") else "generate_series"
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+            if not alias.args.get("columns"):
+                alias.set("columns", [exp.to_identifier(name, quoted=True)])
+            table.set("alias", alias)
 
 
 def _write_natural_joins(tree: exp.Query, catalog: Catalog) -> None:
@@ -255,11 +308,22 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
     """`t AS a(x)` names the first columns only: the others are written out too."""
     for table in nodes_of(tree, exp.Table):
         alias = table.args.get("alias")
+        cte = find_cte(table)
+        if cte is not None and alias is not None and alias.args.get("columns"):
+            _wrap_member(table)
+            continue
         listed = (alias.args.get("columns") or []) if alias is not None else []
         relation = catalog.find(table.name) if listed and find_cte(table) is None else None
         if relation is not None and len(listed) < len(relation.columns):
             others = [column.name for column in relation.columns[len(listed) :]]
             alias.set("columns", [*listed, *(exp.to_identifier(name.lower(), quoted=True) for name in others)])
+
+
+def _wrap_member(table: exp.Table) -> None:
+    """`w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names."""
+    inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
+    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner))
+    table.replace(exp.Subquery(this=select, alias=table.args["alias"].copy()))
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:

@@ -94,9 +94,9 @@ class FunctionCatalog:
         """Read the catalog of a connection's instance."""
         return cls(connection.execute(_READS_CATALOG).fetchall())
 
-    def has(self, name: str) -> bool:
-        """Return whether the instance has a function of that name."""
-        return name.lower() in self._entries
+    def is_own(self, name: str) -> bool:
+        """Return whether somebody has defined a function of that name in the database."""
+        return any(entry.own for entry in self._entries.get(name.lower(), ()))
 
     def check(
         self, name: str, *, in_from: bool, allowed: frozenset[str], expand: Callable[[Function], None], **place: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -9,21 +10,28 @@ from typing import Any
 
 import duckdb
 import sqlglot
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
+from almanaq.engines.duckdb.split import Part as TreePart
+from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_groups, number_order, split, walk
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.errors import UnsupportedError, engine_error, first_line
-from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.language import Parameters, Statement
+from almanaq.errors import RefusedQueryError, UnsupportedError, engine_error, first_line
+from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.plan.native import WORK_SCHEMA
+from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
+from almanaq.text.sql_literals import quote
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
 _CALL: Mapping[str, Any] = {
     **{"class": "FUNCTION", "type": "FUNCTION", "schema": "", "catalog": "", "filter": None, "distinct": False},
     **{"order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "is_operator": False, "export_state": False},
 }
+_TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
+"""The type of a text function where DuckDB only binds, and what it is."""
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
 
@@ -67,29 +75,116 @@ class DuckDBLanguage:
         Raises:
             UnsupportedError: sqlglot reads or writes it as something else.
         """
+        sql = statement.sql
+        with self._lock:
+            if isinstance(statement.tree, dict):
+                reader = self._reader()
+                self._check_order()
+                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self._describe(statement.shown, ()))))
+                number_groups(ordered, reader.functions.aggregates)
+                flatten_joins(ordered)
+                if needs_split(ordered) or self._calls_macros(reader, ordered):
+                    raise UnsupportedError("a part of the query is not planned beside text functions")
+                sql = reader.write(ordered)
         try:
-            tree = sqlglot.parse_one(statement.sql, read="duckdb")
-            written = tree.sql("duckdb", comments=False)
+            tree = sqlglot.parse_one(sql, read="duckdb")
+            written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         with self._lock:
             reader = self._reader()
-            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (statement.sql, written))
+            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (sql, written))
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
 
+    def _check_order(self) -> None:
+        """Refuse settings of a connection by which ORDER BY means something else in every statement."""
+        assert self._opened is not None
+        for name, usual in (("default_null_order", "NULLS_LAST"), ("default_order", "ASC")):
+            ((value,),) = self._opened[0].execute(f"SELECT upper(current_setting('{name}'))").fetchall()
+            if not str(value).startswith(usual) or value == "NULLS_LAST_ON_ASC_FIRST_ON_DESC":
+                raise RefusedQueryError(
+                    f"this connection's {name} is {value}, which queries with text functions do not follow: "
+                    f"RESET GLOBAL {name}, and write the order into the query"
+                )
+
+    @staticmethod
+    def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
+        """Return whether a query calls a macro of the database's own, which may aggregate."""
+        names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
+        return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
+
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
+        """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
+        if not isinstance(statement.tree, dict):
+            return None
+        with self._lock:
+            reader = self._reader()
+            made = split(statement.tree, prefix, self._columns_of)
+            if made is None:
+                return None
+            parts = tuple(self._part(reader, part, statement, parameters) for part in made.parts)
+            left = {str(node["identifier"]) for node in walk(made.tree) if node.get("class") == "PARAMETER"}
+            used = tuple(name for name in statement.parameters if name in left)
+            return SplitStatement(parts, reader.shown(made.tree, reader.write(made.tree)), used)
+
+    def _part(self, reader: StatementReader, part: TreePart, whole: Statement, parameters: Parameters) -> Part:
+        """Return a part with the columns of its table, which stands empty where later parts are described."""
+        tree = {"node": part.tree, "named_param_map": []}
+        sql = reader.write(tree)
+        shown = reader.shown(tree, sql)
+        tables = [reader.catalog.find(".".join(node["qualified_name"]["path"])) for node in walk(part.tree)
+                  if node.get("type") == "BASE_TABLE"]
+        relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
+        private = any(column.private for table in tables if table is not None for column in table.columns)
+        written = {str(node["identifier"]) for node in walk(part.tree) if node.get("class") == "PARAMETER"}
+        used = tuple(name for name in whole.parameters if name in written)
+        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, tree)
+        columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
+        names = unique_names(name for name, _ in columns)
+        listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
+        assert self._opened is not None
+        self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(part.name)} ({', '.join(listed)})")
+        return Part(part.name, statement, columns, private)
+
+    def _columns_of(self, item: Mapping[str, Any]) -> frozenset[str] | None:
+        if item["type"] != "BASE_TABLE":
+            return None
+        relation = self._catalog().find(".".join(item["qualified_name"]["path"]))
+        return None if relation is None else frozenset(column.name.lower() for column in relation.columns)
+
+    def _describe(self, sql: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+        assert self._opened is not None
+        described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
+        try:
+            return self._opened[0].execute(f"DESCRIBE {described}", parameters).fetchall()
+        except duckdb.BinderException as error:
+            if not parameters:
+                raise engine_error(first_line(error), type(error)) from error
+        except duckdb.Error as error:
+            raise engine_error(first_line(error), type(error)) from error
+        return self._describe(self._with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
+
+    def _with_literals(self, sql: str, parameters: Parameters) -> str:
+        """Return a query with its parameters written out."""
+        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+        reader = self._reader()
+        tree = reader.parse(sql)
+        for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
+            made = reader.parse(f"SELECT {literal(named[str(node['identifier'])]).sql('duckdb')}")
+            written = {**made["node"]["select_list"][0], "alias": node["alias"]}
+            node.clear()
+            node.update(written)
+        return reader.write(tree)
+
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
         with self._lock:
             self._reader()
-            assert self._opened is not None
-            try:
-                rows = self._opened[0].execute(f"DESCRIBE {statement.shown}", parameters).fetchall()
-            except duckdb.Error as error:
-                raise engine_error(first_line(error), type(error)) from error
-        return tuple(str(row[0]) for row in rows)
+            bound = parameters_of(statement.parameters, parameters)
+            return tuple(str(row[0]) for row in self._describe(statement.shown, bound))
 
     def _normalizer(self, reader: StatementReader) -> _Normalizer:
         if self._forms is None:
@@ -106,6 +201,12 @@ class DuckDBLanguage:
             reader = StatementReader(connection, self._catalog(), FunctionCatalog.read(connection), self._views)
             self._opened = connection, reader
         return self._opened[1]
+
+
+def _uncast(node: dict[str, Any]) -> dict[str, Any]:
+    """Return what is cast to a boolean; another expression as it is."""
+    boolean = node.get("class") == "CAST" and node["type_expr"].get("type_name") == "BOOLEAN"
+    return node["child"] if boolean else node
 
 
 def _constant(text: str) -> dict[str, Any]:
@@ -145,6 +246,8 @@ class _Normalizer:
             name = made["function_name"].lower()
             name = self._synonyms.get(name, name)
             made |= {"function_name": name, "qualified_name": {"path": [name]}, "is_operator": False}
+            if name in ("bool_or", "bool_and"):  # whose argument sqlglot casts to what it has to be
+                made["arguments"] = [{**one, "expression": _uncast(one["expression"])} for one in made["arguments"]]
         elif kind == "TYPE":
             self._type(made)
         elif made.get("type") == "ARRAY_CONSTRUCTOR":

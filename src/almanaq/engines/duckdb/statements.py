@@ -6,15 +6,16 @@ name nor opens a file.
 
 from __future__ import annotations
 
+import copy
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
+from almanaq.engines.duckdb.split import has_text, walk
 from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Statement
@@ -36,7 +37,6 @@ _EXPRESSIONS = frozenset(
 )
 _NO_PLACE = 2**63
 _SHOWN = frozenset(["DESCRIBE", "SUMMARY"])
-_SYNTAX_PLACE = re.compile(r"LINE (\d+):")
 _MULTIPLE = "Only SELECT statements can be serialized to json!"
 
 Node = dict[str, Any]
@@ -85,11 +85,27 @@ class StatementReader:
         tree = self.parse(text)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
-        sql = self.write(tree)
-        narrowed = [node for node, relation in check.tables if relation.withheld and _narrow(node, relation)]
-        shown = self.write(tree) if narrowed else sql
+        sql = shown = self.write(tree)
+        if check.methods:
+            for node in check.methods:
+                _write_as_function(node)
+            sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
-        return Statement(text, sql, shown, check.has_text, relations, tuple(dict.fromkeys(check.parameters)))
+        parameters = tuple(dict.fromkeys(check.parameters))
+        return Statement(text, sql, self.shown(tree, shown), check.has_text, relations, parameters, tree)
+
+    def shown(self, tree: Node, sql: str) -> str:
+        """Return the SQL of a placed tree in which relations have the columns that queries may read."""
+        narrowed = {r.location: r for r in self._catalog.relations if r.withheld}
+        if not narrowed:
+            return sql
+        copied = copy.deepcopy(tree)
+        tables = [node for node in walk(copied) if node.get("type") == "BASE_TABLE"]
+        for node in tables:
+            relation = narrowed.get(tuple(node["qualified_name"]["path"]))
+            if relation is not None:
+                _narrow(node, relation)
+        return self.write(copied)
 
     def parse(self, text: str) -> Node:
         """Return DuckDB's tree of the one query in a text."""
@@ -141,6 +157,8 @@ class _Check:
     allowed: frozenset[str]
     tables: list[tuple[Node, Relation]] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
+    methods: list[Node] = field(default_factory=list)
+    """Calls that are written as methods, `x.lower()`."""
     has_text: bool = False
     expanding: tuple[str, ...] = ()
     _views_seen: set[str] = field(default_factory=set)
@@ -207,6 +225,11 @@ class _Check:
             raise RefusedQueryError(f"{str(kind).replace('_', ' ')} is not allowed in a query")
         if kind in ("FUNCTION", "WINDOW"):
             self._function(node, scope)
+        elif kind == "LAMBDA" and has_text(node):
+            raise UnsupportedError(
+                "text functions inside a lambda or a list comprehension are not supported: unnest the list, and ask "
+                "about its elements in rows of their own"
+            )
         elif kind == "PARAMETER":
             self.parameters.append(str(node["identifier"]))
         self._parts([part for key, part in node.items() if key not in ("qualified_name", "literal", "value")], scope)
@@ -242,13 +265,13 @@ class _Check:
                 raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
 
     def _function(self, node: Node, scope: _Scope, *, in_from: bool = False) -> None:
-        """Check a call; one that is written as a method, `x.lower()`, becomes a plain one."""
+        """Check a call."""
         path = node["qualified_name"]["path"]
         name = path[-1]
         if len(path) > 1:
             if in_from or path[0].lower() in self._schemas():
                 raise RefusedQueryError(f"call {name}() without the name of a schema", **_place(node, self.text, 0))
-            _write_as_function(node, path)
+            self.methods.append(node)
         if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
             self.has_text = True
             if node["class"] == "WINDOW":
@@ -314,8 +337,9 @@ def _put_place(node: Node, relation: Relation, called: str) -> None:
         node["alias"] = called
 
 
-def _write_as_function(node: Node, path: Sequence[str]) -> None:
+def _write_as_function(node: Node) -> None:
     """Write `x.lower()` as `lower(x)`."""
+    path = node["qualified_name"]["path"]
     column = {
         **{"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path[:-1])},
         **{"query_location": node["query_location"], "query_location_length": 0},
@@ -325,7 +349,7 @@ def _write_as_function(node: Node, path: Sequence[str]) -> None:
     node["schema"] = node["catalog"] = ""
 
 
-def _narrow(node: Node, relation: Relation) -> bool:
+def _narrow(node: Node, relation: Relation) -> None:
     """Put a subquery of the columns that queries may read in the place of a relation."""
     names = [column.name for column in relation.columns]
     inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
@@ -346,17 +370,4 @@ def _narrow(node: Node, relation: Relation) -> bool:
     alias = node["alias"] or node["table_name"]
     node.clear()
     node.update(kept, type="SUBQUERY", alias=alias, subquery={"node": query, "named_param_map": []})
-    return True
 
-
-def literals_in(tree: Any) -> Iterator[str]:
-    """Yield the texts that a tree writes out."""
-    if isinstance(tree, Mapping):
-        literal = tree.get("literal")
-        if isinstance(literal, Mapping) and literal.get("kind") == "STRING":
-            yield str(literal["text"])
-        for part in tree.values():
-            yield from literals_in(part)
-    elif isinstance(tree, list):
-        for part in tree:
-            yield from literals_in(part)

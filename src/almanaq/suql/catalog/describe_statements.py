@@ -31,9 +31,8 @@ def listing(text: str, catalog: Catalog) -> str | None:
         UnknownNameError: no such relation; with near names.
         UnsupportedError: DESCRIBE or SUMMARIZE of something that is no relation.
     """
-    if _TABLES.fullmatch(text):
-        rows: list[list[Cell]] = [[r.name, len(r.columns), r.rows, r.description or None] for r in catalog.relations]
-        return _query(("table", "columns", "rows", "description"), rows, whole=("columns", "rows"))
+    if tables := list_tables(text, catalog):
+        return tables
     if found := _COLUMNS.fullmatch(text):
         columns = catalog.relation(_relation(found)).columns
         return _query(_SHOWN, [_described(column) for column in columns])
@@ -47,6 +46,14 @@ def listing(text: str, catalog: Catalog) -> str | None:
             f"{keyword} takes the name of a relation: {keyword} name; --explain shows what a query does"
         )
     return None
+
+
+def list_tables(text: str, catalog: Catalog) -> str | None:
+    """Return the query that answers SHOW TABLES, from what is known of the relations; None for any other text."""
+    if not _TABLES.fullmatch(text):
+        return None
+    rows: list[list[Cell]] = [[r.name, len(r.columns), r.rows, r.description or None] for r in catalog.relations]
+    return _query(("table", "columns", "rows", "description"), rows, whole=("columns", "rows"))
 
 
 def _relation(found: re.Match[str]) -> str:

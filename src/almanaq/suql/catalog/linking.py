@@ -38,6 +38,7 @@ class _Linker:
     catalog: Catalog
     link: bool
     links: dict[tuple[str, str, str], Link] = field(default_factory=dict)
+    prefix: str = ""
 
     def matches(self, column: exp.Column, literal: exp.Expr) -> exp.Expr:
         """Return the condition that a column (an element of it, for arrays) is what a literal means."""
@@ -48,13 +49,13 @@ class _Linker:
         if is_value or not self.link or not found.values:
             return exp.EQ(this=literal.copy(), expression=_any(text) if found.array else text)
         key = (relation, found.name, literal.name)
-        link = self.links.setdefault(key, Link(f"link{len(self.links)}", *key, found.values, found.array))
+        link = self.links.setdefault(key, Link(f"{self.prefix}link{len(self.links)}", *key, found.values, found.array))
         return exp.Anonymous(this=LINKED, expressions=[exp.Literal.string(link.id), text])
 
 
-def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple[exp.Query, tuple[Link, ...]]:
+def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True, prefix: str = "") -> tuple[exp.Query, tuple[Link, ...]]:
     """Write comparisons with ENUM columns over text; give the tree and the links that it waits for."""
-    linker = _Linker(catalog, link)
+    linker = _Linker(catalog, link, prefix=prefix)
     if not any(column.kind is ColumnKind.ENUM for r in relations_in(tree, catalog) for column in r.columns):
         return tree, ()
     for column in nodes_of(tree, exp.Column):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from almanaq.errors import SourceError, UnknownNameError, suggest
@@ -18,6 +19,9 @@ _FIXED = re.compile(
 
 ENUM_LABELS = ("pg_catalog", "pg_enum")
 """Where PostgreSQL keeps the values of all ENUM types."""
+
+
+_PLAIN_TYPES = frozenset(["VARCHAR", "BIGINT", "INTEGER", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"])
 
 
 class ColumnKind(Enum):
@@ -179,6 +183,16 @@ class Catalog:
         unlisted = {name: r for r in self.unlisted for name in (*_qualified(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
 
+    def with_table(self, name: str, columns: Sequence[tuple[str, str]], *, private: bool) -> Catalog:
+        """Return the catalog with a table that a part of a query becomes: names and types of its columns."""
+        names = unique_names(column for column, _ in columns)
+        made = tuple(
+            Column(column, type_ if type_ in _PLAIN_TYPES else "unknown", private=private)
+            for column, (_, type_) in zip(names, columns, strict=True)
+        )
+        table = Relation(name, ("almanaq_work", name), made)
+        return replace(self, relations=(*self.relations, table))
+
     def find(self, name: str) -> Relation | None:
         """Return the relation of that name, folding case, with or without its schema before it, or None."""
         return self._by_name.get(name.casefold())
@@ -226,6 +240,21 @@ class Catalog:
                 f"this role may read none of the {len(self.hidden)} tables and views: "
                 "GRANT USAGE ON SCHEMA … and GRANT SELECT ON … to it"
             )
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Return names for the columns of a table, those that are there already with a number behind them.
+
+    >>> unique_names(["id", "ID", "x"])
+    ['id', 'ID_1', 'x']
+    """
+    made: list[str] = []
+    seen: set[str] = set()
+    for name in names:
+        choices = (name if n == 0 else f"{name}_{n}" for n in itertools.count())
+        made.append(next(choice for choice in choices if choice.lower() not in seen))
+        seen.add(made[-1].lower())
+    return made
 
 
 def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,6 +27,8 @@ from almanaq.suql.databases.own_duckdb import own_instance
 from almanaq.text.sql_literals import quote, string_literal
 
 _MOST_ENUM_VALUES = 10_000
+_OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
+"""Settings of a connection that change no rows."""
 _LOCK = (
     "TimeZone = 'UTC'",
     "enable_external_access = false",
@@ -71,6 +74,7 @@ class DuckDBDatabase:
         loaded: what loading found out, when the source was loaded into the engine's memory.
         infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
         owned: whether the instance is ours: its configuration is locked.
+        settings: statements by which each further connection gets the settings of its owner's.
         on_close: done once, when the source is let go of, with the catalog as it was read, None where it was not.
     """
 
@@ -89,10 +93,12 @@ class DuckDBDatabase:
         infer_enums: bool = False,
         owned: bool = True,
         on_close: Callable[[Catalog | None], None] | None = None,
+        settings: str = "",
     ) -> None:
         self.name = name
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
+        self._settings = settings
         self._loaded, self._on_close = loaded or Loaded(), on_close
         self._found = self._loaded.catalog
         self._schema, self._infer_enums = schema or Schema(), infer_enums
@@ -119,7 +125,17 @@ class DuckDBDatabase:
 
     def language(self, catalog: Catalog) -> DuckDBLanguage:
         """Return DuckDB's SQL over the relations of a catalog: this one's, or what is left of it."""
-        return DuckDBLanguage(self._cursor, lambda: catalog)
+        views = (lambda _: None) if self._owned else self._view
+        return DuckDBLanguage(self._cursor, lambda: catalog, views)
+
+    def _view(self, relation: Relation) -> str | None:
+        """Return the query that a view is, None of a table."""
+        with self._cursor() as cursor:
+            found = cursor.execute(
+                "SELECT sql FROM duckdb_views() WHERE (database_name, schema_name, view_name) = ($1, $2, $3)",
+                list(relation.location),
+            ).fetchone()
+        return None if found is None else query_of_view(str(found[0]))
 
     def session(self, deadline: float | None = None) -> DuckDBSession:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
@@ -137,7 +153,10 @@ class DuckDBDatabase:
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
-            return self._connection.cursor()
+            cursor = self._connection.cursor()
+            if self._settings:
+                cursor.execute(self._settings)
+            return cursor
 
     def _read(self, reader: CatalogReader) -> Catalog:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
@@ -184,13 +203,34 @@ def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | N
     """Use the current database of a user's DuckDB connection.
 
     Every statement that is run is a single SELECT, and temporary tables lie in a database in memory of their own, but
-    the connection's settings are left as they are: DuckDB's functions that read files are refused by the compiler
-    only. The user's temporary tables and registered frames are not seen: they belong to one connection.
+    the connection's settings are left as they are, and hold for queries too, as they are now. DuckDB's functions that
+    read files are refused by the compiler only. The user's temporary tables, registered frames and rows that are not
+    committed are not seen: they belong to one connection.
     """
     # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
     ((database,),) = connection.execute("SELECT current_database()").fetchall()
     cursor = connection.cursor()
-    return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False)
+    settings = _own_settings(connection, cursor)
+    return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False, settings=settings)
+
+
+def _own_settings(connection: duckdb.DuckDBPyConnection, cursor: duckdb.DuckDBPyConnection) -> str:
+    """Return the statements that give a further connection the settings that its owner has set for one alone."""
+    read = "SELECT name, value FROM duckdb_settings() WHERE value IS NOT NULL"
+    own, others = (dict(each.execute(read).fetchall()) for each in (connection, cursor))
+    changed = {name: value for name, value in own.items() if others.get(name) != value and name not in _OF_ONE}
+    return "; ".join(f"SET SESSION {quote(name)} = {string_literal(value)}" for name, value in changed.items())
+
+
+def query_of_view(statement: str) -> str:
+    """Return the query of a CREATE VIEW as DuckDB writes it.
+
+    >>> query_of_view('CREATE VIEW "as" (a) AS SELECT 1 AS x;')
+    'SELECT 1 AS x'
+    """
+    bare = re.sub(r'"(?:[^"]|"")*"', lambda name: "_" * len(name[0]), statement)
+    found = re.search(r"\bAS\s", bare)
+    return statement[found.end() :].strip().removesuffix(";") if found is not None else statement
 
 
 def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], table: Any) -> None:

@@ -50,9 +50,15 @@ from almanaq.suql.plan.text_blocks import text_block
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
-def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
-    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
-    builder, marked, certain = _Builder(catalog), keep_unknown(tree), shows_only_certain_rows(tree)
+def build_plan(
+    tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = (), *, prefix: str = ""
+) -> LogicalPlan:
+    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model.
+
+    Args:
+        prefix: begins the names of its stages.
+    """
+    builder, marked, certain = _Builder(catalog, prefix), keep_unknown(tree), shows_only_certain_rows(tree)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
@@ -62,8 +68,8 @@ def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: t
 
 
 class _Builder:
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: Catalog, prefix: str) -> None:
+        self._catalog, self._prefix = catalog, prefix
         self._count = 0
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
@@ -390,7 +396,7 @@ class _Builder:
 
     def _name(self, kind: str) -> str:
         self._count += 1
-        return f"_{kind}_{self._count}"
+        return f"_{self._prefix}{kind}_{self._count}"
 
 
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:

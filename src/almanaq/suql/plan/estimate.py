@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
 from almanaq.suql.plan.stages import Materialize, Plan, SiteInput, TextStage, selects_of
 
@@ -64,7 +65,8 @@ def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None 
     found: dict[str, Estimate] = {}
     for stage in plan.stages:
         if isinstance(stage, Materialize):
-            rows.setdefault(stage.name, _rows_of(stage.select, rows, catalog))
+            native = isinstance(stage.select, NativeQuery)
+            rows.setdefault(stage.name, _UNKNOWN_ROWS if native else _rows_of(stage.select, rows, catalog))
             found[stage.name] = Estimate(math.ceil(rows[stage.name]))
             continue
         if not isinstance(stage, TextStage):

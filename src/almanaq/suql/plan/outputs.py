@@ -24,14 +24,12 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
         name = _block_read(item, text_blocks)
         if name is None:
             continue
+        if at.args.get("distinct"):  # which a hidden column would take part in
+            continue
         hidden = f"e{len(evidence)}"
         row = _expose_row(item, name)
-        if blocks.is_aggregated(at):
-            at.append("expressions", aliased(exp.ArrayAgg(this=row), hidden))
-        elif not at.args.get("distinct"):
-            at.append("expressions", aliased(row, hidden))
-        else:
-            continue
+        gathered = exp.ArrayAgg(this=row) if blocks.is_aggregated(at) else row
+        at.append("expressions", aliased(gathered, hidden))
         evidence.append((name, hidden))
     return query, tuple(evidence)
 
