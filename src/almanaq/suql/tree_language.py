@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.types import fold
+from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.language import Parameters, Statement
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
@@ -21,11 +23,11 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, declared, has_text, is_text_call
 
 _CLAUSES = (
-    *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.CTE, exp.Cube, exp.DataType, exp.DataTypeParam),
-    *(exp.Distinct, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets, exp.Having),
+    *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType, exp.DataTypeParam),
+    *(exp.Distinct, exp.Distribute, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets, exp.Having),
     *(exp.Identifier, exp.IgnoreNulls, exp.Interval, exp.IntervalSpan, exp.Join, exp.JSONKeyValue, exp.JSONPath),
     *(exp.JSONPathPart, exp.Kwarg, exp.Lambda, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Offset, exp.Order),
-    *(exp.Ordered, exp.Pivot, exp.PropertyEQ, exp.Qualify, exp.RespectNulls, exp.Rollup, exp.Star, exp.Table),
+    *(exp.Ordered, exp.Pivot, exp.PropertyEQ, exp.Qualify, exp.RespectNulls, exp.Rollup, exp.Sort, exp.Star, exp.Table),
     *(exp.TableAlias, exp.TableSample, exp.Tuple, exp.UnpivotColumns, exp.Values, exp.Var, exp.Where, exp.WindowSpec),
     *(exp.With, exp.WithinGroup),
 )
@@ -40,6 +42,11 @@ _SYNTAX = frozenset(
     """.split()
 )
 """Words that a parenthesis may follow and that call no function."""
+_NULL_HAS_NO_TYPE = ("databricks", "spark")
+"""Where NULL has a type of its own, which is not taken for any other."""
+_CONSTRUCTORS = ("ARRAY", "LIST")
+"""Of these sqlglot takes a call that it does not know, with a subscript behind it, for an array of the subscript."""
+_LITERALS = (TokenType.NUMBER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING)
 _MEMBER = re.compile(r"AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(", re.IGNORECASE)
 _HARMLESS = re.compile(r"[\w .:%$,+/\[\]-]{0,60}")
 """Texts that a printer makes itself: units, paths of JSON, templates of dates."""
@@ -97,22 +104,29 @@ class TreeLanguage:
         check_reads(tree)
         relations = self._place_relations(tree, text)
         sql = self._write(tree)
-        in_from = {_called(table.this, self._reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
-        for name in self._calls(sql, tree):
+        _check_literals(self._reader.tokenize(text), self._reader.tokenize(sql), self.dialect)
+        for name, in_from in called_names(sql, tree, self._reader):
             if name.lower() not in TEXT_FUNCTIONS:
-                place = _place(name, text)
-                self._functions.check(name, in_from=name.lower() in in_from, allowed=allowed, **place)
+                self._functions.check(name, in_from=in_from, allowed=allowed, **_place(name, text))
         parameters = tuple(dict.fromkeys(_parameters(self._reader.tokenize(text))))
         has_calls, narrowed = has_text(tree), [r for _, r in relations if r.withheld]
         if narrowed:
             for table, relation in relations:
                 narrow(table, relation)
         shown = self._write(tree) if narrowed else sql
-        return Statement(text, sql, shown, has_calls, tuple(dict.fromkeys(r.name for _, r in relations)), parameters)
+        named = tuple(dict.fromkeys(r.name for _, r in relations))
+        return Statement(text, sql, shown, has_calls, named, parameters)
 
     def tree(self, statement: Statement) -> exp.Expr:
-        """Return sqlglot's tree of a statement."""
-        return self._parse(statement.sql)
+        """Return sqlglot's tree of a statement, in which it knows those functions that it writes back as they are."""
+        tree = self._parse(statement.sql).transform(self._know_function)
+        for join in nodes_of(tree, exp.Join):
+            if join.args.get("kind") in ("SEMI", "ANTI"):
+                join.set("side", None)  # LEFT says nothing there, and no row without a match is kept
+        return tree
+
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> None:
+        """Return None: only an engine with a tree of its own takes statements apart."""
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""
@@ -122,25 +136,28 @@ class TreeLanguage:
         return tuple(self._describe(self._write(stubbed), parameters))
 
     def _parse(self, text: str) -> exp.Expr:
+        return read_tree(text, self._reader)
+
+    def _know_function(self, node: exp.Expr) -> exp.Expr:
+        """Return sqlglot's node of a function where it writes the call back as it is; another node as it is."""
+        if not isinstance(node, exp.Anonymous) or isinstance(node.parent, exp.WithinGroup) or is_text_call(node):
+            return node
+        build = self._reader.parser_class.FUNCTIONS.get(node.name.upper())
+        if build is None:
+            return node
+        arguments = [argument.copy() for argument in node.expressions]
         try:
-            tokens = self._reader.tokenize(text)
-            check_tokens(tokens)
-            trees = [tree for tree in self._reader.parser().parse(tokens, text) if tree is not None]
-        except ParseError as error:
-            raise _syntax_error(error, text) from error
-        except (SqlglotError, *MISREAD) as error:
-            raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
-        if not trees:
-            raise QuerySyntaxError("the query is empty; write a SELECT")
-        if len(trees) > 1:
-            raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
-        return trees[0]
+            try:
+                known = build(arguments)
+            except TypeError:
+                known = build(arguments, dialect=self._reader)
+            same = _call_parts(self._write(known)) == _call_parts(self._write(node))
+        except (UnsupportedError, *MISREAD):
+            return node
+        return known if same else node
 
     def _write(self, tree: exp.Expr) -> str:
-        try:
-            return tree.sql(self._reader, unsupported_level=ErrorLevel.RAISE, comments=False, normalize_functions=False)
-        except (SqlglotError, *MISREAD) as error:
-            raise UnsupportedError(f"the query cannot be written for {self.dialect}: {first_line(error)}") from error
+        return write_tree(tree, self._reader)
 
     def _place_relations(self, tree: exp.Expr, text: str) -> list[tuple[exp.Table, Relation]]:
         """Write the place of each relation into a tree; return them. Raises UnknownNameError."""
@@ -186,26 +203,99 @@ class TreeLanguage:
     def _folded(self, identifier: exp.Expr) -> str:
         return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
 
-    def _calls(self, sql: str, tree: exp.Expr) -> Iterator[str]:
-        """Yield the names that are called in what was written of a tree; raise for what no tree was read from."""
-        tokens = self._reader.tokenize(sql)
-        types = self._reader.parser_class.TYPE_TOKENS
-        literals = {node.this for node in nodes_of(tree, exp.Literal, exp.ByteString)}
-        for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-            kind = token.token_type
-            if token.comments or kind == TokenType.SEMICOLON:
-                raise RefusedQueryError("a query holds no comments or semicolons where it is written again")
-            if kind == TokenType.STRING and token.text not in literals and not _HARMLESS.fullmatch(token.text):
-                raise RefusedQueryError("a text that the query does not have is not sent to a database")
-            if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
-                continue
-            named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.WITH, TokenType.DCOLON)
-            if named or token.text.lower() in _SYNTAX or (kind in types and kind != TokenType.VAR):
-                continue
-            if before is not None and before.token_type == TokenType.DOT:
-                raise RefusedQueryError(f"call {token.text}() without the name of a schema")
-            if not _is_member_list(tokens, after, sql):
-                yield token.text
+
+def _check_literals(given: Sequence[Token], written: Sequence[Token], dialect: str) -> None:
+    """Raise UnsupportedError where what is written of a tree lacks a number or a text of what it was read from."""
+    before, after = (Counter(t.text for t in tokens if t.token_type in _LITERALS) for tokens in (given, written))
+    if lost := before - after:
+        raise UnsupportedError(f"sqlglot does not read a form of {dialect} as it is: {next(iter(lost))!r} is lost")
+
+
+def _call_parts(call: str) -> tuple[str, str]:
+    name, _, rest = call.partition("(")
+    return name.upper(), rest
+
+
+def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
+    """Return the tree of the one statement that a text holds, with calls as they are written: no function is known.
+
+    Raises:
+        QuerySyntaxError, RefusedQueryError: it is not read, or holds none or several.
+    """
+    reader = Dialect.get_or_raise(dialect)
+    try:
+        tokens = reader.tokenize(text)
+        check_tokens(tokens)
+        _keep_calls(tokens)
+        _check_numbers(tokens, text)
+        trees = [tree for tree in reader.parser().parse(tokens, text) if tree is not None]
+    except ParseError as error:
+        raise _syntax_error(error, text) from error
+    except (SqlglotError, *MISREAD) as error:
+        raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
+    if not trees:
+        raise QuerySyntaxError("the query is empty; write a SELECT")
+    if len(trees) > 1:
+        raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
+    return trees[0]
+
+
+def _keep_calls(tokens: Sequence[Token]) -> None:
+    """Tell sqlglot, by the comment that it knows, to leave calls as they are written."""
+    opened = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(before.text.upper() if before is not None else "")
+        elif token.token_type == TokenType.R_PAREN and opened and opened.pop() not in _CONSTRUCTORS:
+            token.comments = [exp.SQLGLOT_ANONYMOUS]
+
+
+def _check_numbers(tokens: Sequence[Token], text: str) -> None:
+    """Refuse `2.5BD`, from which sqlglot makes a decimal without decimals."""
+    for token in tokens:
+        if token.token_type == TokenType.DECIMAL and token.text.upper() == "BD":
+            written = text[token.start : token.end + 1]
+            raise UnsupportedError(f"{written} is not supported: write {written[:-2]}, which is a decimal too")
+
+
+def write_tree(tree: exp.Expr, dialect: Dialect | str) -> str:
+    """Return the SQL of a tree; raises UnsupportedError where the dialect has no words for it."""
+    writer = Dialect.get_or_raise(dialect)
+    options: dict[str, Any] = {"comments": False, "normalize_functions": False}
+    try:
+        written = write_texts(tree.copy(), type(writer).__name__.lower())
+        return written.sql(writer, unsupported_level=ErrorLevel.RAISE, **options)
+    except (SqlglotError, *MISREAD) as error:
+        name = type(writer).__name__.lower()
+        raise UnsupportedError(f"the query cannot be written for {name}: {first_line(error)}") from error
+
+
+def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[tuple[str, bool]]:
+    """Yield the names that are called in what was written of a tree, and whether as items of FROM.
+
+    Raises:
+        RefusedQueryError: it holds what no tree was read from.
+    """
+    reader = Dialect.get_or_raise(dialect)
+    in_from = {_called(table.this, reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
+    tokens = reader.tokenize(sql)
+    types = reader.parser_class.TYPE_TOKENS
+    literals = {node.this for node in nodes_of(tree, exp.Literal, exp.ByteString, exp.RawString)}
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        kind = token.token_type
+        if token.comments or kind == TokenType.SEMICOLON:
+            raise RefusedQueryError("a query holds no comments or semicolons where it is written again")
+        if kind == TokenType.STRING and token.text not in literals and not _HARMLESS.fullmatch(token.text):
+            raise RefusedQueryError("a text that the query does not have is not sent to a database")
+        if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
+            continue
+        named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.WITH, TokenType.DCOLON)
+        if named or token.text.lower() in _SYNTAX or _is_phrase(token, sql) or (kind in types and kind != TokenType.VAR):
+            continue
+        if before is not None and before.token_type == TokenType.DOT:
+            raise RefusedQueryError(f"call {token.text}() without the name of a schema")
+        if not _is_member_list(tokens, after, sql):
+            yield token.text, token.text.lower() in in_from
 
 
 def check_reads(tree: exp.Expr) -> None:
@@ -233,7 +323,7 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
         if not is_text_call(node):
             return node
         null: exp.Expr = exp.null()
-        if declared(node).type != "text":
+        if declared(node).type != "text" or dialect in _NULL_HAS_NO_TYPE:
             null = exp.cast(null, declared(node).type)
         case = exp.Case(default=null.copy())
         for argument in node.expressions:
@@ -268,6 +358,11 @@ def _called(node: exp.Expr | None, dialect: Dialect) -> str:
     if not isinstance(node, exp.Func):
         return ""
     return node.sql(dialect, unsupported_level=ErrorLevel.IGNORE).partition("(")[0].strip().lower()
+
+
+def _is_phrase(token: Token, sql: str) -> bool:
+    """Return whether a token is several keywords: `GROUP BY`, `GROUPING SETS`."""
+    return " " in token.text and sql[token.start] not in "`\"['"
 
 
 def _is_member_list(tokens: Sequence[Token], opening: Token, sql: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
+from almanaq.engines.stages import write_stage
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
@@ -128,15 +129,17 @@ class Renderer:
                 table.replace(self._written_out(table))
             else:
                 self._place(table, tree)
+        if self._dialect == "postgres":
+            tree = write_differences(tree, self._dialect)
         if self._dialect != "duckdb":
-            tree = write_texts(write_differences(tree, self._dialect), self._dialect)
+            tree = write_texts(write_stage(tree, self._dialect), self._dialect)
         try:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
             raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
-        if self._dialect != "duckdb":
+        if self._dialect == "postgres":
             text = name_system_functions(text, self._own)
             check_emitted(text, tree, self._dialect)
         return text
