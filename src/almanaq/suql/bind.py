@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from almanaq.errors import ParameterError, QueryTypeError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import Language, Parameters, Statement
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
@@ -46,14 +48,16 @@ class Binder:
         if not isinstance(tree, exp.Query):
             raise UnsupportedError(f"{tree.key.upper()} is not planned beside text functions: write a SELECT")
         check_tree(nodes(tree))
+        for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
+            identifier.meta.pop("start", None)
         tree = fill_parameters(tree, parameters)
         mark_aggregates(tree, self.language.aggregates)
-        _check_arguments(tree)
         tree = _expand(tree)
         tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
+        _check_outputs(tree, names, self.language.dialect)
         for node in nodes_of(tree, exp.Anonymous):
             if is_text_call(node):
-                _check_documents(node, self.language.dialect)
+                _check_documents(node, self.language.dialect, statement.text)
                 if declared(node).type != "text":
                     node.type = exp.DataType.build(declared(node).type)
         return BoundQuery(tree, names)
@@ -80,13 +84,17 @@ def fill_parameters(tree: exp.Query, parameters: Parameters) -> exp.Query:
     return tree
 
 
-def _check_arguments(tree: exp.Query) -> None:
-    for call in nodes_of(tree, exp.Anonymous):
-        if is_text_call(call):
-            least, most = declared(call).arguments
-            if not least <= len(call.expressions) <= most:
-                usage = declared(call).usage
-                raise QueryTypeError(f"{call.name.lower()} takes {usage}; {len(call.expressions)} argument(s) given")
+def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
+    """Refuse a tree whose outputs are not those that the engine sees: what a star stands for was read otherwise."""
+    selects = tree.selects
+    shown = [item.alias_or_name for item in selects]
+    called = [fold(name, dialect, quoted=True) for name in names]
+    same = len(shown) == len(called) and all(
+        one == other or not isinstance(item.unalias(), exp.Column)
+        for item, one, other in zip(selects, shown, called, strict=False)
+    )
+    if not same:
+        raise UnsupportedError("what * stands for is read otherwise by the engine: name the columns")
 
 
 def _expand(tree: exp.Query) -> exp.Query:
@@ -101,19 +109,22 @@ def _expand(tree: exp.Query) -> exp.Query:
     return tree.transform(expand)
 
 
-def _check_documents(call: exp.Anonymous, dialect: str) -> None:
+def _check_documents(call: exp.Anonymous, dialect: str, text: str) -> None:
     """Refuse documents and questions that are known to be no text."""
     name = call.name.lower()
+    start = text.lower().find(f"{name}(")
+    place: dict[str, Any] = {"query": text, "start": start, "end": start + len(name) - 1} if start >= 0 else {}
     document, *others = call.expressions
     for argument in others[:1]:
         if _is_no_text(argument.type):
             what = declared(call).question_of
-            raise QueryTypeError(f"{what} {name}() is text; {argument.sql(dialect)} is not")
+            raise QueryTypeError(f"{what} {name}() is text; {argument.sql(dialect)} is not", **place)
     kind = document.type
     if kind is not None and _is_no_text(kind):
         raise QueryTypeError(
             f"{name}() reads text, but {document.sql(dialect)} is of type {kind.sql(dialect).lower()}; "
-            "cast it to text if that is what you mean"
+            "cast it to text if that is what you mean",
+            **place,
         )
 
 

@@ -52,7 +52,7 @@ from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_vectors import TextVectors
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
-from almanaq.suql.explain.places import placed
+from almanaq.suql.explain.places import errors_placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
@@ -155,10 +155,8 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
-        try:
+        with errors_placed(query):
             result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
-        except DatabaseError as error:
-            raise placed(error, query) from error.__cause__
         return result
 
     async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
@@ -194,15 +192,20 @@ class Engine:
             row_by_row=False,
             cited=False,
         )
-        try:
+        with errors_placed(query):
             return run_sync(work)[0]
-        except DatabaseError as error:
-            raise placed(error, query) from error.__cause__
 
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
-        with within_limits():
-            self._bind(query, (), self._options)
+        with within_limits(), errors_placed(query):
+            if self._binder is None:
+                self._bind(query, (), self._options)
+                return
+            statement = self._statement(query, self._options)
+            if statement.has_text:
+                self._planned(statement, (), self._options)
+            elif not statement.lookups:
+                self._binder.language.names(statement)
 
     def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
@@ -228,7 +231,7 @@ class Engine:
         key = self._key(query, parameters, options)
         known = self._plans.get(key)
         if known is None:
-            with within_limits():
+            with within_limits(), errors_placed(query):
                 native = self._native_plan(query, parameters, options)
                 if native is not None:
                     return _Prepared(native, Statements(native), None)
@@ -444,7 +447,7 @@ class Engine:
                 logical = None  # the engine says what is wrong with it, if anything is
             if logical is not None and logical.links:
                 return None
-        select = NativeQuery(statement.shown, bound)
+        select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
         return Plan((), (), Output(select, ()), (), True)
 
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
@@ -455,9 +458,7 @@ class Engine:
         try:
             bound = self._checked(self._binder.bind(statement, parameters), statement.text)
             return self._lowered(self._logical_plan(bound, options, prefix), options)
-        except (UnsupportedError, UnknownNameError) as debug:
-            import os
-            if os.environ.get("DBG"): print("SPLIT:", debug)
+        except (UnsupportedError, UnknownNameError):
             made = self._binder.language.split(statement, f"{prefix}part_", parameters)
             if made is None:
                 raise
@@ -469,7 +470,7 @@ class Engine:
         """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
         assert self._binder is not None
         catalog, stages, links, notes, certain = self.catalog, [], [], [], True
-        names = self._binder.language.names(statement, parameters)
+        names = () if statement.lookups else self._binder.language.names(statement, parameters)
         for part in made.parts:
             if not part.statement.has_text:
                 bound = parameters_of(part.statement.parameters, parameters)
@@ -477,13 +478,16 @@ class Engine:
             else:
                 engine = self._over_parts(catalog)
                 plan = engine._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
-                stages += [*plan.stages, Materialize(part.name, _named_rows(plan.output, part), "rows with their answers")]
+                stages += [
+                    *plan.stages,
+                    Materialize(part.name, _named_rows(plan.output, part), "rows with their answers"),
+                ]
                 links += plan.links
                 notes += plan.notes
                 certain = certain and plan.certain
             catalog = catalog.with_table(part.name, part.columns, private=part.private)
         tables = tuple(part.name for part in made.parts)
-        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables)
+        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
         return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain)
 
     def _over_parts(self, catalog: Catalog) -> Engine:

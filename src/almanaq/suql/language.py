@@ -40,6 +40,8 @@ class Statement:
     has_text: bool
     relations: tuple[str, ...]
     parameters: tuple[str, ...]
+    lookups: tuple[tuple[str, str], ...] = ()
+    """Marks in its SQL, each with the query whose values take its place before it runs."""
     tree: object = field(default=None, compare=False, repr=False)
     """The engine's own tree, for an engine that has one."""
 
@@ -68,6 +70,7 @@ class SplitStatement:
     parts: tuple[Part, ...]
     sql: str
     parameters: tuple[str, ...]
+    lookups: tuple[tuple[str, str], ...] = ()
 
 
 class Language(Protocol):

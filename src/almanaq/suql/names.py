@@ -18,7 +18,7 @@ from almanaq.suql.catalog.types import fold, schema_of, typed
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import has_text, own_nodes
 
-_MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
+MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 """What sqlglot raises besides its own errors, for forms that it does not foresee."""
 _SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
@@ -62,12 +62,13 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog)
+    _order_stars(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
     except (OptimizeError, ParseError) as error:
         raise UnknownNameError(str(error).splitlines()[0]) from error
-    except _MISREAD as error:
+    except MISREAD as error:
         raise UnsupportedError("a form of the query is not supported beside text functions") from error
     if has_star(tree):
         raise UnsupportedError("what * stands for cannot be told here beside text functions: name the columns")
@@ -254,19 +255,60 @@ def _name_values(tree: exp.Query) -> None:
 
 
 def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
-    """Qualify what names both a column of FROM and an output: but for ORDER BY, the column is meant."""
+    """Qualify what names both a column of FROM and an output: the column is meant, but in ORDER BY and above groups."""
     for block in nodes_of(tree, exp.Select):
         aliases = {item.alias for item in block.expressions if isinstance(item, exp.Alias)}
         items = list(from_items(block))
         if not aliases or not items:
             continue
         holders = [(item.alias_or_name, columns_of(item, catalog) or ()) for item in items]
+        grouped = _grouped_names(block, {name for _, names in holders for name in names})
         parts = [*block.expressions, *(block.args.get(key) for key in ("where", "group", "having", "qualify"))]
-        for node in (node for part in parts if part is not None for node in own_nodes(part)):
-            if isinstance(node, exp.Column) and not node.table and node.name in aliases:
+        for part, node in ((part, node) for part in parts if part is not None for node in own_nodes(part)):
+            above = isinstance(part, exp.Having) and node.name not in grouped
+            if isinstance(node, exp.Column) and not node.table and node.name in aliases and not above:
                 holding = [alias for alias, names in holders if node.name in names]
                 if len(holding) == 1 and holding[0]:
                     node.set("table", exp.to_identifier(holding[0], quoted=True))
+
+
+def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
+    """Return the names of the columns by which a block groups."""
+    group = block.args.get("group")
+    outputs = {item.alias: item.this for item in block.expressions if isinstance(item, exp.Alias)}
+    found: set[str] = set()
+    for key in group.expressions if group is not None else ():
+        if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(block.expressions):
+            key = block.expressions[int(key.name) - 1].unalias()
+        if isinstance(key, exp.Column) and not key.table and key.name not in columns:
+            key = outputs.get(key.name, key)
+        if isinstance(key, exp.Column):
+            found.add(key.name)
+    return found
+
+
+def _order_stars(tree: exp.Query) -> None:
+    """Write `*` as `a.*, b.*` in the order of FROM: qualify takes tables before derived tables."""
+    for block in nodes_of(tree, exp.Select):
+        items = list(from_items(block))
+        merged = any(join.args.get("using") for join in block.args.get("joins") or ())
+        stars = [item for item in block.expressions if type(item) is exp.Star and not any(item.args.values())]
+        if not stars or merged or len(items) < 2 or not all(item.alias_or_name for item in items):
+            continue
+        hidden = {id(join.this) for join in block.args.get("joins") or () if _keeps_left_alone(join)}
+        shown = [item.alias_or_name for item in items if id(item) not in hidden]
+        outputs: list[exp.Expr] = []
+        for item in block.expressions:
+            one = [exp.Column(this=exp.Star(), table=exp.to_identifier(alias, quoted=True)) for alias in shown]
+            outputs += one if any(item is star for star in stars) else [item]
+        block.set("expressions", outputs)
+
+
+def _keeps_left_alone(join: exp.Join) -> bool:
+    return "SEMI" in (join.args.get("kind"), join.args.get("side")) or "ANTI" in (
+        join.args.get("kind"),
+        join.args.get("side"),
+    )
 
 
 def _name_unnested(tree: exp.Query) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
+from almanaq.errors import QueryTypeError
 from almanaq.suql.syntax.nodes import nodes
 
 SUMMARY_QUESTION = "What is the summary of this document?"
@@ -75,6 +77,14 @@ TEXT_FUNCTIONS = tuple(DECLARED)
 def declared(call: exp.Expr) -> TextFunction:
     """Return the declaration of a text call."""
     return DECLARED[call.name.lower()]
+
+
+def check_arity(name: str, count: int, **place: Any) -> None:
+    """Raise QueryTypeError for a text function with fewer or more arguments than it takes."""
+    function = DECLARED[name.lower()]
+    least, most = function.arguments
+    if not least <= count <= most:
+        raise QueryTypeError(f"{function.name} takes {function.usage}; {count} argument(s) given", **place)
 
 
 def is_text_call(node: object) -> bool:

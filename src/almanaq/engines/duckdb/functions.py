@@ -36,9 +36,7 @@ REFUSED: Mapping[str, str] = {
 """Functions that the catalog calls constant, or macros of the system, which do more than compute from arguments."""
 
 READERS = frozenset(
-    f"{kind}{end}"
-    for kind in ("read_csv", "read_json", "read_json_objects", "read_ndjson")
-    for end in ("", "_auto")
+    f"{kind}{end}" for kind in ("read_csv", "read_json", "read_json_objects", "read_ndjson") for end in ("", "_auto")
 ) | {"read_parquet", "parquet_scan", "read_ndjson_objects", "read_text", "read_blob", "glob"}
 """Table functions that read files: refused in queries, and taken in views, whose author chose the files."""
 
@@ -140,7 +138,9 @@ class FunctionCatalog:
                 **place,
             )
         if called not in ALLOWED and not all(map(_computes, entries)):
-            raise RefusedQueryError(f"the function {name!r} is not allowed in a query: it does not only compute", **place)
+            raise RefusedQueryError(
+                f"the function {name!r} is not allowed in a query: it does not only compute", **place
+            )
 
 
 def _computes(entry: Function) -> bool:

@@ -14,12 +14,14 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
+from almanaq.engines.duckdb.messages import binding_error
 from almanaq.engines.duckdb.split import Part as TreePart
 from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_groups, number_order, split, walk
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.errors import RefusedQueryError, UnsupportedError, engine_error, first_line
+from almanaq.errors import RefusedQueryError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.native import WORK_SCHEMA
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
@@ -91,6 +93,8 @@ class DuckDBLanguage:
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
+        except MISREAD as error:
+            raise UnsupportedError("a form of the query is not supported beside text functions") from error
         with self._lock:
             reader = self._reader()
             given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (sql, written))
@@ -122,26 +126,30 @@ class DuckDBLanguage:
             return None
         with self._lock:
             reader = self._reader()
-            made = split(statement.tree, prefix, self._columns_of)
+            made = split(statement.tree, prefix, self._columns_of, again="part_" in prefix.removesuffix("part_"))
             if made is None:
                 return None
             parts = tuple(self._part(reader, part, statement, parameters) for part in made.parts)
             left = {str(node["identifier"]) for node in walk(made.tree) if node.get("class") == "PARAMETER"}
             used = tuple(name for name in statement.parameters if name in left)
-            return SplitStatement(parts, reader.shown(made.tree, reader.write(made.tree)), used)
+            sql = reader.shown(made.tree, reader.write(made.tree))
+            return SplitStatement(parts, sql, used, reader.lookups(made.tree))
 
     def _part(self, reader: StatementReader, part: TreePart, whole: Statement, parameters: Parameters) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
         tree = {"node": part.tree, "named_param_map": []}
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
-        tables = [reader.catalog.find(".".join(node["qualified_name"]["path"])) for node in walk(part.tree)
-                  if node.get("type") == "BASE_TABLE"]
+        tables = [
+            reader.catalog.find(".".join(node["qualified_name"]["path"]))
+            for node in walk(part.tree)
+            if node.get("type") == "BASE_TABLE"
+        ]
         relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
         private = any(column.private for table in tables if table is not None for column in table.columns)
         written = {str(node["identifier"]) for node in walk(part.tree) if node.get("class") == "PARAMETER"}
         used = tuple(name for name in whole.parameters if name in written)
-        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, tree)
+        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, reader.lookups(tree), tree)
         columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)
         listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
@@ -160,11 +168,9 @@ class DuckDBLanguage:
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
             return self._opened[0].execute(f"DESCRIBE {described}", parameters).fetchall()
-        except duckdb.BinderException as error:
-            if not parameters:
-                raise engine_error(first_line(error), type(error)) from error
         except duckdb.Error as error:
-            raise engine_error(first_line(error), type(error)) from error
+            if not parameters or not isinstance(error, duckdb.BinderException):
+                raise binding_error(error) from error
         return self._describe(self._with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
 
     def _with_literals(self, sql: str, parameters: Parameters) -> str:

@@ -22,6 +22,7 @@ from almanaq.suql.text_functions import DECLARED
 Node = dict[str, Any]
 _NOWHERE: Node = {"query_location": 2**64 - 1, "query_location_length": 0}
 _LEAVES = frozenset(["BASE_TABLE", "SUBQUERY"])
+ROW_OF_ITEM = "almanaq_row"
 ADDED = "almanaq_answer_"
 """What begins the name of a computed column."""
 
@@ -104,7 +105,9 @@ def number_order(tree: Node, count: Callable[[], int]) -> Node:
     Args:
         count: gives the number of outputs.
     """
-    found = [modifier for modifier in tree["node"].get("modifiers", ()) if any(map(_is_all, modifier.get("orders", ())))]
+    found = [
+        modifier for modifier in tree["node"].get("modifiers", ()) if any(map(_is_all, modifier.get("orders", ())))
+    ]
     if not found:
         return tree
     made = copy.deepcopy(tree)
@@ -125,17 +128,20 @@ def _number(value: int) -> Node:
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **_NOWHERE}
 
 
-def split(tree: Node, prefix: str, columns_of: Callable[[Node], frozenset[str] | None]) -> Split | None:
+def split(
+    tree: Node, prefix: str, columns_of: Callable[[Node], frozenset[str] | None], *, again: bool = False
+) -> Split | None:
     """Take a statement's tree apart; None where its text functions stand where no table can stand for them.
 
     Args:
         prefix: begins the names of the parts.
         columns_of: gives the names of the columns of an item of FROM, in lower case; None where they are not known.
+        again: whether this is a part of a statement: then members of WITH and nested queries without text are drawn too.
     """
     names = (f"{prefix}{n}" for n in itertools.count(1))
     made = _Splitting(Split(copy.deepcopy(tree)), names, columns_of)
     root: Node = made.split.tree["node"]
-    made.draw_items(root)
+    made.draw_items(root, members_too=again)
     if root["type"] == "SELECT_NODE" and (_has_own_text(root) or has_text(_conditions(root.get("from_table")))):
         if not made.compute_columns(root):
             return None
@@ -178,7 +184,9 @@ def _is_beyond(node: Node) -> bool:
     if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE"):
         return True
     if kind == "JOIN":
-        apart = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI") and has_text(node.get("condition"))
+        apart = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI") and has_text(
+            node.get("condition")
+        )
         return apart or node.get("ref_type") in ("ASOF", "POSITIONAL")
     return node.get("limit_type") == "PERCENTAGE"
 
@@ -191,9 +199,13 @@ class _Splitting:
     names: Iterator[str]
     columns_of: Callable[[Node], frozenset[str] | None]
 
-    def draw_items(self, root: Node) -> None:
-        """Make tables of the items of FROM without text that are drawn by chance, or whose columns DuckDB alone knows."""
+    def draw_items(self, root: Node, *, members_too: bool) -> None:
+        """Make tables of the items of FROM without text that are drawn by chance, or whose columns DuckDB alone knows.
+
+        So it does of those whose rows a query names as a whole, `SELECT t FROM t`.
+        """
         members = root.get("cte_map", {"map": []})
+        named = {str(member["key"]).lower() for member in members["map"]} if members_too else set()
         for query in [node for node in walk(root) if node.get("type") == "SELECT_NODE"]:
             if query.get("sample") is not None and query.get("from_table") is not None:
                 item = query["from_table"]
@@ -201,9 +213,26 @@ class _Splitting:
                 query["from_table"]["sample"], query["sample"] = query["sample"], None
             for holder, key in _items(query, "from_table"):
                 item = holder[key]
-                if (item.get("sample") is not None or _is_opaque(item)) and not has_text(item):
-                    whole = {**_select_all({**item, "alias": ""}), "cte_map": copy.deepcopy(members)}
-                    holder[key] = self._table(whole, _alias(item), text=False)
+                rows = [node for node in _own_columns(query) if self._is_row(node, item)]
+                drawn = item.get("sample") is not None or _is_opaque(item) or rows
+                member = str(item.get("table_name", "")).lower() in named and item["type"] == "BASE_TABLE"
+                if has_text(item) or not (drawn or member) or (member and has_text(members)):
+                    continue
+                whole = {**_select_all({**item, "alias": _alias(item)}), "cte_map": copy.deepcopy(members)}
+                if rows:
+                    whole["select_list"].append({**_column([_alias(item)]), "alias": ROW_OF_ITEM})
+                    _hide(query, {_alias(item): [ROW_OF_ITEM]})
+                for row in rows:
+                    row["column_names"] = [_alias(item), ROW_OF_ITEM]
+                holder[key] = self._table(whole, _alias(item), text=False)
+
+    def _is_row(self, node: Node, item: Node) -> bool:
+        """Return whether a name is that of an item of FROM, and of none of its columns: its rows are meant."""
+        name = str(node["column_names"][0]).lower()
+        known = self.columns_of(item)
+        return (
+            len(node["column_names"]) == 1 and name == _alias(item).lower() and known is not None and name not in known
+        )
 
     def compute_columns(self, query: Node) -> bool:
         """Put tables with what a SELECT asks of their rows in the place of items of FROM; say whether that can be done.
@@ -309,6 +338,13 @@ def _is_opaque(item: Node) -> bool:
     return item["type"] in ("PIVOT", "SHOW_REF")
 
 
+def _own_columns(query: Node) -> Iterator[Node]:
+    """Yield the names of columns in the clauses of a SELECT, those of nested queries included, but for FROM."""
+    for key, part in query.items():
+        if key not in ("cte_map", "from_table"):
+            yield from (node for node in walk(part) if node.get("class") == "COLUMN_REF")
+
+
 def _alias(item: Node) -> str:
     return str(item.get("alias") or item.get("table_name") or "")
 
@@ -380,7 +416,9 @@ def _is_unit(node: Node) -> bool:
 
 
 def _is_constant(node: Node) -> bool:
-    return node.get("class") in ("CONSTANT", "PARAMETER") or (node.get("class") == "CAST" and _is_constant(node["child"]))
+    return node.get("class") in ("CONSTANT", "PARAMETER") or (
+        node.get("class") == "CAST" and _is_constant(node["child"])
+    )
 
 
 def _names_in(value: Any) -> set[str]:

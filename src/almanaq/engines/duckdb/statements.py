@@ -15,12 +15,14 @@ from typing import Any, NoReturn
 import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
+from almanaq.engines.duckdb.pivots import lookups, mark_pivots
 from almanaq.engines.duckdb.split import has_text, walk
 from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Statement
+from almanaq.suql.syntax.hints import clause_meant
 from almanaq.suql.syntax.limits import check_length
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
 _ITEMS = frozenset(
@@ -92,7 +94,12 @@ class StatementReader:
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
-        return Statement(text, sql, self.shown(tree, shown), check.has_text, relations, parameters, tree)
+        seen = self.shown(tree, shown)
+        return Statement(text, sql, seen, check.has_text, relations, parameters, self.lookups(tree), tree)
+
+    def lookups(self, tree: Node) -> tuple[tuple[str, str], ...]:
+        """Return the marks of pivots in a placed tree, each with the query of its values."""
+        return tuple((mark, self.shown(query, self.write(query))) for mark, query in lookups(tree, self.parse))
 
     def shown(self, tree: Node, sql: str) -> str:
         """Return the SQL of a placed tree in which relations have the columns that queries may read."""
@@ -114,6 +121,8 @@ class StatementReader:
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
         read: Node = json.loads(written)
+        if read["error"] and read["error_message"] == _MULTIPLE and (marked := mark_pivots(text)) != text:
+            return self.parse(marked)
         if read["error"]:
             _refuse_unread(read, text)
         statements = read["statements"]
@@ -211,7 +220,9 @@ class _Check:
         if kind == "BASE_TABLE":
             self._table(node, scope)
         elif kind == "SHOW_REF" and node["show_type"] not in _SHOWN:
-            raise RefusedQueryError("of the statements that show settings and objects only DESCRIBE and SUMMARIZE run here")
+            raise RefusedQueryError(
+                "of the statements that show settings and objects only DESCRIBE and SUMMARIZE run here"
+            )
         elif kind == "TABLE_FUNCTION":
             self._function(node["function"], scope, in_from=True)
             self._parts(node["function"]["arguments"], scope)
@@ -274,6 +285,7 @@ class _Check:
             self.methods.append(node)
         if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
             self.has_text = True
+            check_arity(name, len(node["arguments"]), **_place(node, self.text, len(name)))
             if node["class"] == "WINDOW":
                 message = f"{name}() is no window function: it reads one document of each row"
                 raise UnsupportedError(message, **_place(node, self.text, len(name)))
@@ -314,7 +326,7 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
         raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kinds}")
     position = read.get("position")
     place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
-    raise QuerySyntaxError(first_line(message), query=text, **place)
+    raise QuerySyntaxError(first_line(message) + clause_meant(text, place.get("start")), query=text, **place)
 
 
 def _place(node: Node, text: str, length: int) -> dict[str, Any]:
@@ -370,4 +382,3 @@ def _narrow(node: Node, relation: Relation) -> None:
     alias = node["alias"] or node["table_name"]
     node.clear()
     node.update(kept, type="SUBQUERY", alias=alias, subquery={"node": query, "named_param_map": []})
-

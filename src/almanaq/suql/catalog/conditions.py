@@ -1,7 +1,4 @@
-"""What stands where a boolean is expected: an `answer` is read as one, and other text or numbers are refused.
-
-PostgreSQL takes booleans only; other engines count every text that is not NULL as true, "No" too.
-"""
+"""An `answer` that stands where a boolean is expected is read as one; a summary, or an answer made elsewhere, is refused."""
 
 from __future__ import annotations
 
@@ -18,10 +15,6 @@ from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
 from almanaq.suql.text_functions import is_text_call
 from almanaq.values.typed import parse_boolean
 
-_NEVER_BOOLEAN = (
-    *(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEXT_TYPES, *exp.DataType.TEMPORAL_TYPES),
-    *(exp.DType.ARRAY, exp.DType.INTERVAL),
-)
 _PLACES: dict[type[exp.Expr], str] = {exp.Not: "NOT", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or"}
 
 
@@ -72,21 +65,12 @@ class _Reading:
         """Cast the answers that an expression's value is, and refuse what is no boolean."""
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
-        elif isinstance(node, exp.Literal):
-            if not node.is_string or parse_boolean(node.name) is None:
-                self._refuse(node, "text" if node.is_string else "number", "")
         elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
             named = f"answer(…)::boolean AS {node.name}"
             self._refuse(node, "text", f"write {written(node)} = 'Yes', or make it a boolean where it is made: {named}")
         elif parts := _values(node):
             for part in parts:
                 self.read(part)
-        elif node.type is not None and node.type.is_type(*_NEVER_BOOLEAN):
-            of_text = node.type.is_type(*exp.DataType.TEXT_TYPES)
-            name = written(node)
-            wanted = f"{name} = '…'" if of_text else f"{name} <> 0" if _is_number(node.type) else ""
-            said = [*([wanted] if wanted else []), f"{name} IS NOT NULL"]
-            self._refuse(node, "text" if of_text else node.type.sql("postgres").lower(), f"write {' or '.join(said)}")
 
     def _read_call(self, call: exp.Anonymous) -> None:
         name = call.name.lower()
@@ -106,10 +90,6 @@ class _Reading:
         start, end = extent(node)
         message = f"argument of {self.place} must be type boolean, not type {kind}: {written(node)}"
         raise QueryTypeError(message + (f"; {hint}" if hint else ""), query=self.text, start=start, end=end)
-
-
-def _is_number(kind: exp.DataType) -> bool:
-    return kind.is_type(*exp.DataType.NUMERIC_TYPES)
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:

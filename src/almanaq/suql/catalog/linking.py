@@ -53,7 +53,9 @@ class _Linker:
         return exp.Anonymous(this=LINKED, expressions=[exp.Literal.string(link.id), text])
 
 
-def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True, prefix: str = "") -> tuple[exp.Query, tuple[Link, ...]]:
+def link_enums(
+    tree: exp.Query, catalog: Catalog, *, link: bool = True, prefix: str = ""
+) -> tuple[exp.Query, tuple[Link, ...]]:
     """Write comparisons with ENUM columns over text; give the tree and the links that it waits for."""
     linker = _Linker(catalog, link, prefix=prefix)
     if not any(column.kind is ColumnKind.ENUM for r in relations_in(tree, catalog) for column in r.columns):

@@ -53,7 +53,6 @@ def schema_of(relations: Iterable[Relation], dialect: str = "postgres") -> Mappi
     return MappingSchema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
 
 
-
 @cache
 def _read_type(written: str) -> exp.DataType:
     return exp.DataType.from_str(written, dialect="postgres", udt=True)

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from almanaq.engines.duckdb.messages import binding_error
 from almanaq.errors import (
     DatabaseError,
     NotSupportedError,
@@ -194,6 +195,8 @@ class DuckDBSession(MultiStreamSession[_Work]):
             return OperationalError(
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
             )
+        if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
+            return binding_error(error)
         message = re.sub(rf"\b{self._prefix}", "", first_line(error))
         if message.startswith("INTERNAL Error"):
             message = (

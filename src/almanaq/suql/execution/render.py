@@ -90,11 +90,14 @@ class Renderer:
         Raises UnsupportedError for what the engine cannot do, never drops a clause.
         """
         if isinstance(tree, NativeQuery):
-            return tree.placed(lambda name: written_name(self._session.locate(name), self._dialect))
+            return tree.looked_up(lambda name: written_name(self._session.locate(name), self._dialect), self._values_of)
         with within_limits():
             if self._statements is None:
                 return self._with_rows(self._write(tree))
             return self._with_rows(self._statements.text(tree, self._prefix, self._known, lambda: self._write(tree)))
+
+    def _values_of(self, query: str) -> list[str]:
+        return [str(value) for value in self._session.fetch(query).column(0).to_pylist()]
 
     def _known(self, names: Iterable[str]) -> Hashable:
         """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from almanaq.errors import DatabaseError, is_engine_error, pointer
+from almanaq.errors import DatabaseError, QueryError, is_engine_error, pointer
 
 _NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|source column (\w+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
 
 
+@contextmanager
+def errors_placed(query: str) -> Iterator[None]:
+    """Give errors of a query that are raised within the block a pointer to what they name."""
+    try:
+        yield
+    except DatabaseError as error:
+        raise placed(error, query) from error.__cause__
+
+
 def placed(error: DatabaseError, query: str) -> DatabaseError:
     """Return an error of the database with a pointer to what it names, if that stands in the query."""
     message = str(error)
-    if not is_engine_error(error) or not any(sign in message.lower() for sign in _IN_THE_QUERY):
+    of_query = isinstance(error, QueryError) and error.query is None
+    if not of_query and not (is_engine_error(error) and any(sign in message.lower() for sign in _IN_THE_QUERY)):
         return error
     for found in _NAMED.finditer(message):
         name = found[1] or (found[2] or found[3]).split(".")[-1]
@@ -21,5 +33,8 @@ def placed(error: DatabaseError, query: str) -> DatabaseError:
         as_name = re.search(rf"(?<![\w'\"]){re.escape(name.split('(')[0])}\b", query, re.IGNORECASE)
         place = as_literal or as_name
         if place is not None:
-            return type(error)(message + pointer(query, place.start(), place.end() - 1))
+            start, end = place.start(), place.end() - 1
+            if isinstance(error, QueryError):
+                return type(error)(message, query=query, start=start, end=end)
+            return type(error)(message + pointer(query, start, end))
     return error
