@@ -20,6 +20,8 @@ from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 """What sqlglot raises besides its own errors, for forms that it does not foresee."""
+_VALUES = {"postgres": ("column", 1), "spark": ("col", 1), "databricks": ("col", 1)}
+"""What engines call the columns of VALUES: a word, and the number of the first; others as DuckDB does."""
 _SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
 """What identifiers name relations and columns in; those elsewhere are keys of structs, types, or collations."""
@@ -57,7 +59,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
     tree = _select_values(tree)
-    _name_values(tree)
+    _name_values(tree, dialect)
     _name_unnested(tree)
     _write_natural_joins(tree, catalog)
     _complete_alias_lists(tree, catalog)
@@ -242,15 +244,17 @@ def _select_values(tree: exp.Query) -> exp.Query:
     return tree
 
 
-def _name_values(tree: exp.Query) -> None:
-    """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
+def _name_values(tree: exp.Query, dialect: str) -> None:
+    """Give the columns of VALUES in FROM the names that the engine gives them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
         alias = values.args.get("alias")
         if alias is None or not values.expressions or not isinstance(values.expressions[0], exp.Tuple):
             continue
         listed = alias.args.get("columns") or []
         count = len(values.expressions[0].expressions)
-        names = [column.name for column in listed] + [f"col{i}" for i in range(len(listed), count)]
+        prefix, first = _VALUES.get(dialect, ("col", 0))
+        given = [f"{prefix}{i + first}" for i in range(count)]
+        names = [column.name for column in listed] + given[len(listed) :]
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
 
 
@@ -314,10 +318,11 @@ def _keeps_left_alone(join: exp.Join) -> bool:
 def _name_unnested(tree: exp.Query) -> None:
     """Name the one column of `unnest(x) AS u` as the item, and of `unnest(x)` after the function, as engines do."""
     for unnest in nodes_of(tree, exp.Unnest):
-        alias = unnest.args.get("alias")
+        item = unnest.parent if isinstance(unnest.parent, exp.Lateral) else unnest
+        alias = item.args.get("alias")
         if alias is None:
             alias = exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
-            unnest.set("alias", alias)
+            item.set("alias", alias)
         if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
             if not unnest.args.get("offset"):
                 alias.set("columns", [alias.this.copy()])

@@ -6,7 +6,6 @@ The tree was checked part by part before (`syntax/allowlist.py`); this finds wha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from sqlglot import exp
 
@@ -39,39 +38,6 @@ REFUSED = re.compile(
 )
 """Functions of the engines that read files, settings or tables by name, wait, lock, write, or run a text as SQL."""
 _FIRST = re.compile(r"\s*\(*\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
-
-
-_GRAMMAR = frozenset(
-    "array cast coalesce exists extract greatest grouping least like normalize nullif position row trim".split()
-)
-"""Words of PostgreSQL's grammar that take parentheses and mean the system's own, whatever functions there are."""
-_EITHER = frozenset("overlaps overlay substring".split())
-"""Those that mean a function of any schema in one way of writing them, and take no schema before them in the other."""
-
-
-def name_system_functions(text: str, own: Mapping[str, bool]) -> str:
-    """Return a text for PostgreSQL in which a function that the database has as well is the system's:
-    `pg_catalog.lower`.
-
-    Args:
-        own: names of functions that somebody defined in the database, and whether the system has one of that name.
-
-    Raises:
-        RefusedQueryError: only the database has such a function, or the grammar leaves open whose is called.
-    """
-
-    def named(match: re.Match[str]) -> str:
-        name = (match["call"] or "").lower()
-        if name not in own or name in _GRAMMAR or text.endswith(".", 0, match.start()):
-            return match[0]
-        if not own[name] or name in _EITHER:
-            raise RefusedQueryError(
-                f"the database has a function {name!r} of its own, and queries call none of these: leave it out, or "
-                "take its schema off the role's search_path"
-            )
-        return f"pg_catalog.{match[0]}"
-
-    return _PIECES["standard"].sub(named, text) if own else text
 
 
 def check_emitted(text: str, tree: exp.Expr, dialect: str) -> None:

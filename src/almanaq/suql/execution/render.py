@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
+from almanaq.engines.postgres.write import write_for_postgres
 from almanaq.engines.stages import write_stage
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
@@ -16,10 +17,8 @@ from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocols import Session
-from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
+from almanaq.suql.dialects.collation import collate_column
 from almanaq.suql.dialects.texts import write_texts
-from almanaq.suql.dialects.write import write_differences
-from almanaq.suql.execution.emitted import check_emitted, name_system_functions
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
@@ -52,10 +51,7 @@ class Renderer:
     ) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
         self._statements, self._prefix = statements, session.locate("")[-1]
-        collated = collation is not None and dialect == "postgres"
-        self._types = {r.name.lower(): _types(r) for r in catalog.relations} if collated else None
         self._column_collation = collation if dialect == "mysql" else None
-        self._own = dict(catalog.own_functions)
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
         self._rows: dict[str, list[Any]] = {}
@@ -67,10 +63,6 @@ class Renderer:
         self._temporary.add(name)
         if empty:
             self._empty.add(name)
-        if self._types is not None:
-            place = written_name(self._session.locate(name), self._dialect)
-            schema = self._session.fetch(f"SELECT * FROM {place} LIMIT 0").schema
-            self._types[name] = {field.name: "text" for field in schema if str(field.type) == "string"}
 
     def add_rows(self, name: str, rows: list[Any]) -> bool:
         """Make a few row ids known under a name, to be written out where SQL names them; tell whether they will be."""
@@ -121,8 +113,6 @@ class Renderer:
 
     def _write(self, tree: exp.Expr) -> str:
         tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
-        if self._types is not None:
-            compare_by_bytes(tree, self._types)
         if self._dialect != "duckdb":
             self._spell_columns(tree)
         for join in nodes_of(tree, exp.Join):
@@ -133,8 +123,8 @@ class Renderer:
             else:
                 self._place(table, tree)
         if self._dialect == "postgres":
-            tree = write_differences(tree, self._dialect)
-        if self._dialect != "duckdb":
+            tree = write_for_postgres(tree)
+        elif self._dialect != "duckdb":
             tree = write_texts(write_stage(tree, self._dialect), self._dialect)
         try:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
@@ -142,9 +132,6 @@ class Renderer:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
             raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
-        if self._dialect == "postgres":
-            text = name_system_functions(text, self._own)
-            check_emitted(text, tree, self._dialect)
         return text
 
     def _place(self, table: exp.Table, tree: exp.Expr) -> None:
@@ -201,7 +188,3 @@ def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
 
-
-def _types(relation: Relation) -> dict[str, str]:
-    """Return the types of a relation's columns; an ENUM keeps the order of its values, and is not text here."""
-    return {c.name.lower(): c.type + ("[]" if c.array else "") for c in relation.columns if not c.values}
