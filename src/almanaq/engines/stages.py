@@ -17,6 +17,9 @@ def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect in _NUMBERS_WANT_ORDER:
         for window in nodes_of(tree, exp.Window):
             _order_numbers(window, dialect)
+    if dialect in ("databricks", "spark"):
+        for block in nodes_of(tree, exp.Select):
+            _order_by_outputs(block)
     if dialect in _ROWS_OF_GROUPS:
         for gathered in nodes_of(tree, exp.ArrayAgg):
             gathered.replace(exp.Anonymous(this=_ROWS_OF_GROUPS[dialect], expressions=[gathered.this]))
@@ -35,3 +38,14 @@ def _order_numbers(window: exp.Expr, dialect: str) -> None:
         window.replace(exp.Anonymous(this="monotonically_increasing_id"))
         return
     window.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1), nulls_first=True)]))
+
+
+def _order_by_outputs(block: exp.Select) -> None:
+    """Order the rows of several groupings by outputs: below them, Spark does not find the keys again."""
+    group, order = block.args.get("group"), block.args.get("order")
+    if order is None or group is None or not any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")):
+        return
+    for key in order.expressions:
+        shown = next((item for item in block.expressions if item.unalias() == key.this), None)
+        if isinstance(shown, exp.Alias):
+            key.set("this", exp.column(exp.to_identifier(shown.alias, quoted=True)))

@@ -448,7 +448,7 @@ class Engine:
             if logical is not None and logical.links:
                 return None
         select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
-        return Plan((), (), Output(select, ()), (), True)
+        return Plan((), (), Output(select, statement.labels), (), True)
 
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
@@ -501,7 +501,9 @@ class Engine:
 
     def _statement(self, query: str, options: Options) -> Statement:
         assert self._binder is not None
-        return self._binder.read(list_tables(query, self.catalog) or query, options.allow_functions)
+        own = self._database.dialect == "duckdb"  # which answers DESCRIBE of itself
+        text = list_tables(query, self.catalog) if own else listing(query, self.catalog, self._database.dialect)
+        return self._binder.read(text or query, options.allow_functions)
 
     @cached_property
     def _binder(self) -> Binder | None:
@@ -518,7 +520,7 @@ class Engine:
     def _bind(self, query: str, parameters: Sequence[object], options: Options) -> BoundQuery:
         if self._binder is not None:
             return self._checked(self._binder.bind(self._statement(query, options), parameters), query)
-        text = listing(query, self.catalog) or query
+        text = listing(query, self.catalog, "postgres") or query
         calls = DatabaseCalls(self.catalog, options.allow_functions)
         parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
         return bind(parsed, self.catalog, text)
@@ -530,7 +532,7 @@ def _named_rows(output: Output, part: Part) -> exp.Query | NativeQuery:
     if isinstance(output.select, NativeQuery):
         return output.select
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
-    listed = [quoted(f"c{i}") for i in range(len(names))]
+    listed = [quoted(f"c{i}") for i in range(len(output.select.selects))]  # and of what is hidden, for evidence
     rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
     return exp.Select(expressions=shown, from_=exp.From(this=rows))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlglot import ErrorLevel, exp
@@ -12,11 +12,12 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
+from almanaq.errors import DatabaseError, QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, unique_names
 from almanaq.suql.catalog.types import fold
 from almanaq.suql.dialects.texts import write_texts
-from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.plan.native import WORK_SCHEMA
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
 from almanaq.suql.syntax.nodes import nodes, nodes_of
@@ -77,7 +78,7 @@ class TreeLanguage:
         catalog: the relations that queries may name.
         functions: the functions that they may call.
         describe: gives the names of the columns of a query's result, as the engine calls them.
-        reader: the dialect with its gaps mended, where it has any.
+        describe_text: gives the names of a text as it was given, where the engine makes them of how it is spelled.
     """
 
     def __init__(
@@ -86,11 +87,12 @@ class TreeLanguage:
         catalog: Catalog,
         functions: FunctionRules,
         describe: Callable[[str, Parameters], Sequence[str]],
-        reader: Dialect | None = None,
+        describe_text: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
         self.dialect = dialect
         self._catalog, self._functions, self._describe = catalog, functions, describe
-        self._reader = reader or Dialect.get_or_raise(dialect)
+        self._describe_text = describe_text
+        self._reader = Dialect.get_or_raise(dialect)
 
     @property
     def aggregates(self) -> frozenset[str]:
@@ -115,7 +117,22 @@ class TreeLanguage:
                 narrow(table, relation)
         shown = self._write(tree) if narrowed else sql
         named = tuple(dict.fromkeys(r.name for _, r in relations))
-        return Statement(text, sql, shown, has_calls, named, parameters)
+        labels = () if has_calls or parameters or narrowed else self._labels(text, tree)
+        return Statement(text, sql, shown, has_calls, named, parameters, labels=labels)
+
+    def _labels(self, text: str, tree: exp.Expr) -> tuple[str, ...]:
+        """Return what the engine calls the columns of a text, where it is to be asked; () where it does not tell.
+
+        Nothing runs: the text was checked as far as it is the same as what is written of its tree.
+        """
+        first = next(nodes_of(tree, exp.Select).__iter__(), None)
+        computed = first is not None and any(not isinstance(n, exp.Alias | exp.Column | exp.Star) for n in first.expressions)
+        if self._describe_text is None or not computed or re.search("--|/\\*", text):
+            return ()
+        try:
+            return tuple(self._describe_text(text))
+        except DatabaseError:  # the text names relations by what they are called here, not there
+            return ()
 
     def tree(self, statement: Statement) -> exp.Expr:
         """Return sqlglot's tree of a statement, in which it knows those functions that it writes back as they are."""
@@ -125,8 +142,35 @@ class TreeLanguage:
                 join.set("side", None)  # LEFT says nothing there, and no row without a match is kept
         return tree
 
-    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> None:
-        """Return None: only an engine with a tree of its own takes statements apart."""
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
+        """Return a statement whose derived tables with text functions become tables; None where others are left."""
+        tree = self._parse(statement.sql)
+        with_ = tree.args.get("with_")
+        parts: list[Part] = []
+        for derived in nodes_of(tree, exp.Subquery):
+            if not isinstance(derived.this, exp.Query) or not _is_item(derived) or not has_text(derived):
+                continue
+            query = derived.this.copy()
+            if with_ is not None and not has_text(with_):
+                query.set("with_", with_.copy())
+            part = self._part(f"{prefix}{len(parts)}", query, statement, parameters)
+            made = exp.Table(this=exp.to_identifier(part.name), db=exp.to_identifier(WORK_SCHEMA))
+            derived.set("this", exp.select("*").from_(made))
+            parts.append(part)
+        if not parts or has_text(tree):
+            return None
+        left = tuple(dict.fromkeys(_parameters(self._reader.tokenize(self._write(tree)))))
+        return SplitStatement(tuple(parts), self._write(tree), left)
+
+    def _part(self, name: str, query: exp.Query, whole: Statement, parameters: Parameters) -> Part:
+        sql = self._write(query)
+        if whole.parameters and not isinstance(parameters, Mapping):
+            raise UnsupportedError("beside text functions, give parameters in this query by name")
+        used = tuple(dict.fromkeys(_parameters(self._reader.tokenize(sql))))
+        statement = Statement(whole.text, sql, sql, True, whole.relations, used)
+        names = unique_names(self.names(statement, parameters_of(used, parameters)))
+        private = any(c.private for r in map(self._catalog.find, whole.relations) if r is not None for c in r.columns)
+        return Part(name, statement, tuple((label, "unknown") for label in names), private)
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""
@@ -237,6 +281,8 @@ def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
         raise QuerySyntaxError("the query is empty; write a SELECT")
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
+    for node in nodes(trees[0]):
+        node.comments = None  # equal expressions are to be written alike
     return trees[0]
 
 
@@ -358,6 +404,11 @@ def _called(node: exp.Expr | None, dialect: Dialect) -> str:
     if not isinstance(node, exp.Func):
         return ""
     return node.sql(dialect, unsupported_level=ErrorLevel.IGNORE).partition("(")[0].strip().lower()
+
+
+def _is_item(derived: exp.Expr) -> bool:
+    """Return whether a subquery is an item of FROM that sees nothing around it."""
+    return isinstance(derived.parent, exp.From | exp.Join)
 
 
 def _is_phrase(token: Token, sql: str) -> bool:

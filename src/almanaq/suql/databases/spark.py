@@ -17,7 +17,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.spark_catalog import SparkCatalogReader
 from almanaq.suql.databases.spark_driver import Remote, is_fault
-from almanaq.suql.databases.spark_folder import sweep
+from almanaq.suql.databases.spark_folder import named, sweep
 from almanaq.suql.databases.spark_session import SparkQuerySession
 from almanaq.suql.databases.spark_url import read_spark_url
 from almanaq.suql.language import Parameters
@@ -44,6 +44,7 @@ class SparkDatabase:
         self._functions: ListedFunctions | None = None
         self.name = self._url.schemas[0] if self._url.schemas else "spark"
         self._remote = Remote(self._url)
+        self._use_schema()
         if self._url.folder:
             try:
                 sweep(self._remote, self._url.folder, "almanaq-sweep")
@@ -68,7 +69,7 @@ class SparkDatabase:
 
     def language(self, catalog: Catalog) -> TreeLanguage:
         """Return Spark SQL over the relations of a catalog: this one's, or what is left of it."""
-        return TreeLanguage(self.dialect, catalog, self.functions(), self._describe)
+        return TreeLanguage(self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ()))
 
     def functions(self) -> ListedFunctions:
         """Return the functions that the server lists, read once."""
@@ -79,6 +80,16 @@ class SparkDatabase:
                 except Exception as error:
                     raise self._source_error("read the functions", error) from None
             return self._functions
+
+    def _use_schema(self) -> None:
+        """Let names mean on the server what they mean here, as far as it can know: in the first schema."""
+        place = [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]
+        if not place:
+            return
+        try:
+            self._remote.command(f"USE {named(*place)}", "almanaq-use")
+        except Exception as error:
+            raise self._source_error("use the schema", error) from None
 
     def _describe(self, sql: str, parameters: Parameters) -> tuple[str, ...]:
         try:
