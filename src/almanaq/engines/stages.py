@@ -20,6 +20,7 @@ def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect in ("databricks", "spark"):
         for block in nodes_of(tree, exp.Select):
             _order_by_outputs(block)
+        _drop_repeated_members(tree)
     if dialect in _ROWS_OF_GROUPS:
         for gathered in nodes_of(tree, exp.ArrayAgg):
             gathered.replace(exp.Anonymous(this=_ROWS_OF_GROUPS[dialect], expressions=[gathered.this]))
@@ -41,11 +42,24 @@ def _order_numbers(window: exp.Expr, dialect: str) -> None:
 
 
 def _order_by_outputs(block: exp.Select) -> None:
-    """Order the rows of several groupings by outputs: below them, Spark does not find the keys again."""
+    """Order distinct rows, and those of several groupings, by outputs: Spark finds no other columns above them."""
     group, order = block.args.get("group"), block.args.get("order")
-    if order is None or group is None or not any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")):
+    sets = group is not None and any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets"))
+    if order is None or not (sets or block.args.get("distinct")):
         return
     for key in order.expressions:
         shown = next((item for item in block.expressions if item.unalias() == key.this), None)
         if isinstance(shown, exp.Alias):
             key.set("this", exp.column(exp.to_identifier(shown.alias, quoted=True)))
+
+
+def _drop_repeated_members(tree: exp.Expr) -> None:
+    """Leave out members of WITH that one around them repeats: sqlglot writes all of them at the top for Spark."""
+    seen: dict[str, exp.Expr] = {}
+    for with_ in nodes_of(tree, exp.With):
+        new = [member for member in with_.expressions if seen.setdefault(member.alias, member) is member]
+        if len(new) == len(with_.expressions) or any(seen[m.alias] != m for m in with_.expressions):
+            continue
+        with_.set("expressions", new)
+        if not new and with_.parent is not None:
+            with_.parent.set("with_", None)

@@ -12,10 +12,10 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from almanaq.engines.texts import write_texts
 from almanaq.errors import DatabaseError, QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, unique_names
 from almanaq.suql.catalog.types import fold
-from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.plan.native import WORK_SCHEMA
 from almanaq.suql.syntax.dialect import MISREAD
@@ -33,7 +33,9 @@ _CLAUSES = (
     *(exp.With, exp.WithinGroup),
 )
 """Classes of what a query that reads is made of; with DML, DDL, commands, INTO and locks, which are none of it."""
-_WRITING = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock)
+_WRITING = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.SessionParameter)
+_REFUSED_CLAUSES = ("for_", "format", "hint", "into", "locks", "operation_modifiers", "options", "settings")
+"""Clauses of a query that change how a server works, or what it does beside giving rows."""
 _SYNTAX = frozenset(
     """
     all and any array as between by case cast contains cross cube distinct else except exists extract fetch filter from
@@ -44,7 +46,8 @@ _SYNTAX = frozenset(
 )
 """Words that a parenthesis may follow and that call no function."""
 _NULL_HAS_NO_TYPE = ("databricks", "spark")
-"""Where NULL has a type of its own, which is not taken for any other."""
+"""Where an output that is NULL has a type of its own, which is not taken for any other."""
+_NO_BOOLEANS = ("clickhouse", "mysql")
 _CONSTRUCTORS = ("ARRAY", "LIST")
 """Of these sqlglot takes a call that it does not know, with a subscript behind it, for an array of the subscript."""
 _LITERALS = (TokenType.NUMBER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING)
@@ -352,6 +355,8 @@ def check_reads(tree: exp.Expr) -> None:
     for node in nodes(tree):
         if isinstance(node, _WRITING) or not isinstance(node, _CLAUSES):
             raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")
+        if isinstance(node, exp.Query) and (clause := next((c for c in _REFUSED_CLAUSES if node.args.get(c)), None)):
+            raise RefusedQueryError(f"{clause.strip('_').upper()} is not allowed in a query")
         if isinstance(node, exp.Window) and is_text_call(node.this):
             raise UnsupportedError(f"{node.this.name}() is no window function: it reads one document of each row")
 
@@ -369,7 +374,10 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
         if not is_text_call(node):
             return node
         null: exp.Expr = exp.null()
-        if declared(node).type != "text" or dialect in _NULL_HAS_NO_TYPE:
+        shown = isinstance(node.parent, exp.Alias) and dialect in _NULL_HAS_NO_TYPE
+        if dialect not in _NO_BOOLEANS and _is_condition(node):
+            null = exp.cast(null, "boolean")
+        elif declared(node).type != "text" or shown:
             null = exp.cast(null, declared(node).type)
         case = exp.Case(default=null.copy())
         for argument in node.expressions:
@@ -377,6 +385,18 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
         return case
 
     return tree.transform(stub)
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    """Return whether a boolean is wanted where a node stands."""
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    above = node.parent
+    if isinstance(above, exp.If):
+        return above.this is node and not (isinstance(above.parent, exp.Case) and above.parent.this is not None)
+    if isinstance(above, exp.Join):
+        return above.args.get("on") is node
+    return isinstance(above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.Qualify)
 
 
 def narrow(table: exp.Table, relation: Relation) -> None:

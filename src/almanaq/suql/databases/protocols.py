@@ -65,8 +65,6 @@ class Database(Protocol):
     """sqlglot's name of the engine's dialect."""
     typed: bool
     """Whether the columns of every batch of rows have the Arrow types that those of the whole result have."""
-    collation: str | None
-    """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 
     def catalog(self) -> Catalog: ...
 

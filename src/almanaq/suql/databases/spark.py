@@ -34,7 +34,6 @@ class SparkDatabase:
 
     dialect = "spark"
     typed = True
-    collation: str | None = None
     groups_texts = True
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:

@@ -84,9 +84,7 @@ class Run:
         self._cited = cited
         self._context, self._plan, self._options, self._session = context, plan, options, session
         database = context.database
-        self._renderer = Renderer(
-            session, context.catalog, database.dialect, collation=database.collation, statements=statements
-        )
+        self._renderer = Renderer(session, context.catalog, database.dialect, statements=statements)
         reader, budget = context.models.reader, call_budget(options, context.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
