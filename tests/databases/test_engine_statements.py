@@ -42,7 +42,8 @@ key = ["id"]
 CALM = "answer(r.body, 'is it calm?') = 'Yes'"
 QUERIES = (
     f"SELECT id, name FROM r WHERE city = 'Oslo' AND {CALM} ORDER BY stars DESC, id LIMIT 2",
-    f"SELECT city, count(*) AS n, sum(id + 1) AS s FROM r WHERE NOT ({CALM} OR stars > 4) GROUP BY city ORDER BY 2 DESC, 1",
+    f"SELECT city, count(*) AS n, sum(id + 1) AS s FROM r WHERE NOT ({CALM} OR stars > 4) GROUP BY city "
+    "ORDER BY 2 DESC, 1",
     f"SELECT r.id, o.name FROM r JOIN o ON o.id = r.owner WHERE o.chain IS NOT NULL AND r.name LIKE 'N%' AND {CALM} "
     "ORDER BY r.opened, r.id LIMIT 3",
     "SELECT max(CAST(answer(body, 'which number?') AS INT)) AS m FROM r WHERE stars > 2 AND price = 'dear'",

@@ -19,6 +19,7 @@ from almanaq.suql.databases.spark_url import read_spark_url
 FUNCTIONS = list_functions(["count", "input_file_name", "java_method", "reflect"], ["default.mine"])
 ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "places"), ("places",)}), FUNCTIONS)
 
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from sqlglot import exp
@@ -11,7 +12,9 @@ from sqlglot import exp
 from almanaq.errors import RefusedQueryError, UnknownNameError, suggest
 
 _OVER_ROWS = frozenset(
-    "cume_dist dense_rank first_value grouping grouping_id lag last_value lead nth_value ntile percent_rank rank".split()
+    """
+    cume_dist dense_rank first_value grouping grouping_id lag last_value lead nth_value ntile percent_rank rank
+    """.split()
 )
 """Names of sqlglot's aggregates that are no aggregates: they take OVER, or name a grouping set."""
 KNOWN_AGGREGATES = (
@@ -34,7 +37,7 @@ class ListedFunctions:
         built_in: those that come with the engine.
         aggregates: those of them that aggregate.
         in_from: those that may be called as an item of FROM.
-        refused: reasons against some; a name that ends in `*` stands for all that begin so.
+        refused: reasons against some; `*` in a name stands for any characters.
         own: those that somebody has defined in the database.
     """
 
@@ -75,6 +78,8 @@ class ListedFunctions:
             )
 
     def _reason(self, called: str) -> str | None:
+        """Return why a function is refused; None where it is not."""
         if called in self.refused:
             return self.refused[called]
-        return next((why for name, why in self.refused.items() if name[-1] == "*" and called.startswith(name[:-1])), None)
+        patterns = ((name, why) for name, why in self.refused.items() if "*" in name)
+        return next((why for name, why in patterns if fnmatchcase(called, name)), None)

@@ -13,7 +13,14 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.engines.texts import write_texts
-from almanaq.errors import DatabaseError, QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
+from almanaq.errors import (
+    DatabaseError,
+    QuerySyntaxError,
+    RefusedQueryError,
+    UnknownNameError,
+    UnsupportedError,
+    first_line,
+)
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, unique_names
 from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
@@ -24,7 +31,17 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, declared, has_text, is_text_call
 
 _CLAUSES = (
-    *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType, exp.DataTypeParam),
+    *(
+        exp.Condition,
+        exp.Query,
+        exp.Alias,
+        exp.Aliases,
+        exp.Cluster,
+        exp.CTE,
+        exp.Cube,
+        exp.DataType,
+        exp.DataTypeParam,
+    ),
     *(exp.Distinct, exp.Distribute, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets, exp.Having),
     *(exp.Identifier, exp.IgnoreNulls, exp.Interval, exp.IntervalSpan, exp.Join, exp.JSONKeyValue, exp.JSONPath),
     *(exp.JSONPathPart, exp.Kwarg, exp.Lambda, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Offset, exp.Order),
@@ -129,7 +146,9 @@ class TreeLanguage:
         Nothing runs: the text was checked as far as it is the same as what is written of its tree.
         """
         first = next(nodes_of(tree, exp.Select).__iter__(), None)
-        computed = first is not None and any(not isinstance(n, exp.Alias | exp.Column | exp.Star) for n in first.expressions)
+        computed = first is not None and any(
+            not isinstance(n, exp.Alias | exp.Column | exp.Star) for n in first.expressions
+        )
         if self._describe_text is None or not computed or re.search("--|/\\*", text):
             return ()
         try:
@@ -339,7 +358,12 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
         if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
             continue
         named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.WITH, TokenType.DCOLON)
-        if named or token.text.lower() in _SYNTAX or _is_phrase(token, sql) or (kind in types and kind != TokenType.VAR):
+        if (
+            named
+            or token.text.lower() in _SYNTAX
+            or _is_phrase(token, sql)
+            or (kind in types and kind != TokenType.VAR)
+        ):
             continue
         if before is not None and before.token_type == TokenType.DOT:
             raise RefusedQueryError(f"call {token.text}() without the name of a schema")
@@ -357,6 +381,8 @@ def check_reads(tree: exp.Expr) -> None:
             raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")
         if isinstance(node, exp.Query) and (clause := next((c for c in _REFUSED_CLAUSES if node.args.get(c)), None)):
             raise RefusedQueryError(f"{clause.strip('_').upper()} is not allowed in a query")
+        if isinstance(node, exp.Parameter) and not re.fullmatch(r"\w+", node.name):
+            raise RefusedQueryError("a parameter is a name or a number")
         if isinstance(node, exp.Window) and is_text_call(node.this):
             raise UnsupportedError(f"{node.this.name}() is no window function: it reads one document of each row")
 

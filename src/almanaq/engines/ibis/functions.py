@@ -11,38 +11,54 @@ from almanaq.engines.rules import KNOWN_AGGREGATES, ListedFunctions
 from almanaq.engines.spark.functions import REFUSED as REFUSED_BY_SPARK
 from almanaq.errors import DatabaseError
 
+
+def _because(reason: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), reason)
+
+
 REFUSED: Mapping[str, str] = {
     **REFUSED_BY_SPARK,
-    **dict.fromkeys(
-        ("load_file", "to_file", "get_presigned_url", "build_scoped_file_url", "build_stage_file_url", "get_stage_*"),
+    **_because(
         "it reads files, or opens a way to them",
+        "load_file to_file file* url url_* s3* hdfs* gcs azure* iceberg* delta* hudi* filesystem* get_presigned_url "
+        "build_scoped_file_url build_stage_file_url get_stage_* fl_get* infer_schema parse_document directory",
     ),
-    **dict.fromkeys(("file*", "url", "s3*", "hdfs*", "gcs", "azure*", "iceberg*", "delta*", "hudi*"), "it reads files"),
-    **dict.fromkeys(
-        ("remote*", "cluster*", "mysql", "postgresql", "mongodb", "sqlite", "redis", "jdbc", "odbc", "external_query"),
+    **_because(
         "it asks another database",
+        "remote* cluster* mysql postgresql mongodb sqlite redis jdbc odbc external_* federated*",
     ),
-    **dict.fromkeys(("executable*", "sys_*"), "it runs a program"),
-    **dict.fromkeys(("query", "query_table", "view", "merge", "input", "system$*"), "it reads a text as a statement"),
-    **dict.fromkeys(("sleep*", "benchmark"), "it only waits"),
-    **dict.fromkeys(
-        ("master_pos_wait", "source_pos_wait", "master_gtid_wait", "wait_for_executed_gtid_set"), "it only waits"
+    **_because("it runs a program", "executable* sys_*"),
+    **_because(
+        "it reads a text as a statement, or the name of a relation",
+        "query query_table view merge input loop dictionary table identifier execute to_query appends changes "
+        "table_changes gap_fill exclude_columns search system$* validate copy_history result_scan get_ddl",
     ),
-    **dict.fromkeys(
-        ("get_lock", "is_free_lock", "is_used_lock", "release_lock", "release_all_locks"), "it takes locks of the server"
+    **_because(
+        "it only waits, or keeps a server busy",
+        "sleep* benchmark master_* source_pos_wait wait_* gtid_* fuzz* generaterandom generator kill_query",
     ),
-    **dict.fromkeys(("nextval", "setval", "lastval", "generateserialid", "last_insert_id"), "it changes a sequence"),
-    **dict.fromkeys(("logtrace", "set_user_var"), "it writes"),
-    **dict.fromkeys(("dictget*", "dicthas*", "dictisin", "joinget*", "catboostevaluate", "evalmlmethod"), "it reads "
-                    "what is no relation of the source"),
-    **dict.fromkeys(
-        ("current_role", "system_user", "currentuser", "connection_id", "hostname", "fqdn", "host", "servertimezone",
-         "getsetting*", "getmacro", "getserverport", "current_session", "current_query", "current_account*",
-         "current_ip_address", "current_organization*", "current_user_id", "current_version", "tcpport", "buildid"),
+    **_because("it takes locks of the server", "get_lock is_free_lock is_used_lock release_lock release_all_locks"),
+    **_because("it changes a sequence", "nextval setval lastval generateserialid last_insert_id seq1 seq2 seq4 seq8"),
+    **_because("it writes", "logtrace setvariable set_user_var"),
+    **_because(
+        "it reads what is no relation of the source",
+        "dictget* dicthas* dictisin joinget* catboostevaluate evalmlmethod getvariable kms* keyset* aead* encrypt "
+        "decrypt showcertificate addresstoline* initializeaggregation",
+    ),
+    **_because(
         "it tells of the connection, not of its data",
+        "current_role current_groups system_user currentuser currentdatabase database schema connection_id hostname "
+        "fqdn host uptime transaction* getsetting* getmacro* getserver* getclienthttpheader tcpport current_session "
+        "current_query current_account* current_ip_address current_organization* current_user_id current_version "
+        "current_*_name last_query_id query_history buildid servertimezone",
     ),
-    **dict.fromkeys(("ml_*", "predict", "vector_*"), "it asks a model of the server's"),
-}  # fmt: skip
+    **_because(
+        "it asks a model of the server's",
+        "ml_* predict* vector_* complete cortex* embed_text* generate_text* generate_table classify_text sentiment",
+    ),
+    **_because("it opens what a text is packed in", "extractvalue updatexml uncompress"),
+    **_because("it only ends the query", "fail throwif error"),
+}
 """Functions of any of these engines which do more than compute from their arguments."""
 
 IN_FROM = frozenset(
@@ -60,6 +76,7 @@ _LISTS: Mapping[str, tuple[str, ...]] = {
     "databricks": ("SHOW SYSTEM FUNCTIONS",),
 }
 """What lists an engine's own functions: a name first, and whether it aggregates, where that is told."""
+
 
 def list_functions(dialect: str, rows: Callable[[str], Sequence[tuple[Any, ...]]]) -> ListedFunctions:
     """Return the functions of an engine; `rows` runs a query and gives its rows.

@@ -13,7 +13,9 @@ REFUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("from_protobuf", "to_protobuf"), "it reads a file of the server"),
     **dict.fromkeys(("current_user", "session_user", "user", "version"), "it tells of the connection, not of its data"),
-    **dict.fromkeys(("secret", "try_secret", "list_secrets", "is_account_group_member"), "it reads the server's secrets"),
+    **dict.fromkeys(
+        ("secret", "try_secret", "list_secrets", "is_account_group_member"), "it reads the server's secrets"
+    ),
     **dict.fromkeys(("ai_*", "http_request", "vector_search", "remote_query"), "it sends data elsewhere"),
     **dict.fromkeys(("read_*", "cloud_files_state", "event_log"), "it reads files"),
     "python_worker_logs": "it reads the server's logs",

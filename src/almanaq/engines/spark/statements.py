@@ -16,7 +16,7 @@ from almanaq.errors import RefusedQueryError
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS
-from almanaq.suql.tree_language import check_reads, called_names, read_tree
+from almanaq.suql.tree_language import called_names, check_reads, read_tree
 
 ROW = "_row"
 """The column that numbers the rows of what one step makes for the next (`plan/stages.py`)."""

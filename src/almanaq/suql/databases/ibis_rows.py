@@ -78,9 +78,7 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
     return float(value) if pa.types.is_floating(type_) else value
 
 
-def read(
-    result: Any, most_bytes: int | None, stop: Callable[[], None], most_rows: int | None = None
-) -> pa.RecordBatch:
+def read(result: Any, most_bytes: int | None, stop: Callable[[], None], most_rows: int | None = None) -> pa.RecordBatch:
     """Return the rows of a driver's result; beyond so many bytes or rows, stop it and give those that were read."""
     names, following = reader(result)
     rows: list[tuple[Any, ...]] = []

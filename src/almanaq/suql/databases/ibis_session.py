@@ -26,13 +26,13 @@ from almanaq.errors import (
     UnsupportedError,
     engine_error,
 )
+from almanaq.suql.bind import fill_parameters
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import close, read, reader, to_batch
 from almanaq.suql.databases.interruptible import InterruptibleSession
 from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.postgres_types import sql_type
-from almanaq.suql.bind import fill_parameters
 from almanaq.suql.language import Parameters
 from almanaq.suql.syntax.variables import without_variables
 from almanaq.suql.tree_language import check_reads, read_tree, write_tree
@@ -102,7 +102,7 @@ class IbisSession(InterruptibleSession):
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows`; some drivers bring all first."""
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows`; some drivers bring all."""
         self._check_select(sql)
         sql = self._write_parameters(sql, parameters)
         with self._step(self._interrupts):

@@ -68,7 +68,9 @@ class SparkDatabase:
 
     def language(self, catalog: Catalog) -> TreeLanguage:
         """Return Spark SQL over the relations of a catalog: this one's, or what is left of it."""
-        return TreeLanguage(self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ()))
+        return TreeLanguage(
+            self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ())
+        )
 
     def functions(self) -> ListedFunctions:
         """Return the functions that the server lists, read once."""

@@ -181,4 +181,3 @@ def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
         shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
-
