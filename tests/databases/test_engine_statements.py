@@ -236,6 +236,22 @@ def test_what_does_more_than_read_is_not_sent(dialect: str, sql: str) -> None:
     assert not sent
 
 
+@pytest.mark.parametrize("dialect", [d for d in DIALECTS if d != "clickhouse"])  # whose `?` is a condition
+def test_parameters_go_to_their_places(dialect: str) -> None:
+    with duckdb.connect() as native:
+        for name, table in tables().items():
+            native.register("loaded", table)
+            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
+        played = IbisDatabase(lambda: Played(dialect, native.cursor(), []), name=dialect, schema=parse_schema(SCHEMA))
+        with connect(played) as con:
+            mark = "`" if dialect in ("mysql", "bigquery", "databricks", "clickhouse") else '"'
+            names = {name: f"{mark}{name}{mark}" for name in ("w", "id", "name", "body", "r")}
+            sql = "WITH {w} AS (SELECT * FROM {r} WHERE {id} > ?) SELECT {id} FROM {w} WHERE {name} = ? AND {id} < ?"
+            assert con.sql(sql.format(**names), [3, "N07", 30]).rows == [(7,)]
+            asked = sql + " AND answer({body}, ?) = '7'"
+            assert con.sql(asked.format(**names), [3, "N07", 30, "which number?"]).rows == [(7,)]
+
+
 DEADLINES = {
     "mysql": r"SET SESSION max_execution_time = \d{4,5}",
     "trino": r"SET SESSION query_max_run_time = '\d{4,5}ms'",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from sqlglot import ErrorLevel, exp
@@ -63,7 +63,7 @@ _SYNTAX = frozenset(
 )
 """Words that a parenthesis may follow and that call no function."""
 _NULL_HAS_NO_TYPE = ("databricks", "spark")
-"""Where an output that is NULL has a type of its own, which is not taken for any other."""
+"""Where NULL has a type of its own, which is not taken for any other."""
 _NO_BOOLEANS = ("clickhouse", "mysql")
 _CONSTRUCTORS = ("ARRAY", "LIST")
 """Of these sqlglot takes a call that it does not know, with a subscript behind it, for an array of the subscript."""
@@ -186,8 +186,6 @@ class TreeLanguage:
 
     def _part(self, name: str, query: exp.Query, whole: Statement, parameters: Parameters) -> Part:
         sql = self._write(query)
-        if whole.parameters and not isinstance(parameters, Mapping):
-            raise UnsupportedError("beside text functions, give parameters in this query by name")
         used = tuple(dict.fromkeys(_parameters(self._reader.tokenize(sql))))
         statement = Statement(whole.text, sql, sql, True, whole.relations, used)
         names = unique_names(self.names(statement, parameters_of(used, parameters)))
@@ -290,7 +288,7 @@ def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
     """
     reader = Dialect.get_or_raise(dialect)
     try:
-        tokens = reader.tokenize(text)
+        tokens = list(_name_placeholders(reader.tokenize(text)))
         check_tokens(tokens)
         _keep_calls(tokens)
         _check_numbers(tokens, text)
@@ -306,6 +304,19 @@ def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
     for node in nodes(trees[0]):
         node.comments = None  # equal expressions are to be written alike
     return trees[0]
+
+
+def _name_placeholders(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield tokens in which each `?` has a name, `:_1`: a tree does not tell in which order they were written."""
+    count = 0
+    for token in tokens:
+        if token.token_type != TokenType.PLACEHOLDER or token.text != "?":
+            yield token
+            continue
+        count += 1
+        place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
+        yield Token(TokenType.COLON, ":", **place)
+        yield Token(TokenType.VAR, f"_{count}", **place)
 
 
 def _keep_calls(tokens: Sequence[Token]) -> None:
@@ -400,10 +411,9 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
         if not is_text_call(node):
             return node
         null: exp.Expr = exp.null()
-        shown = isinstance(node.parent, exp.Alias) and dialect in _NULL_HAS_NO_TYPE
         if dialect not in _NO_BOOLEANS and _is_condition(node):
             null = exp.cast(null, "boolean")
-        elif declared(node).type != "text" or shown:
+        elif declared(node).type != "text" or dialect in _NULL_HAS_NO_TYPE:
             null = exp.cast(null, declared(node).type)
         case = exp.Case(default=null.copy())
         for argument in node.expressions:
@@ -485,7 +495,7 @@ def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
             yield str(count)
         elif token.token_type in (TokenType.PARAMETER, TokenType.COLON) and after is not None:
             if token.end + 1 == after.start and after.token_type in (TokenType.VAR, TokenType.NUMBER):
-                yield after.text
+                yield after.text.removeprefix("_") if re.fullmatch(r"_\d+", after.text) else after.text
 
 
 def _syntax_error(error: ParseError, text: str) -> QuerySyntaxError:

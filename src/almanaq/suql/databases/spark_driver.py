@@ -82,9 +82,9 @@ class Remote:
         from pyspark.sql.connect.functions import lit
         from pyspark.sql.connect.plan import SQL
 
-        if isinstance(parameters, Mapping):
-            return SQL(sql, named_args={name: lit(value) for name, value in parameters.items()}).to_proto(self.client)
-        return SQL(sql, args=[lit(value) for value in parameters]).to_proto(self.client)
+        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+        bound = {f"_{name}" if name.isdigit() else name: lit(value) for name, value in named.items()}
+        return SQL(sql, named_args=bound).to_proto(self.client)
 
     def command(self, sql: str, tag: str) -> None:
         """Run a statement of our own that changes something of ours."""
