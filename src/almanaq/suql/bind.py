@@ -94,6 +94,7 @@ def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> ex
     named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
     for node in nodes_of(tree, exp.Parameter, exp.Placeholder):
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
+        name = name.removeprefix("_") if name not in named else name  # `:_1` is what a `?` may be written as
         if name in named:
             node.replace(literal(named[name], dialect))
     return tree

@@ -20,6 +20,8 @@ from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 """What sqlglot raises besides its own errors, for forms that it does not foresee."""
+_VALUES = {"postgres": ("column", 1), "spark": ("col", 1), "databricks": ("col", 1)}
+"""What engines call the columns of VALUES: a word, and the number of the first; others as DuckDB does."""
 _SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
 """What identifiers name relations and columns in; those elsewhere are keys of structs, types, or collations."""
@@ -244,7 +246,7 @@ def _select_values(tree: exp.Query, dialect: str) -> exp.Query:
 
 
 def _name_values(tree: exp.Query, dialect: str) -> None:
-    """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
+    """Give the columns of VALUES in FROM the names that the engine gives them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
         alias = values.args.get("alias")
         if alias is None or not values.expressions or not isinstance(values.expressions[0], exp.Tuple):
@@ -256,7 +258,8 @@ def _name_values(tree: exp.Query, dialect: str) -> None:
 
 
 def _names_of_values(count: int, dialect: str) -> list[str]:
-    return [f"column{i + 1}" if dialect == "postgres" else f"col{i}" for i in range(count)]
+    prefix, first = _VALUES.get(dialect, ("col", 0))
+    return [f"{prefix}{i + first}" for i in range(count)]
 
 
 def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:

@@ -23,7 +23,7 @@ from almanaq.engines.postgres.statements import (
 )
 from almanaq.errors import DatabaseError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.language import Parameters, SplitStatement, Statement
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import DECLARED
@@ -90,6 +90,10 @@ class PostgresLanguage:
         if difference := _difference(normalize(given), normalize(made)):
             raise UnsupportedError(f"a part of the query is not supported beside text functions: {difference}")
         return tree
+
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:  # noqa: ARG002
+        """Return None: a statement that is not planned whole is refused by name."""
+        return None
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""

@@ -36,7 +36,6 @@ class PostgresDatabase:
 
     dialect = "postgres"
     typed = True  # but for numbers without declared digits
-    collation: str | None = None
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()

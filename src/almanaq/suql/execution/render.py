@@ -10,16 +10,14 @@ from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.engines.postgres.write import write_for_postgres
+from almanaq.engines.stages import write_stage
+from almanaq.engines.texts import write_texts
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocols import Session
-from almanaq.suql.dialects.collation import collate_column
-from almanaq.suql.dialects.texts import write_texts
-from almanaq.suql.dialects.write import write_differences
-from almanaq.suql.execution.emitted import check_emitted
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
@@ -37,7 +35,6 @@ class Renderer:
     """Writes trees as SQL for one session; knows which temporary tables it has made.
 
     Args:
-        collation: what text has to be said to be compared by.
         statements: what was written of the plan's trees before, under another session; it is added to.
     """
 
@@ -47,12 +44,10 @@ class Renderer:
         catalog: Catalog,
         dialect: str,
         *,
-        collation: str | None = None,
         statements: Statements | None = None,
     ) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
         self._statements, self._prefix = statements, session.locate("")[-1]
-        self._column_collation = collation if dialect == "mysql" else None
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
         self._rows: dict[str, list[Any]] = {}
@@ -126,15 +121,13 @@ class Renderer:
         if self._dialect == "postgres":
             tree = write_for_postgres(tree)
         elif self._dialect != "duckdb":
-            tree = write_texts(write_differences(tree, self._dialect), self._dialect)
+            tree = write_texts(write_stage(tree, self._dialect), self._dialect)
         try:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
             raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
-        if self._dialect not in ("duckdb", "postgres"):
-            check_emitted(text, tree, self._dialect)
         return text
 
     def _place(self, table: exp.Table, tree: exp.Expr) -> None:
@@ -177,8 +170,6 @@ class Renderer:
             found = relation.column(column.name) if relation is not None else None
             if found is not None:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
-                if self._column_collation and found.type == "text":
-                    collate_column(column, self._column_collation)
 
 
 def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
