@@ -20,7 +20,8 @@ from .attacks import SECRET
 
 EFFECTS = """
 pg_read_file pg_read_binary_file pg_ls_dir pg_ls_logdir pg_stat_file pg_sleep pg_sleep_for pg_advisory_lock
-pg_try_advisory_lock pg_notify lo_import lo_export lo_get lo_put set_config current_setting nextval setval currval lastval
+pg_try_advisory_lock pg_notify lo_import lo_export lo_get lo_put
+set_config current_setting nextval setval currval lastval
 query_to_xml table_to_xml cursor_to_xml database_to_xml schema_to_xml query_to_xmlschema pg_terminate_backend
 pg_cancel_backend pg_reload_conf txid_current pg_current_xact_id ts_stat ts_rewrite setseed pg_logical_emit_message
 pg_create_restore_point pg_switch_wal pg_promote pg_stat_get_activity pg_stat_reset pg_show_all_settings

@@ -32,8 +32,8 @@ Tree = Any
 _ALLOWED = frozenset(
     """
     A_ArrayExpr A_Const A_Expr A_Indices A_Indirection A_Star Alias BitString BoolExpr Boolean BooleanTest
-    CTECycleClause CTESearchClause CaseExpr CaseWhen CoalesceExpr CollateClause ColumnDef ColumnRef CommonTableExpr
-    Float FuncCall
+    CTECycleClause CTESearchClause CaseExpr CaseWhen CoalesceExpr
+    CollateClause ColumnDef ColumnRef CommonTableExpr Float FuncCall
     GroupingFunc GroupingSet Integer JoinExpr JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor
     JsonArrayQueryConstructor JsonBehavior JsonFormat JsonFuncExpr JsonIsPredicate JsonKeyValue JsonObjectAgg
     JsonObjectConstructor JsonOutput JsonParseExpr JsonReturning JsonScalarExpr JsonSerializeExpr JsonTable
