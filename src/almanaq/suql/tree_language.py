@@ -314,9 +314,8 @@ def _name_placeholders(tokens: Sequence[Token]) -> Iterator[Token]:
             yield token
             continue
         count += 1
-        place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
-        yield Token(TokenType.COLON, ":", **place)
-        yield Token(TokenType.VAR, f"_{count}", **place)
+        yield Token(TokenType.COLON, ":", line=token.line, col=token.col, start=token.start, end=token.end)
+        yield Token(TokenType.VAR, f"_{count}", line=token.line, col=token.col, start=token.start, end=token.end)
 
 
 def _keep_calls(tokens: Sequence[Token]) -> None:
