@@ -65,10 +65,8 @@ class _Reading:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
         elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
-            named = f"answer(…)::boolean AS {node.name}"
-            self._refuse(
-                node, "text", f"write {_written(node)} = 'Yes', or make it a boolean where it is made: {named}"
-            )
+            named, here = f"answer(…)::boolean AS {node.name}", f"write {_written(node)} = 'Yes'"
+            self._refuse(node, "text", f"{here}, or make it a boolean where it is made: {named}")
         elif parts := _values(node):
             for part in parts:
                 self.read(part)
