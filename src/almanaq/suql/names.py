@@ -61,6 +61,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
     tree = _select_values(tree, dialect)
+    _select_limits(tree)
     _name_values(tree, dialect)
     _write_natural_joins(tree, catalog)
     for block in nodes_of(tree, exp.Select):
@@ -226,6 +227,15 @@ def _write_semi_joins(tree: exp.Query) -> None:
 
 def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
+
+
+def _select_limits(tree: exp.Query) -> None:
+    """`LIMIT answer(…)::int` becomes `LIMIT (SELECT answer(…)::int)`, a query that is planned like any other."""
+    for clause in nodes_of(tree, exp.Limit, exp.Offset):
+        count = clause.expression
+        if has_text(count) and not isinstance(count, exp.Query):
+            output = exp.alias_(count.copy(), "rows", quoted=True)
+            clause.set("expression", exp.Subquery(this=exp.Select(expressions=[output])))
 
 
 def _select_values(tree: exp.Query, dialect: str) -> exp.Query:
