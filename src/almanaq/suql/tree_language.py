@@ -24,7 +24,7 @@ from almanaq.errors import (
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, unique_names
 from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
-from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, declared, has_text, is_text_call

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -19,6 +19,7 @@ from almanaq.engines.duckdb.pivots import lookups, mark_pivots
 from almanaq.engines.duckdb.split import has_text, walk
 from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
+from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import Statement
 from almanaq.suql.syntax.hints import clause_meant
 from almanaq.suql.syntax.limits import check_length
@@ -46,12 +47,20 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The members of WITH that a part of a query may name, in lower case."""
+    """The members of WITH that a part of a query may name, by the forms in which DuckDB finds names."""
 
     members: frozenset[str] = frozenset()
+    recurring: frozenset[str] = frozenset()
+    """Those that it is the recursive part of, whose rows so far are `recurring.name`."""
 
-    def with_member(self, name: str) -> _Scope:
-        return _Scope(self.members | {name.lower(), f"recurring.{name.lower()}"})
+    def with_member(self, name: str, *, recurring: bool = False) -> _Scope:
+        found = {fold(name, "duckdb", quoted=True)}
+        return _Scope(self.members | found, self.recurring | found if recurring else self.recurring)
+
+    def has(self, path: Sequence[str]) -> bool:
+        """Return whether a name in FROM is a member's; `a.b` is not the name of a member that is called "a.b"."""
+        *before, name = (fold(part, "duckdb", quoted=True) for part in path)
+        return name in self.members if not before else before == ["recurring"] and name in self.recurring
 
 
 class StatementReader:
@@ -187,12 +196,12 @@ class _Check:
             if inner is None:
                 raise UnsupportedError(f"the member {member['key']!r} of WITH cannot be read")
             if inner["type"] == "RECURSIVE_CTE_NODE":
-                inside = scope.with_member(member["key"])
+                inside = scope.with_member(member["key"], recurring=True)
             self.query(inner, inside)
             self._parts([part for key, part in body.items() if key not in ("query_node", "query")], scope)
             scope = scope.with_member(member["key"])
         if node["type"] == "RECURSIVE_CTE_NODE" and node.get("cte_name"):
-            scope = scope.with_member(node["cte_name"])
+            scope = scope.with_member(node["cte_name"], recurring=True)
         self._parts([part for key, part in node.items() if key != "cte_map"], scope)
 
     def _parts(self, value: Any, scope: _Scope) -> None:
@@ -252,7 +261,7 @@ class _Check:
         """Check that a name in FROM is a relation's or a member's of WITH, and write where the relation is."""
         path = node["qualified_name"]["path"]
         name = ".".join(path)
-        if name.lower() in scope.members:
+        if scope.has(path):
             return
         catalog = self.reader.catalog
         relation = catalog.find(name)
@@ -314,7 +323,7 @@ class _Check:
         text = entry.definition if entry.kind == "table_macro" else f"SELECT {entry.definition}"
         inner = _Check(self.reader, text, self.allowed, expanding=(*self.expanding, name.lower()))
         try:
-            inner.query(self.reader.parse(text)["node"], _Scope(frozenset(p.lower() for p in entry.parameters)))
+            inner.query(self.reader.parse(text)["node"], _Scope())
         except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
             raise RefusedQueryError(f"the macro {name!r} of the database is not called here: {error}") from error
         if any(relation.withheld or any(c.private for c in relation.columns) for _, relation in inner.tables):

@@ -24,7 +24,7 @@ from almanaq.engines.postgres.statements import (
 from almanaq.errors import DatabaseError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.language import Parameters, SplitStatement, Statement
-from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import DECLARED
 

@@ -19,10 +19,10 @@ from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.statements import Statements
+from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW
-from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes_of
