@@ -85,8 +85,8 @@ def test_a_cast_to_what_no_reply_is_read_as_is_the_engines_cast_of_the_text(engi
     asked = Asked(reply=lambda text, _: values[cast] if text == "a" else "none of it", t={"body": texts("a", "b")})
     ((value,),) = asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t WHERE body = 'a'")
     assert [value] == [native for (native,) in asked.rows(f"SELECT '{values[cast]}'::{cast}")]
-    with pytest.raises(DataError):
-        asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t")
-    if engine != "postgres":
-        read = asked.rows(f"SELECT try_cast(answer(body, 'which?') AS {cast}) AS v FROM t ORDER BY body")
-        assert read == [(value,), (None,)]
+    if engine == "postgres":
+        with pytest.raises(DataError, match="none of it"):
+            asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t")
+    else:
+        assert asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t ORDER BY body") == [(value,), (None,)]

@@ -131,10 +131,13 @@ class Planner:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
-        except (UnsupportedError, UnknownNameError):
+        except (UnsupportedError, UnknownNameError) as error:
             if prefix.count("part_") > _DEEPEST_PARTS:
                 raise
-            made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+            try:
+                made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+            except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
+                raise error from None
             if made is None:
                 raise
         return self._composed(made, statement, parameters, options, prefix)
