@@ -129,11 +129,11 @@ class Planner:
 
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
-        if prefix.count("part_") > _DEEPEST_PARTS:
-            raise UnsupportedError("a part of the query is not supported beside text functions")
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except (UnsupportedError, UnknownNameError):
+            if prefix.count("part_") > _DEEPEST_PARTS:
+                raise
             made = self.binder.language.split(statement, f"{prefix}part_", parameters)
             if made is None:
                 raise

@@ -210,7 +210,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
             )
         if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
-            return binding_error(error)
+            return binding_error(type(error)(re.sub(rf"\b{self._prefix}", "", str(error))))
         message = re.sub(rf"\b{self._prefix}", "", first_line(error))
         if message.startswith("INTERNAL Error"):
             message = (
