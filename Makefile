@@ -78,13 +78,12 @@ cluster-test: $(VENV)/.installed-test ## run queries on a Spark cluster of two w
 	@scripts/cluster.sh $(CLUSTER) $(BIN)/python || { test $$? = 3 && echo "make cluster-test: skipped"; exit; }; \
 		set -x; $(CLUSTER_PYTHON) -m pytest --durations=10 $(CLUSTER_TESTS)
 
-CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/kept_out.py \
+CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/native.py tests/cluster/queries.py tests/cluster/kept_out.py \
 	tests/cluster/shards.py tests/cluster/killed.py
 
 .PHONY: cluster-bench
 cluster-bench: $(VENV)/.installed-test ## record what a cluster gives: 510 generated queries, 40 kills, 10⁷ rows, an index of 10⁵ and of 10⁶ tables in shards: some hours
 	scripts/cluster.sh $(CLUSTER) $(BIN)/python
-	ALMANAQ_CLUSTER_EXAMPLES=all ALMANAQ_CLUSTER_LAWS=0 $(CLUSTER_PYTHON) -m pytest tests/cluster/queries.py
 	$(CLUSTER_PYTHON) -m tests.cluster.laws --count 510 --out tests/cluster/laws.json
 	$(CLUSTER_PYTHON) -m tests.cluster.kills --moments 10 --out tests/cluster/kills.json
 	$(CLUSTER_PYTHON) -m tests.cluster.large --out tests/cluster/large.json

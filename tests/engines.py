@@ -49,16 +49,19 @@ class PostgresServer:
 
 
 def fill(connection: Any, tables: Mapping[str, pa.Table]) -> None:
-    """Make tables in PostgreSQL; a column of dictionaries becomes an ENUM."""
+    """Make tables in PostgreSQL; a column of dictionaries becomes an ENUM, those with the same values one type."""
+    made: dict[str, str] = {}
     for name, table in tables.items():
         columns = []
         for field in table.schema:
             type_ = _postgres_type(field.type)
             if pa.types.is_dictionary(field.type):
-                type_ = quote(f"{name}_{field.name}")
                 values = table.column(field.name).combine_chunks().dictionary.to_pylist()
                 labels = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-                connection.execute(f"CREATE TYPE {type_} AS ENUM ({labels})")
+                type_ = made.get(labels) or quote(f"{name}_{field.name}")
+                if labels not in made:
+                    connection.execute(f"CREATE TYPE {type_} AS ENUM ({labels})")
+                made[labels] = type_
             columns.append(f"{quote(field.name)} {type_}")
         connection.execute(f"CREATE TABLE {quote(name)} ({', '.join(columns)})")
         with connection.cursor() as cursor, cursor.copy(f"COPY {quote(name)} FROM STDIN") as copy:

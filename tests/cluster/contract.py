@@ -99,7 +99,7 @@ def test_types_and_comments_of_spark(tables: Tables) -> None:
     assert relation.column("price").description == "in euros"  # type: ignore[union-attr]
     with database.session() as session:
         row = session.fetch("SELECT * FROM " + ".".join(relation.location)).to_pylist()[0]
-    assert row["place"] == '{"street": "A", "no": 1}'
+    assert row["place"] == {"street": "A", "no": 1}
     assert row["tags"] == ["x", None]
     assert row["at"] == moment
     assert row["z"] == moment.replace(tzinfo=datetime.UTC)

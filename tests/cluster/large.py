@@ -35,9 +35,9 @@ from almanaq.testing import FunctionModel
 assert shutil.which("java") is None
 moved = 0
 batches = spark_driver.Remote.batches
-def counted(self, sql, tag):
+def counted(self, sql, tag, parameters=()):
     global moved
-    for batch in batches(self, sql, tag):
+    for batch in batches(self, sql, tag, parameters):
         moved += batch.num_rows if "d0" in batch.schema.names else 0
         yield batch
 spark_driver.Remote.batches = counted

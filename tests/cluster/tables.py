@@ -104,6 +104,8 @@ def spark_type(type_: Any) -> str:
     """Return the name of an Arrow type in Spark."""
     if pa.types.is_list(type_):
         return f"array<{spark_type(type_.value_type)}>"
+    if pa.types.is_map(type_):
+        return f"map<{spark_type(type_.key_type)}, {spark_type(type_.item_type)}>"
     if pa.types.is_struct(type_):
         return "struct<" + ", ".join(f"{field.name}: {spark_type(field.type)}" for field in type_) + ">"
     if pa.types.is_decimal(type_):

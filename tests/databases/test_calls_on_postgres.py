@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import psycopg
-import pyarrow as pa
 import pytest
 
 import almanaq
-from almanaq.errors import QueryTypeError
 from engines import PostgresServer
 
 QUERIES = (
@@ -31,29 +29,3 @@ def test_rows_and_names_are_the_servers(postgres_server: PostgresServer, query: 
         found = con.sql(query)
         assert found.columns == tuple(column.name for column in expected.description or ())
         assert found.rows == expected.fetchall()
-
-
-def test_a_unit_that_is_not_written_out_is_refused_elsewhere() -> None:
-    with almanaq.connect({"t": pa.table({"u": ["day"]})}, cache=False) as con:
-        with pytest.raises(QueryTypeError, match="written out"):
-            con.sql("SELECT date_trunc(u, timestamp '2024-02-29') FROM t")
-        assert con.sql("SELECT mod(7, 2), date_part('year', date '2024-02-29') FROM t").rows == [(1, 2024)]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT (i * f)::text, (-i)::text, i || '|', (i - interval '2 days')::text, (i / 7)::varchar "
-        "FROM (VALUES (interval '1 month'), ('1 year 2 days 03:04:05.5'), ('-1 day 1 hour'), ('-2 mons 1 day')) v(i), "
-        "(VALUES (1), (-1), (2)) w(f) ORDER BY i, f",
-        "SELECT age(timestamp '2001-04-10', timestamp '1957-06-13')::text, age(date '2020-01-01', '2021-03-02')::text",
-        "SELECT a FROM (VALUES (0), (7)) v(a) WHERE (a, a) IN (SELECT 0, generate_series(1, 9) / 5)",
-        "SELECT (v::real)::numeric, v::real::numeric(10, 3) FROM (VALUES (3.3), (1004.3), (-34.84), (123456.7)) t(v)",
-    ],
-)
-def test_what_duckdb_writes_otherwise_is_written_as_there(postgres_server: PostgresServer, query: str) -> None:
-    with (
-        psycopg.connect(postgres_server.url) as server,
-        almanaq.connect({"t": pa.table({"a": [1]})}, cache=False) as con,
-    ):
-        assert con.sql(query).rows == server.execute(query.encode()).fetchall()

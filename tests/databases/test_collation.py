@@ -1,4 +1,4 @@
-"""A PostgreSQL database that orders text as English does gives the rows that every other engine gives."""
+"""A PostgreSQL database that orders text as English does orders it so here, answers too."""
 
 from __future__ import annotations
 
@@ -27,23 +27,14 @@ def con(postgres_server: PostgresServer) -> Iterator[almanaq.Connection]:
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        ("SELECT name FROM t ORDER BY name", ["Zoe", "a b", "ab", "anna", "émile", None]),
-        ("SELECT name AS n FROM t ORDER BY n DESC LIMIT 2", ["émile", "anna"]),
-        ("SELECT DISTINCT name FROM t ORDER BY 1 LIMIT 2", ["Zoe", "a b"]),
-        ("SELECT name FROM t UNION SELECT 'B' ORDER BY 1 LIMIT 2", ["B", "Zoe"]),
-        ("SELECT min(name) FROM t", ["Zoe"]),
-        ("SELECT name FROM t WHERE name < 'a'", ["Zoe"]),
-        ("SELECT name FROM t WHERE name BETWEEN 'A' AND 'a c' ORDER BY name", ["Zoe", "a b"]),
-        ("SELECT answer(body, 'who?') FROM t ORDER BY answer(body, 'who?') LIMIT 2", ["None", "Zoe"]),
-        ("SELECT name FROM t WHERE answer(body, 'who?') < 'a' ORDER BY name", ["Zoe", None]),
-        ("SELECT max(answer(body, 'who?')) FROM t WHERE id < 5 GROUP BY id > 9", ["émile"]),
-        (
-            "SELECT a.name FROM t a JOIN (SELECT name FROM t ORDER BY name LIMIT 2) b ON a.name = b.name ORDER BY 1",
-            ["Zoe", "a b"],
-        ),
-        ("SELECT string_agg(name, ',' ORDER BY name) FROM t", ["Zoe,a b,ab,anna,émile"]),
-        ("SELECT name FROM t ORDER BY row_number() OVER (ORDER BY name) LIMIT 1", ["Zoe"]),
+        ("SELECT name FROM t ORDER BY name", ["a b", "ab", "anna", "émile", "Zoe", None]),
+        ("SELECT min(name) FROM t", ["a b"]),
+        ("SELECT name FROM t WHERE name < 'b' ORDER BY name DESC", ["anna", "ab", "a b"]),
+        ("SELECT answer(body, 'who?') FROM t ORDER BY answer(body, 'who?') DESC LIMIT 2", ["Zoe", "None"]),
+        ("SELECT name FROM t WHERE answer(body, 'who?') < 'b' ORDER BY name", ["a b", "ab", "anna"]),
+        ("SELECT max(answer(body, 'who?')) FROM t WHERE id < 5 GROUP BY id > 9", ["Zoe"]),
+        ("SELECT name FROM t WHERE answer(body, 'who?') <> '' ORDER BY name COLLATE \"C\" LIMIT 1", ["Zoe"]),
     ],
 )
-def test_rows_are_in_the_order_of_bytes(con: almanaq.Connection, sql: str, rows: list[str | None]) -> None:
+def test_text_is_in_the_order_of_the_database(con: almanaq.Connection, sql: str, rows: list[str | None]) -> None:
     assert [row[0] for row in con.sql(sql).rows] == rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 
 import psycopg
@@ -42,8 +41,8 @@ def stays(postgres_server: PostgresServer) -> Iterator[tuple[almanaq.Connection,
 
 
 def test_the_tables_are_read() -> None:
-    assert len(DIFFERENT) >= 9
-    assert len(REFUSED) >= 15
+    assert len(DIFFERENT) >= 7
+    assert len(REFUSED) >= 12
 
 
 @pytest.mark.parametrize(("sql", "here"), DIFFERENT)
@@ -51,7 +50,7 @@ def test_a_value_that_looks_otherwise(
     stays: tuple[almanaq.Connection, psycopg.Connection], sql: str, here: str
 ) -> None:
     con, server = stays
-    names = {"MonthDayNano": lambda **parts: MonthDayNano([*parts.values()]), "Decimal": Decimal}
+    names = {"MonthDayNano": lambda **parts: MonthDayNano([*parts.values()])}
     expected = [eval(value, names) for value in re.findall(r"`([^`]+)`", here)]
     found = [row[0] for row in con.sql(sql).rows]
     assert found == expected

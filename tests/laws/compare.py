@@ -45,7 +45,8 @@ def expect(oracle: Oracle, sql: str, *, fold: bool = False, link: bool = False) 
         fold: text is compared without case and white space (semantics 4).
         link: literals that are no value of an ENUM stand for those that they mean (semantics 11).
     """
-    tree = linked(parse(sql)) if link else parse(sql)
+    parsed = parse(sql, oracle.dialect)
+    tree = linked(parsed) if link else parsed
     limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset")) or 0
     order = tree.args.get("order")
     plain = tree.copy()
@@ -54,12 +55,12 @@ def expect(oracle: Oracle, sql: str, *, fold: bool = False, link: bool = False) 
     columns = _names(oracle, plain)
     if _is_distinct_on(plain):  # the generator gives these a total order, which decides what the rows are
         plain.set("order", order.copy() if order is not None else None)
-        rows = _normal(oracle.rows(translate(plain)), fold)
+        rows = _normal(oracle.rows(translate(plain, oracle.dialect)), fold)
         return Expected(columns, tuple((row,) for row in rows), limit, offset)
     if order is None:
-        rows = oracle.rows(translate(plain))
+        rows = oracle.rows(translate(plain, oracle.dialect))
         return Expected(columns, (_normal(rows, fold),) if rows else (), limit, offset)
-    ranked = oracle.rows(translate(_ranked(plain, order)))
+    ranked = oracle.rows(translate(_ranked(plain, order), oracle.dialect))
     by_rank: dict[int, list[Row]] = {}
     for *row, rank in ranked:
         by_rank.setdefault(rank, []).append(tuple(row))
@@ -166,7 +167,7 @@ def _leftmost(tree: exp.Expr) -> exp.Select:
 
 
 def _names(oracle: Oracle, plain: exp.Query) -> tuple[str | None, ...]:
-    described = oracle.columns(translate(plain))
+    described = oracle.columns(translate(plain, oracle.dialect))
     selects = _leftmost(plain).selects
     if len(selects) != len(described):
         return tuple(name for name, _ in described)

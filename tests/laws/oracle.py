@@ -48,13 +48,17 @@ class Oracle:
         tables: relations by name; dictionary columns are ENUMs in the order of their values.
         reply: called with (text, question); `"summary"` is the question of `summary`.
         optimized: with the database's optimizer, whose rewrites err now and then.
+        dialect: the engine whose SQL the queries are in; what it means otherwise than DuckDB is written out.
 
     Attributes:
         asked: every (text, question) that the database asked since `asked.clear()`.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table], reply: Reply, *, optimized: bool = True) -> None:
+    def __init__(
+        self, tables: Mapping[str, pa.Table], reply: Reply, *, optimized: bool = True, dialect: str = "duckdb"
+    ) -> None:
         self.asked: set[tuple[str, str]] = set()
+        self.dialect = dialect
         self._calls = 0
         self._reply = reply
         self._tables = tuple(tables)
@@ -166,10 +170,36 @@ def document_text(document: str | None) -> str | None:
     return "\n\n".join(kept) if kept else None
 
 
-def parse(sql: str) -> exp.Query:
-    """Parse a query. DuckDB's own grammar knows every PostgreSQL form used here, and puts NULLs last by default."""
+def parse(sql: str, dialect: str = "duckdb") -> exp.Query:
+    """Parse a query. DuckDB's own grammar knows every PostgreSQL form used here, and puts NULLs last by default.
+
+    PostgreSQL puts them first where it sorts descending, but for keys that hold a text function (semantics 7).
+    """
     tree = sqlglot.parse_one(sql, read="duckdb")
     assert isinstance(tree, exp.Query)
+    if dialect == "postgres":
+        theirs = sqlglot.parse_one(sql, read="postgres").find_all(exp.Ordered)
+        for own, other in zip(list(tree.find_all(exp.Ordered)), theirs, strict=True):
+            if other.args.get("nulls_first") and not own.args.get("nulls_first") and not _holds_text(own):
+                own.set("nulls_first", True)
+    return tree
+
+
+def _holds_text(key: exp.Ordered) -> bool:
+    """Tell whether a key of ORDER BY is a text function, or an output that is one."""
+    query = key.find_ancestor(exp.Query)
+    outputs = _leftmost(query).selects if query is not None and isinstance(key.parent, exp.Order) else []
+    shown = key.this
+    if isinstance(shown, exp.Literal) and shown.is_int and key.parent is not None and key.parent.parent is query:
+        shown = outputs[int(shown.name) - 1]
+    elif isinstance(shown, exp.Column) and not shown.table:
+        shown = next((output for output in outputs if output.alias == shown.name), shown)
+    return has_text(shown)
+
+
+def _leftmost(tree: exp.Expr) -> exp.Select:
+    while not isinstance(tree, exp.Select):
+        tree = tree.this
     return tree
 
 
@@ -184,7 +214,7 @@ def linked(tree: exp.Query) -> exp.Query:
     return tree
 
 
-def translate(tree: exp.Query) -> exp.Query:
+def translate(tree: exp.Query, dialect: str = "duckdb") -> exp.Query:
     """Return the query for the oracle's database: functions renamed, casts of answers lenient."""
     tree = tree.copy()
     for call in _inner_first(tree, exp.Anonymous):
@@ -197,6 +227,8 @@ def translate(tree: exp.Query) -> exp.Query:
             node.replace(exp.TryCast(this=node.this.copy(), to=node.to.copy()))
     for comparison in _inner_first(tree, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In):
         _type_compared(comparison)
+    if dialect == "postgres":
+        _mean_as_postgres(tree)
     for call in _inner_first(tree, exp.Anonymous):
         _rename(call)
     for call in _inner_first(tree, exp.Anonymous):
@@ -223,6 +255,30 @@ def _truth(call: exp.Expr) -> exp.Expr:
     said = exp.func("lower", exp.func("trim", call.copy(), exp.Literal.string(" \t\n")))
     means = [exp.If(this=exp.Literal.string(w), true=exp.Boolean(this=w == "yes")) for w in ("yes", "no")]
     return exp.Case(this=said, ifs=means)
+
+
+def _mean_as_postgres(tree: exp.Expr) -> None:
+    """Write out what PostgreSQL means otherwise: NULL arrays, the order of ENUMs, division of integers."""
+    for comparison in _inner_first(tree, exp.EQ, exp.NEQ):
+        array = comparison.expression.this if isinstance(comparison.expression, exp.Any) else None
+        if array is not None and array.find(exp.Column) is not None:  # DuckDB finds nothing in an array that is NULL
+            known = exp.not_(exp.Is(this=array.copy(), expression=exp.null()))
+            comparison.replace(exp.Case(ifs=[exp.If(this=known, true=comparison.copy())]))
+    for comparison in _inner_first(tree, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between):
+        for side in list(comparison.iter_expressions()):
+            if isinstance(side, exp.Literal) and side.is_string and side.name in GRADES:
+                side.replace(exp.cast(side.copy(), exp.DataType.build(ENUM, udt=True)))
+    for division in _inner_first(tree, exp.Div):
+        if not any(_fractional(side) for side in (division.left, division.right)):
+            division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
+
+
+def _fractional(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Paren):
+        return _fractional(node.this)
+    if isinstance(node, exp.Cast):
+        return node.to.this in (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
+    return isinstance(node, exp.Literal) and not node.is_int
 
 
 def _inner_first(tree: exp.Expr, *kinds: type[exp.Expr]) -> list[exp.Expr]:

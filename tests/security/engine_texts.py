@@ -1,7 +1,7 @@
 r"""What an engine would make of a text that is sent to it: its own texts, names and comments, and what it must not run.
 
-Written from the engines' manuals, and sharing nothing with what the product looks at (`execution/emitted.py`) or with
-the printer's own rules: where a text ends is told here by each engine's lexical rules alone.
+Written from the engines' manuals, and sharing nothing with what the product looks at (`engines/ibis/functions.py`) or
+with the printer's own rules: where a text ends is told here by each engine's lexical rules alone.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ LEXICONS = {
         r"\btable\s*\((?!\s*flatten\()",
     ),
     "bigquery": Lexicon(
-        rf"'''|\"\"\"|{_NO_DOUBLING}|\"(?:[^\"\\\n]|\\.)*\"|{_ESCAPED_TICKED}",
-        r"--|/\*|\#|\b[rRbB]{1,2}['\"]",
+        rf"'''|\"\"\"|\b[bB]{_NO_DOUBLING}|{_NO_DOUBLING}|\"(?:[^\"\\\n]|\\.)*\"|{_ESCAPED_TICKED}",
+        r"--|/\*|\#|\b[rRbB]{1,2}['\"]",  # of bytes' texts those that end as others do are quoted
         r"external_query session_user ai_\w+ predict\w* generate_text\w* generate_table appends changes vector_search "
         r"external_object_transform kms\w* keyset\w* aead\w* error table gap_fill query query_table search",
         r"@|\binto\b|\bml\s*\.|\bai\s*\.|\bnet\s*\.|\bkeys\s*\.|\baead\s*\.|\bobj\s*\.|\bsystem_time\b|\bfor\s+system",

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import almanaq
-from almanaq.errors import AlmanaqError, PrivateColumnError, QueryError, RefusedQueryError, UnknownNameError
+from almanaq.errors import AlmanaqError, QueryError, RefusedQueryError, UnknownNameError
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
@@ -149,65 +149,47 @@ def test_a_public_connection_calls_no_function_that_may_read(guarded: almanaq.Co
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_a_definition_tells_nothing_private(guarded: almanaq.Connection, public: bool) -> None:
-    con = guarded.public() if public else guarded
-    expected = "SELECT plain.id\n   FROM plain\n  WHERE"
-    for argument in ("'of_plain'", "'public.of_plain'", "'of_plain'::regclass", "'of_plain', true"):
-        assert expected in con.sql(f"SELECT pg_get_viewdef({argument})").rows[0][0]
-    for view in ("of_people", "of_both"):
-        with pytest.raises(PrivateColumnError, match="may tell of"):
-            con.sql(f"SELECT pg_get_viewdef('{view}')")
-
-
 @pytest.mark.parametrize(
-    "argument",
+    "query",
     [
-        *("kind", "1", "'of_plain'::regclass::oid", "kind::regclass", "'of_' || 'plain'", "(SELECT 'of_plain')"),
-        *("'of_plain', 80", "'of_plain', kind", "", "'of_plain', true, true", "'pg_roles'", "'pg_catalog.pg_shadow'"),
-        *("'plain'", "'nothing'", "'of_plain; DROP TABLE plain'", "'of_people''--'", "'\"of_people\"'", "NULL"),
+        *("SELECT pg_get_viewdef('of_people')", "SELECT pg_catalog.pg_get_viewdef('of_people'::regclass, true)"),
+        *(
+            "SELECT enum_range(NULL::level)",
+            "SELECT enum_first(NULL::level) FROM plain",
+            "SELECT enumlabel FROM pg_enum",
+        ),
+        *("SELECT * FROM pg_catalog.pg_enum", "SELECT definition FROM pg_views", "SELECT * FROM pg_stats"),
+        *("SELECT * FROM information_schema.columns", "SELECT answer(enum_range(NULL::level)::text, 'is it?')"),
     ],
 )
-def test_a_definition_is_of_a_view_that_is_named(guarded: almanaq.Connection, argument: str) -> None:
-    with pytest.raises(AlmanaqError) as caught:
-        guarded.sql(f"SELECT pg_get_viewdef({argument}) FROM plain")
+def test_where_columns_are_private_the_system_tells_nothing_of_columns(
+    guarded: almanaq.Connection, query: str, public: bool
+) -> None:
+    con = guarded.public() if public else guarded
+    with pytest.raises(QueryError) as caught:
+        con.sql(query)
     assert "secret" not in str(caught.value)
 
 
-def test_labels_of_a_private_enum_are_not_read_from_the_catalog(guarded: almanaq.Connection) -> None:
+def test_the_system_is_asked_as_the_role_may(con: almanaq.Connection) -> None:
     labels = "SELECT enumlabel FROM pg_enum WHERE enumtypid = 'level'::regtype ORDER BY enumsortorder"
-    assert guarded.sql(labels).rows == [("low",), ("high",)]
-    assert guarded.sql("SELECT count(*) FROM pg_type WHERE typname = 'level'").rows == [(1,)]
-    for query in (labels, "SELECT e FROM pg_enum AS e", "SELECT count(*) FROM pg_catalog.pg_enum"):
-        with pytest.raises(PrivateColumnError, match="values of a private column"):
-            guarded.public().sql(query)
-
-
-@pytest.mark.parametrize("column", ["typdefault", "typacl", "typdefaultbin"])
-def test_of_types_only_what_is_harmless_is_seen(con: almanaq.Connection, column: str) -> None:
-    with pytest.raises(QueryError):
-        con.sql(f"SELECT {column} FROM pg_type")
-    row = con.sql("SELECT t::text FROM pg_type AS t WHERE typname = 'level'").rows[0][0]
-    assert row.count(",") == len(con.sql("SELECT * FROM pg_type LIMIT 0").columns) - 1
+    assert con.sql(labels).rows == [("low",), ("high",)]
+    assert con.sql(
+        "SELECT data_type FROM information_schema.columns WHERE table_name = 'plain' AND column_name = 'kind'"
+    ).rows == [("text",)]
+    assert "kind = 'a'" in con.sql("SELECT pg_get_viewdef('of_plain')").rows[0][0]
 
 
 @pytest.mark.parametrize(
     "relation",
     [
-        *("pg_class", "pg_stats", "pg_statistic", "pg_authid", "pg_shadow", "pg_settings", "pg_attribute", "pg_proc"),
-        *(
-            "pg_user_mapping",
-            "pg_largeobject",
-            "pg_roles",
-            "pg_attrdef",
-            "pg_views",
-            "pg_sequences",
-            "pg_file_settings",
-        ),
-        *("information_schema.columns", "pg_catalog.pg_views", "pg_stat_activity", "pg_hba_file_rules"),
+        *("pg_stats", "pg_statistic", "pg_authid", "pg_shadow", "pg_settings", "pg_user_mapping", "pg_largeobject"),
+        *("pg_file_settings", "pg_catalog.pg_stat_activity", "pg_hba_file_rules", "pg_locks", "pg_subscription"),
+        *("pg_prepared_statements", "pg_stats_ext", "pg_stat_replication", "information_schema.user_mapping_options"),
     ],
 )
-def test_no_other_catalog_is_seen(con: almanaq.Connection, relation: str) -> None:
-    with pytest.raises(UnknownNameError, match="no relation named"):
+def test_catalogs_that_hold_cells_passwords_or_sessions_are_refused(con: almanaq.Connection, relation: str) -> None:
+    with pytest.raises(QueryError, match="is not read here"):
         con.sql(f"SELECT * FROM {relation}")
 
 
@@ -228,13 +210,9 @@ def test_a_role_sees_nothing_through_them_that_it_may_not_read(url: str) -> None
         server.execute("CREATE ROLE visitor LOGIN; GRANT SELECT ON plain, of_plain, of_both, of_people TO visitor")
     with almanaq.connect(url.replace("postgres@", "visitor@"), cache=False) as con:
         assert con.sql("SELECT twice(2)").rows == [(4,)]
-        for query in ("SELECT * FROM pg_enum", "SELECT * FROM pg_type", "SELECT * FROM numbers", "SELECT * FROM bare"):
+        for query in ("SELECT * FROM numbers", "SELECT * FROM bare", "SELECT * FROM people"):
             with pytest.raises(UnknownNameError):
                 con.sql(query)
-        assert con.sql("SELECT pg_get_viewdef('of_plain')").rows
-        for view in ("of_people", "of_both"):
-            with pytest.raises(PrivateColumnError):
-                con.sql(f"SELECT pg_get_viewdef('{view}')")
 
 
 def test_a_function_that_anybody_may_replace_is_not_called(url: str) -> None:

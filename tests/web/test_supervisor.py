@@ -96,6 +96,16 @@ def test_a_worker_ends_with_its_supervisor(start):
     until(lambda: not lives(worker), WAIT)
 
 
+@pytest.mark.slow
+def test_a_worker_that_does_not_heed_the_end_is_ended(start):
+    process, _ = start("--model", "local")
+    worker = worker_of(process)
+    os.kill(worker, signal.SIGSTOP)
+    process.terminate()
+    assert process.wait(WAIT) == 128 + signal.SIGKILL
+    until(lambda: not lives(worker), WAIT)
+
+
 def test_what_cannot_begin_is_told_as_ever_and_is_not_tried_again(tmp_path):
     command = [sys.executable, "-m", "almanaq", "serve", str(tmp_path / "none.csv"), "--port", "0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)

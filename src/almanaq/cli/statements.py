@@ -41,15 +41,14 @@ def split(text: str) -> Iterator[str]:
 
 def complete_statements(text: str) -> tuple[list[str], str]:
     """Return the statements that a semicolon ends, and what follows the last one."""
+    import sqlglot
     from sqlglot.errors import TokenError
     from sqlglot.tokenizer_core import TokenType
-
-    from almanaq.suql.syntax.dialect import suql_dialect
 
     if ";" not in text:
         return [], text
     try:
-        tokens = suql_dialect().tokenize(text)
+        tokens = sqlglot.tokenize(text, read="duckdb")
     except TokenError:  # a quotation mark or a comment is still open
         return [], text
     found, start = [], 0

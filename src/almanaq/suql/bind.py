@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
@@ -17,7 +16,7 @@ from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import bindable, literal
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.text_functions import declared, is_text_call
+from almanaq.suql.text_functions import declared, is_text_call, place_of
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
@@ -94,6 +93,7 @@ def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> ex
     named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
     for node in nodes_of(tree, exp.Parameter, exp.Placeholder):
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
+        name = name.removeprefix("_") if name not in named else name  # `:_1` is what a `?` may be written as
         if name in named:
             node.replace(literal(named[name], dialect))
     return tree
@@ -127,8 +127,7 @@ def _expand(tree: exp.Expr) -> exp.Query:
 def _check_documents(call: exp.Anonymous, dialect: str, text: str) -> None:
     """Refuse documents and questions that are known to be no text."""
     name = call.name.lower()
-    start = text.lower().find(f"{name}(")
-    place: dict[str, Any] = {"query": text, "start": start, "end": start + len(name) - 1} if start >= 0 else {}
+    place = place_of(call, text)
     document, *others = call.expressions
     for argument in others[:1]:
         if _is_no_text(argument.type):

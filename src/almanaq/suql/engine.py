@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlglot import exp
-
 from almanaq.errors import (
     DatabaseError,
     ParameterError,
-    QueryError,
     UnknownNameError,
-    UnsupportedError,
     suggest,
 )
 from almanaq.event_loops import run_sync
@@ -29,24 +25,14 @@ from almanaq.suql.accuracy.estimates import (
     GroupEstimates,
     Sample,
 )
-from almanaq.suql.bind import Binder, check_parameters, read_parameters
-from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.catalog.binder import bind
-from almanaq.suql.catalog.conditions import read_conditions
-from almanaq.suql.catalog.database_calls import DatabaseCalls
-from almanaq.suql.catalog.describe_statements import list_tables, listing
-from almanaq.suql.catalog.enum_order import order_enums
-from almanaq.suql.catalog.grouped_answers import check_grouped_answers
-from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
+from almanaq.suql.bind import Binder, read_parameters
 from almanaq.suql.catalog.reading import cell_at, distinct_values
-from almanaq.suql.catalog.relations import Catalog, unique_names
+from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.execute import execute, stream
 from almanaq.suql.execution.guards import (
-    check_accuracy,
     check_average,
     check_compared,
     check_countable,
@@ -62,30 +48,24 @@ from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import errors_placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
-from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
-from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
+from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
 from almanaq.suql.options import Options
-from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
-from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.references import aliased, column, quoted
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.planner import Planner
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import nodes
-from almanaq.suql.syntax.parse import parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
-_DEEPEST_PARTS = 4
-"""How often a part of a statement that was taken apart is taken apart itself."""
 _VALUES_SECONDS = 5.0
 
 
@@ -93,8 +73,6 @@ _VALUES_SECONDS = 5.0
 class _Prepared:
     plan: Plan
     statements: Statements
-    bound: BoundQuery | None
-    """None for a query that the engine runs as it is."""
 
 
 class Engine:
@@ -214,24 +192,12 @@ class Engine:
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
         with within_limits(), errors_placed(query):
-            if self._binder is None:
-                self._bind(query, (), self._options)
-                return
-            statement = self._statement(query, self._options)
-            if statement.has_text:
-                self._planned(statement, (), self._options)
-            elif not statement.lookups:
-                self._binder.language.names(statement)
+            self._planner.check_query(query, self._options)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
-        parameters = read_parameters(parameters)
-        key = self._key(query, parameters, self._options)
-        known = None if key is None else self._plans.get(key)
-        if known is not None and known.bound is not None:
-            return known.bound
-        with within_limits():
-            return self._bind(query, parameters, self._options)
+        with within_limits(), errors_placed(query):
+            return self._planner.bind(self._planner.read(query, self._options), read_parameters(parameters))
 
     def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
         """Return the plan of a query; asks neither the database nor a model."""
@@ -254,17 +220,10 @@ class Engine:
         known = None if key is None else self._plans.get(key)
         if known is None:
             with within_limits(), errors_placed(query):
-                native = self._native_plan(query, parameters, options)
-                if native is not None:
-                    return _Prepared(native, Statements(native), None)
-                kept = None
-                if self._binder is not None:
-                    plan = self._planned(self._statement(query, options), parameters, options)
-                else:
-                    bound = self._bind(query, parameters, options)
-                    kept = replace(bound, tree=bound.tree.copy())
-                    plan = self._lowered(self._logical_plan(bound, options), options)
-            known = _Prepared(plan, Statements(plan), kept)
+                plan = self._planner.plan(query, parameters, options)
+            known = _Prepared(plan, Statements(plan))
+            if plan.is_native:
+                return known
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
             if key is not None:
@@ -276,23 +235,21 @@ class Engine:
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
         chosen = self._chosen(options)
-        return self._logical_plan(self._bind(query, parameters, chosen), chosen)
+        with within_limits(), errors_placed(query):
+            return self._planner.logical(self._planner.read(query, chosen), read_parameters(parameters), chosen)
 
-    def _logical_plan(self, bound: BoundQuery, options: Options, prefix: str = "") -> LogicalPlan:
-        ordered, notes = (bound.tree, ()) if self._binder is not None else order_enums(bound.tree, self.catalog)
-        tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link, prefix=prefix)
-        private = private_columns_read(tree, links, self.catalog)
-        compared = private_columns_compared(tree, self.catalog)
-        tree = rewrite(tree, self._query_rules)
-        plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
-        plan = replace(plan, private_columns=private, private_compared=compared, notes=notes)
+    @cached_property
+    def _planner(self) -> Planner:
+        binder = Binder(self._database.language(self.catalog), self.catalog)
+        return Planner(binder, self._rules, self._query_rules, self._database.typed, self._check_plan)
+
+    def _check_plan(self, plan: LogicalPlan, options: Options) -> None:
+        """Raise PrivateColumnError for a plan that would send private columns to a remote model."""
         check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
-        accuracy = options.accuracy
-        if accuracy is not None:
-            proxy = self._proxy(accuracy.proxy)
+        if options.accuracy is not None:
+            proxy = self._proxy(options.accuracy.proxy)
             check_privacy(plan, proxy, similarity_is_remote=getattr(proxy.embedder, "remote", False))
-        return plan
 
     def _proxy(self, name: str) -> Models:
         """Return the models that score rows under the name of a proxy."""
@@ -313,9 +270,11 @@ class Engine:
         """
         chosen = self._chosen(options)
         with within_limits():
-            logical = self.logical_plan(query, parameters, options=chosen)
-            plan = self._lowered(logical, chosen)
-            shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
+            plan = self.plan(query, parameters, options=chosen)
+            shown: list[tuple[str, LogicalPlan]] = []
+            if verbose and not isinstance(plan.output.select, NativeQuery):
+                logical = self.logical_plan(query, parameters, options=chosen)
+                shown = [("binding", logical), *steps(logical, self._rules)]
             laid_out = explain_plan(
                 plan,
                 self.expected(plan),
@@ -391,17 +350,8 @@ class Engine:
         """
         if not any(column.private for relation in self.catalog.relations for column in relation.columns):
             return ()
-        if self._binder is None:
-            return private_columns_shown(self._bind(query, parameters, self._options).tree, self.catalog)
-        statement = self._statement(query, self._options)
-        try:
-            with within_limits():
-                return private_columns_shown(self._binder.bind(statement, parameters).tree, self.catalog)
-        except QueryError:
-            read = [relation for name in statement.relations if (relation := self.catalog.find(name)) is not None]
-            return tuple(
-                f"{relation.name}.{column.name}" for relation in read for column in relation.columns if column.private
-            )
+        with within_limits():
+            return self._planner.private_columns(query, parameters, self._options)
 
     def why_not(
         self,
@@ -423,8 +373,8 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self._logical_plan(self._bind(query, parameters, exact), exact), key)
-        result, _ = run_sync(execute(self._context(), self._lowered(plan, exact), exact, suql=query))
+            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
+        result, _ = run_sync(execute(self._context(), self._planner.lower(plan, exact), exact, suql=query))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
@@ -464,120 +414,9 @@ class Engine:
         sent = columns_read(plan) if self._models.reader.remote else ()
         return replace(explanation, sent=sent, free=self._models.language is None and not self._models.reader.paid)
 
-    def _lowered(self, plan: LogicalPlan, options: Options) -> Plan:
-        lowered = lower(optimize(plan, self._rules), bring=self._database.typed)
-        if options.accuracy is not None:
-            check_accuracy(lowered)
-        return lowered
-
     def _context(self) -> ExecutionContext:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
         return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
-
-    def _native_plan(self, query: str, parameters: Parameters, options: Options) -> Plan | None:
-        """Return the plan of a query that the engine runs as it is; None where text functions or links are in it."""
-        if self._binder is None:
-            return None
-        statement = self._statement(query, options)
-        bound = check_parameters(statement, parameters)
-        if statement.has_text:
-            return None
-        if options.link and self._binder.may_link(statement):
-            try:
-                logical = self._logical_plan(self._binder.bind(statement, parameters), options)
-            except QueryError:
-                logical = None  # the engine says what is wrong with it, if anything is
-            if logical is not None and logical.links:
-                return None
-        select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
-        return Plan((), (), Output(select, ()), (), True)
-
-    def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
-        """Return the plan of a statement with text functions: planned whole, or else taken apart."""
-        assert self._binder is not None
-        if prefix.count("part_") > _DEEPEST_PARTS:
-            raise UnsupportedError("a part of the query is not supported beside text functions")
-        try:
-            bound = self._checked(self._binder.bind(statement, parameters), statement.text)
-            return self._lowered(self._logical_plan(bound, options, prefix), options)
-        except (UnsupportedError, UnknownNameError):
-            made = self._binder.language.split(statement, f"{prefix}part_", parameters)
-            if made is None:
-                raise
-            return self._composed(made, statement, parameters, options, prefix)
-
-    def _composed(
-        self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
-    ) -> Plan:
-        """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
-        assert self._binder is not None
-        catalog = self.catalog
-        stages: list[Stage] = []
-        links: list[Link] = []
-        notes: list[str] = []
-        names = () if statement.lookups else self._binder.language.names(statement, parameters)
-        for part in made.parts:
-            if not part.statement.has_text:
-                bound = parameters_of(part.statement.parameters, parameters)
-                stages.append(NativeTable(part.name, NativeQuery(part.statement.shown, bound), "rows that are drawn"))
-            else:
-                engine = self._over_parts(catalog)
-                plan = engine._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
-                stages += [*plan.stages, _table_of(plan.output, part)]
-                links += plan.links
-                notes += plan.notes
-            catalog = catalog.with_table(part.name, part.columns, private=part.private)
-        tables = tuple(part.name for part in made.parts)
-        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
-        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain=False)
-
-    def _over_parts(self, catalog: Catalog) -> Engine:
-        """Return an engine whose queries may also name the tables that parts of a statement become."""
-        if catalog is self.catalog:
-            return self
-        engine = self.over(self._database)
-        assert self._binder is not None
-        engine.__dict__ |= {"catalog": catalog, "_binder": replace(self._binder, catalog=catalog)}
-        return engine
-
-    def _statement(self, query: str, options: Options) -> Statement:
-        assert self._binder is not None
-        return self._binder.read(list_tables(query, self.catalog) or query, options.allow_functions)
-
-    @cached_property
-    def _binder(self) -> Binder | None:
-        """What reads queries; None of an engine that has not told its language yet."""
-        language = getattr(self._database, "language", None)
-        return None if language is None else Binder(language(self.catalog), self.catalog)
-
-    def _checked(self, bound: BoundQuery, text: str) -> BoundQuery:
-        """Return a bound query whose conditions are read as such."""
-        read_conditions(nodes(bound.tree), self.catalog, text)
-        check_grouped_answers(bound.tree, text)
-        return bound
-
-    def _bind(self, query: str, parameters: Parameters | None, options: Options) -> BoundQuery:
-        parameters = read_parameters(parameters)
-        if self._binder is not None:
-            return self._checked(self._binder.bind(self._statement(query, options), parameters), query)
-        text = listing(query, self.catalog) or query
-        calls = DatabaseCalls(self.catalog, options.allow_functions)
-        if isinstance(parameters, Mapping):
-            raise ParameterError("this engine takes parameters as a list, one value for each ? in order")
-        parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
-        return bind(parsed, self.catalog, text)
-
-
-def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
-    """Return the stage that makes the table of a part's rows, under the names of its columns."""
-    purpose = "rows with their answers"
-    names = unique_names(name for name, _ in part.columns)
-    if isinstance(output.select, NativeQuery):
-        return NativeTable(part.name, output.select, purpose)
-    shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
-    listed = [quoted(f"c{i}") for i in range(len(names))]
-    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
-    return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)
 
 
 def _approximate(options: Options) -> bool:

@@ -46,6 +46,8 @@ class Statement:
     """Marks in its SQL, each with the query whose values take its place before it runs."""
     tree: object = field(default=None, compare=False, repr=False)
     """The engine's own tree, for an engine that has one."""
+    labels: tuple[str, ...] = ()
+    """What the engine calls the columns of the text's result, where those of its SQL would be called otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

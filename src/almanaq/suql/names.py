@@ -20,6 +20,9 @@ from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 """What sqlglot raises besides its own errors, for forms that it does not foresee."""
+_VALUES = {"postgres": ("column", 1), "spark": ("col", 1), "databricks": ("col", 1)}
+"""What engines call the columns of VALUES: a word, and the number of the first; others as DuckDB does."""
+_AFTER_FROM = ("where", "group", "having", "qualify", "order", "distinct")
 _SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _HOLDERS = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.Join, exp.CTE, exp.Star, exp.Aliases)
 """What identifiers name relations and columns in; those elsewhere are keys of structs, types, or collations."""
@@ -57,9 +60,12 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
-    tree = _select_values(tree)
-    _name_values(tree)
+    tree = _select_values(tree, dialect)
+    _select_limits(tree)
+    _name_values(tree, dialect)
     _write_natural_joins(tree, catalog)
+    for block in nodes_of(tree, exp.Select):
+        _write_using(block, catalog, dialect)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog)
     _expand_stars(tree, catalog)
@@ -223,7 +229,16 @@ def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
-def _select_values(tree: exp.Query) -> exp.Query:
+def _select_limits(tree: exp.Query) -> None:
+    """`LIMIT answer(…)::int` becomes `LIMIT (SELECT answer(…)::int)`, a query that is planned like any other."""
+    for clause in nodes_of(tree, exp.Limit, exp.Offset):
+        count = clause.expression
+        if has_text(count) and not isinstance(count, exp.Query):
+            output = exp.alias_(count.copy(), "rows", quoted=True)
+            clause.set("expression", exp.Subquery(this=exp.Select(expressions=[output])))
+
+
+def _select_values(tree: exp.Query, dialect: str) -> exp.Query:
     """`(VALUES (answer(…)), ('b')) AS v(x)` becomes `(SELECT answer(…) AS x UNION ALL SELECT 'b') AS v`."""
     for values in nodes_of(tree, exp.Values):
         if not has_text(values):
@@ -231,7 +246,7 @@ def _select_values(tree: exp.Query) -> exp.Query:
         alias = values.args.get("alias")
         listed = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
-        names = listed + [f"col{i}" for i in range(len(listed), len(rows[0]))]
+        names = listed + _names_of_values(len(rows[0]), dialect)[len(listed) :]
         made: exp.Query | None = None
         for row in rows:
             cells = [exp.alias_(cell.copy(), name, quoted=True) for cell, name in zip(row, names, strict=True)]
@@ -243,16 +258,21 @@ def _select_values(tree: exp.Query) -> exp.Query:
     return tree
 
 
-def _name_values(tree: exp.Query) -> None:
-    """Give the columns of VALUES in FROM the names that DuckDB and PostgreSQL give them, where the query gives none."""
+def _name_values(tree: exp.Query, dialect: str) -> None:
+    """Give the columns of VALUES in FROM the names that the engine gives them, where the query gives none."""
     for values in nodes_of(tree, exp.Values):
         alias = values.args.get("alias")
         if alias is None or not values.expressions or not isinstance(values.expressions[0], exp.Tuple):
             continue
         listed = alias.args.get("columns") or []
         count = len(values.expressions[0].expressions)
-        names = [column.name for column in listed] + [f"col{i}" for i in range(len(listed), count)]
+        names = [column.name for column in listed] + _names_of_values(count, dialect)[len(listed) :]
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
+
+
+def _names_of_values(count: int, dialect: str) -> list[str]:
+    prefix, first = _VALUES.get(dialect, ("col", 0))
+    return [f"{prefix}{i + first}" for i in range(count)]
 
 
 def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
@@ -370,10 +390,11 @@ def _keeps_left_alone(join: exp.Join) -> bool:
 def _name_unnested(tree: exp.Query) -> None:
     """Name the one column of `unnest(x) AS u` as the item, and of `unnest(x)` after the function, as engines do."""
     for unnest in nodes_of(tree, exp.Unnest):
-        alias = unnest.args.get("alias")
+        item = unnest.parent if isinstance(unnest.parent, exp.Lateral) else unnest
+        alias = item.args.get("alias")
         if alias is None:
             alias = exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
-            unnest.set("alias", alias)
+            item.set("alias", alias)
         if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
             if not unnest.args.get("offset"):
                 alias.set("columns", [alias.this.copy()])
@@ -400,6 +421,87 @@ def _write_natural_joins(tree: exp.Query, catalog: Catalog) -> None:
             shared = [name for name in own if name in before]
             join.set("method", None)
             join.set("using", [exp.to_identifier(name, quoted=True) for name in shared] or None)
+
+
+def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
+    """Write USING out: qualify takes the first side's column where a RIGHT or FULL JOIN before it merges two.
+
+    `a RIGHT JOIN b USING (k) LEFT JOIN c USING (k)` becomes `a RIGHT JOIN b ON a.k = b.k LEFT JOIN c ON b.k = c.k`, and
+    `k` is `b.k`.
+    """
+    joins = block.args.get("joins") or ()
+    items = list(from_items(block))
+    shown = [columns_of(item, catalog) for item in items]
+    sides = [str(join.args.get("side") or "").upper() for join in joins if join.args.get("using")]
+    unknown = any(names is None or "*" in names for names in shown) or not all(item.alias_or_name for item in items)
+    if not sides or (unknown and not {"RIGHT", "FULL"} & set(sides)):
+        return
+    if unknown:
+        raise UnsupportedError("what USING merges cannot be told here beside text functions: write ON")
+    merged: dict[str, exp.Expr] = {}
+    dropped: set[tuple[str, str]] = set()
+    for number, join in enumerate(joins):
+        alias = items[number + 1].alias_or_name
+        conditions: list[exp.Expr] = []
+        for name in (identifier.name for identifier in join.args.get("using") or ()):
+            left = merged.get(name) or _only_holder(name, items[: number + 1], shown, dropped)
+            right = _column(alias, name)
+            conditions.append(exp.EQ(this=left.copy(), expression=right))
+            side = str(join.args.get("side") or "").upper()
+            both = exp.Coalesce(this=left.copy(), expressions=[right.copy()])
+            merged[name] = {"RIGHT": right.copy(), "FULL": both}.get(side, left)
+            dropped.add((alias, name))
+        if conditions:
+            join.set("using", None)
+            join.set("on", exp.and_(*conditions))
+    _name_merged(block, items, shown, merged, dropped, first=dialect != "duckdb")
+
+
+def _only_holder(
+    name: str, items: list[exp.Expr], shown: list[list[str] | None], dropped: set[tuple[str, str]]
+) -> exp.Expr:
+    """Return the column of that name among items of FROM."""
+    pairs = [(item.alias_or_name, names or ()) for item, names in zip(items, shown, strict=False)]
+    holding = [alias for alias, names in pairs if name in names and (alias, name) not in dropped]
+    if len(holding) != 1:
+        raise UnknownNameError(f"the column {name!r} in USING is in {'several' if holding else 'no'} items before it")
+    return _column(holding[0], name)
+
+
+def _name_merged(
+    block: exp.Select,
+    items: list[exp.Expr],
+    shown: list[list[str] | None],
+    merged: dict[str, exp.Expr],
+    dropped: set[tuple[str, str]],
+    *,
+    first: bool,
+) -> None:
+    """Write what USING merged where a block names it, and what `*` stands for beside it.
+
+    Args:
+        first: whether `*` shows merged columns first, rather than where the first item has them.
+    """
+    outputs: list[exp.Expr] = []
+    for item in block.expressions:
+        if type(item) is exp.Star and not any(item.args.values()):
+            own = [exp.alias_(node.copy(), name, quoted=True) for name, node in merged.items()] if first else []
+            outputs += own
+            for source, names in zip(items, shown, strict=True):
+                for name in names or ():
+                    if name in merged and (first or (source.alias_or_name, name) in dropped):
+                        continue
+                    node = merged[name].copy() if name in merged else _column(source.alias_or_name, name)
+                    outputs.append(exp.alias_(node, name, quoted=True) if name in merged else node)
+        else:
+            outputs.append(item)
+    block.set("expressions", outputs)
+    clauses = [*block.expressions, *(value for key, value in block.args.items() if key in _AFTER_FROM)]
+    for node in [node for clause in clauses if clause is not None for node in own_nodes(clause)]:
+        if isinstance(node, exp.Column) and not node.table and node.name in merged:
+            is_output = node.parent is block and node.arg_key == "expressions"
+            made = merged[node.name].copy()
+            node.replace(exp.alias_(made, node.name, quoted=True) if is_output else made)
 
 
 def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:

@@ -87,6 +87,13 @@ def check_arity(name: str, count: int, **place: Any) -> None:
         raise QueryTypeError(f"{function.name} takes {function.usage}; {count} argument(s) given", **place)
 
 
+def place_of(node: exp.Expr, text: str) -> dict[str, Any]:
+    """Return where a text call, or what else a node is called, first stands in the text of a query."""
+    name = node.name.lower()
+    start = text.lower().find(f"{name}(" if is_text_call(node) else name) if name else -1
+    return {"query": text, "start": start, "end": start + len(name) - 1} if start >= 0 else {}
+
+
 def is_text_call(node: object) -> bool:
     """Return whether a node is a call of a text function."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in DECLARED

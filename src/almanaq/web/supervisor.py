@@ -32,6 +32,8 @@ GIVES_BACK = 75
 """What a worker ends with that wants to be started again, as it holds memory that it cannot let go of."""
 _LOOK_SECONDS = 1.0
 _STARTS_IN_A_ROW = 5
+_SECONDS_TO_END = 15.0
+"""What a worker has to end in after a signal; its own limits are shorter."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -125,7 +127,7 @@ class _Supervisor:
     def __init__(self, port: int, say: Callable[[str], None]) -> None:
         self._port, self._say = port, say
         self._calls, self._restarts = SharedCount(), 0
-        self._pid, self._ending = 0, False
+        self._pid, self._ending, self._asked = 0, False, 0.0
         # A name in the abstract namespace: no file is left behind, and a new worker has it from the old one.
         self._health = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._health.bind(f"\0almanaq-{secrets.token_hex(16)}")
@@ -163,15 +165,21 @@ class _Supervisor:
         try:
             while True:
                 waited_for = [ended] if served else [ended, ready]
-                found, _, _ = select.select(waited_for, (), (), _LOOK_SECONDS if served else None)
+                found, _, _ = select.select(waited_for, (), (), _LOOK_SECONDS)
                 if ended in found:
                     return (served, *_reason(os.waitpid(self._pid, 0)[1]))
+                if self._ending:
+                    if time.monotonic() - self._asked > _SECONDS_TO_END:
+                        os.kill(self._pid, signal.SIGKILL)  # a thread of it does not end: it has served its last
+                    continue
                 if not served:
+                    if ready not in found:
+                        continue
                     served, answered = os.read(ready, 1) == b"r", time.monotonic()
                     continue
                 if self._answers(ended):
                     answered = time.monotonic()
-                elif time.monotonic() - answered >= SILENT_SECONDS and not self._ending:
+                elif time.monotonic() - answered >= SILENT_SECONDS:
                     os.kill(self._pid, signal.SIGKILL)
                     _, status = os.waitpid(self._pid, 0)
                     return served, f"the server did not answer /healthz for {SILENT_SECONDS:g} s, and was ended", status
@@ -195,7 +203,8 @@ class _Supervisor:
         return False
 
     def _pass_on(self, *_: Any) -> None:
-        self._ending = True
+        if not self._ending:
+            self._ending, self._asked = True, time.monotonic()
         if self._pid:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGTERM)  # a worker that has begun to end takes it for the same wish

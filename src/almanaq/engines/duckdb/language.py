@@ -156,6 +156,8 @@ class DuckDBLanguage:
         private = any(column.private for table in tables if table is not None for column in table.columns)
         written = {str(node["identifier"]) for node in walk(part.tree) if node.get("class") == "PARAMETER"}
         used = tuple(name for name in whole.parameters if name in written)
+        if used and not part.has_text:
+            shown, used = self._with_literals(shown, parameters_of(used, parameters)), ()
         statement = Statement(whole.text, sql, shown, part.has_text, relations, used, reader.lookups(tree), tree)
         columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)

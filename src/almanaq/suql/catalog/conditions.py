@@ -9,10 +9,9 @@ from typing import NoReturn
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError
-from almanaq.suql.catalog.operator_types import extent, written
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
-from almanaq.suql.text_functions import is_text_call
+from almanaq.suql.text_functions import is_text_call, place_of
 from almanaq.values.typed import parse_boolean
 
 _PLACES: dict[type[exp.Expr], str] = {exp.Not: "NOT", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or"}
@@ -66,8 +65,8 @@ class _Reading:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
         elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
-            named = f"answer(…)::boolean AS {node.name}"
-            self._refuse(node, "text", f"write {written(node)} = 'Yes', or make it a boolean where it is made: {named}")
+            named, here = f"answer(…)::boolean AS {node.name}", f"write {_written(node)} = 'Yes'"
+            self._refuse(node, "text", f"{here}, or make it a boolean where it is made: {named}")
         elif parts := _values(node):
             for part in parts:
                 self.read(part)
@@ -87,9 +86,16 @@ class _Reading:
         call.replace(read)
 
     def _refuse(self, node: exp.Expr, kind: str, hint: str) -> NoReturn:
-        start, end = extent(node)
-        message = f"argument of {self.place} must be type boolean, not type {kind}: {written(node)}"
-        raise QueryTypeError(message + (f"; {hint}" if hint else ""), query=self.text, start=start, end=end)
+        message = f"argument of {self.place} must be type boolean, not type {kind}: {_written(node)}"
+        raise QueryTypeError(message + (f"; {hint}" if hint else ""), **place_of(node, self.text))
+
+
+def _written(node: exp.Expr) -> str:
+    """Return an expression as text, without the relations of its columns."""
+    plain = node.copy()
+    for column in plain.find_all(exp.Column):
+        column.set("table", None)
+    return plain.sql("duckdb", normalize_functions=False).replace('"', "")
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:

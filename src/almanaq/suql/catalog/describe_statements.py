@@ -24,22 +24,22 @@ _MOST = 5
 Cell = str | int | None
 
 
-def listing(text: str, catalog: Catalog) -> str | None:
+def listing(text: str, catalog: Catalog, dialect: str) -> str | None:
     """Return the query that answers DESCRIBE, SHOW TABLES or SUMMARIZE from what is known; None for any other text.
 
     Raises:
         UnknownNameError: no such relation; with near names.
         UnsupportedError: DESCRIBE or SUMMARIZE of something that is no relation.
     """
-    if tables := list_tables(text, catalog):
+    if tables := list_tables(text, catalog, dialect):
         return tables
     if found := _COLUMNS.fullmatch(text):
         columns = catalog.relation(_relation(found)).columns
-        return _query(_SHOWN, [_described(column) for column in columns])
+        return _query(_SHOWN, [_described(column) for column in columns], dialect)
     if found := _SUMMARY.fullmatch(text):
         relation = catalog.relation(_relation(found))
         summary = [[*_described(column), _values(column), relation.rows] for column in relation.columns]
-        return _query((*_SHOWN, "values", "rows"), summary, whole=("rows",))
+        return _query((*_SHOWN, "values", "rows"), summary, dialect, whole=("rows",))
     if begun := _BEGINS.match(text):
         keyword = begun[1].upper()
         raise UnsupportedError(
@@ -48,12 +48,12 @@ def listing(text: str, catalog: Catalog) -> str | None:
     return None
 
 
-def list_tables(text: str, catalog: Catalog) -> str | None:
+def list_tables(text: str, catalog: Catalog, dialect: str = "duckdb") -> str | None:
     """Return the query that answers SHOW TABLES, from what is known of the relations; None for any other text."""
     if not _TABLES.fullmatch(text):
         return None
     rows: list[list[Cell]] = [[r.name, len(r.columns), r.rows, r.description or None] for r in catalog.relations]
-    return _query(("table", "columns", "rows", "description"), rows, whole=("columns", "rows"))
+    return _query(("table", "columns", "rows", "description"), rows, dialect, whole=("columns", "rows"))
 
 
 def _relation(found: re.Match[str]) -> str:
@@ -73,7 +73,7 @@ def _values(column: Column) -> str | None:
     return ", ".join(known[:_MOST]) + (f", … ({len(known)} in all)" if len(known) > _MOST else "")
 
 
-def _query(names: Sequence[str], rows: Sequence[Sequence[Cell]], whole: Sequence[str] = ()) -> str:
+def _query(names: Sequence[str], rows: Sequence[Sequence[Cell]], dialect: str, whole: Sequence[str] = ()) -> str:
     """Return a query for rows; each cell has its type, so that columns of nothing but NULL have one."""
     kinds = ["bigint" if name in whole else "text" for name in names]
     cells = rows or [[None] * len(names)]
@@ -85,7 +85,7 @@ def _query(names: Sequence[str], rows: Sequence[Sequence[Cell]], whole: Sequence
         this=exp.to_identifier("listing", quoted=True), columns=[exp.to_identifier(name, quoted=True) for name in names]
     )
     select = exp.select("*").from_(exp.Values(expressions=written, alias=alias))
-    return (select if rows else select.where(exp.false())).sql("postgres")
+    return (select if rows else select.where(exp.false())).sql(dialect)
 
 
 def _literal(cell: Cell) -> exp.Expr:

@@ -7,10 +7,9 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError
 from almanaq.suql.catalog.answer_types import answer_type, implied_type, is_whole_text
 from almanaq.suql.catalog.grouping import is_aggregated, keys_in
-from almanaq.suql.catalog.operator_types import extent
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.text_functions import own_nodes, own_text_calls
+from almanaq.suql.text_functions import own_nodes, own_text_calls, place_of
 
 _UNGROUPED = "must appear in the GROUP BY clause or be used in an aggregate function"
 _ABOVE = ("having", "order", "distinct", "qualify")
@@ -30,8 +29,7 @@ def check_grouped_answers(tree: exp.Query, text: str) -> None:
         keys = [key.unnest() for key in keys_in(group)] if group is not None else []
         for call in (call for part in parts for call in own_text_calls(part)):
             if not is_aggregated(call, block) and not _is_decided(call, block, keys):
-                start, end = extent(call)
-                raise QueryTypeError(f"{call.name.lower()}(…) {_UNGROUPED}", query=text, start=start, end=end)
+                raise QueryTypeError(f"{call.name.lower()}(…) {_UNGROUPED}", **place_of(call, text))
 
 
 def _is_aggregate(node: exp.Expr, block: exp.Select) -> bool:

@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items
-from almanaq.suql.syntax.functions import ENUM_FUNCTIONS
 from almanaq.suql.syntax.nodes import nodes
 
+ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range enum_range_boundary".split())
+"""Functions that give values of an ENUM's type, whatever column has it."""
 Origin = tuple[Relation, Column]
 _Seen = set[tuple[int, int | None]]
 

@@ -1,4 +1,4 @@
-"""Comparisons with ENUM columns: compared as text, and literals that are no value linked to those that mean the same.
+"""Comparisons with ENUM columns: literals that are no value are linked to those that mean the same.
 
 The paper overloads `=` for enumerated types (section 5.2). Which values a literal means is found when the query runs;
 until then the tree holds `_linked(id, column)` for "the column is one of the values that link `id` gives".
@@ -14,7 +14,6 @@ from sqlglot import exp
 from almanaq.models.protocols import AllOf
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
 from almanaq.suql.catalog.sources import origin, relations_in
-from almanaq.suql.syntax.functions import ENUM_FUNCTIONS
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.normal_forms import joined
 
@@ -40,23 +39,28 @@ class _Linker:
     links: dict[tuple[str, str, str], Link] = field(default_factory=dict)
     prefix: str = ""
 
+    def means(self, found: Column, literal: exp.Expr) -> bool:
+        """Return whether a literal is no value of a column, and is to be linked to those that mean the same."""
+        is_text = isinstance(literal, exp.Literal) and literal.is_string
+        return self.link and is_text and bool(found.values) and literal.name not in found.values
+
     def matches(self, column: exp.Column, literal: exp.Expr) -> exp.Expr:
         """Return the condition that a column (an element of it, for arrays) is what a literal means."""
         relation, found = _enum_column(column, self.catalog) or ("", None)
         assert found is not None
-        text = exp.cast(column.copy(), "text[]" if found.array else "text")
-        is_value = not isinstance(literal, exp.Literal) or not literal.is_string or literal.name in found.values
-        if is_value or not self.link or not found.values:
-            return exp.EQ(this=literal.copy(), expression=_any(text) if found.array else text)
+        if not self.means(found, literal):
+            return exp.EQ(this=literal.copy(), expression=_any(column.copy()) if found.array else column.copy())
         key = (relation, found.name, literal.name)
-        link = self.links.setdefault(key, Link(f"{self.prefix}link{len(self.links)}", *key, found.values, found.array))
+        name = f"{self.prefix}link{len(self.links)}"
+        link = self.links.setdefault(key, Link(name, *key, found.values, found.array))
+        text = exp.cast(column.copy(), "text[]" if found.array else "text")
         return exp.Anonymous(this=LINKED, expressions=[exp.Literal.string(link.id), text])
 
 
 def link_enums(
     tree: exp.Query, catalog: Catalog, *, link: bool = True, prefix: str = ""
 ) -> tuple[exp.Query, tuple[Link, ...]]:
-    """Write comparisons with ENUM columns over text; give the tree and the links that it waits for."""
+    """Write `_linked` for literals that are no value of the ENUM they are compared with; give the links to wait for."""
     linker = _Linker(catalog, link, prefix=prefix)
     if not any(column.kind is ColumnKind.ENUM for r in relations_in(tree, catalog) for column in r.columns):
         return tree, ()
@@ -103,26 +107,18 @@ def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
         parent = column.parent
     if isinstance(parent, exp.Any) and isinstance(parent.parent, exp.EQ | exp.NEQ) and parent.arg_key == "expression":
         comparison = parent.parent
-        if isinstance(comparison, exp.EQ):
+        if isinstance(comparison, exp.EQ) and linker.means(found, comparison.this):
             comparison.replace(linker.matches(column, comparison.this))
-        return
-    if isinstance(parent, exp.EQ | exp.NEQ):
+    elif isinstance(parent, exp.EQ | exp.NEQ):
         other = parent.expression if parent.this is column else parent.this
-        if isinstance(other, exp.Literal) and not found.array:
+        if not found.array and linker.means(found, other):
             matched = linker.matches(column, other)
             parent.replace(exp.not_(matched) if isinstance(parent, exp.NEQ) else matched)
-            return
-    elif isinstance(parent, exp.In) and parent.this is column and parent.expressions and not found.array:
-        parent.replace(joined([linker.matches(column, item) for item in parent.expressions], exp.Or))
-        return
+    elif isinstance(parent, exp.In) and parent.this is column and not found.array:
+        if any(linker.means(found, item) for item in parent.expressions):
+            parent.replace(joined([linker.matches(column, item) for item in parent.expressions], exp.Or))
     elif isinstance(parent, exp.ArrayContainsAll | exp.ArrayOverlaps) and isinstance(parent.expression, exp.Array):
-        parts = [linker.matches(column, item) for item in parent.expression.expressions]
-        if parts and parent.this is column:
+        items = parent.expression.expressions
+        if parent.this is column and any(linker.means(found, item) for item in items):
+            parts = [linker.matches(column, item) for item in items]
             parent.replace(joined(parts, exp.And if isinstance(parent, exp.ArrayContainsAll) else exp.Or))
-            return
-    if isinstance(parent, exp.Anonymous) and parent.name.lower() in ENUM_FUNCTIONS:
-        return
-    if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(
-        parent, exp.AggFunc
-    ):
-        column.replace(exp.cast(column.copy(), "text[]" if found.array else "text"))

@@ -113,40 +113,6 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
-    """What a view is defined by.
-
-    Attributes:
-        relation: the view's name.
-        texts: as PostgreSQL writes it, and as it writes it for people.
-        reads: the names of the relations that it reads; None where one of them may not be read, or is not known.
-    """
-
-    relation: str
-    texts: tuple[str, str]
-    reads: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class OwnFunction:
-    """A function that somebody defined in the database.
-
-    Attributes:
-        name: as queries call it; the name of all its overloads.
-        plain: whether it only computes from its arguments, by what queries may call themselves.
-        sets: whether it gives rows.
-        type: the type of what it gives.
-        barred: why it is not called whoever allows it; "" where it may be allowed.
-    """
-
-    name: str
-    plain: bool = False
-    sets: bool = False
-    type: str = ""
-    barred: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Catalog:
     """The relations of one source, in a stable order.
 
@@ -155,23 +121,14 @@ class Catalog:
         broken: schema.view of each view that the database cannot read, and why; it is none of the relations.
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
-        composites: the name of each type of rows that no relation has, and its fields.
-        own_functions: names that queries may call and that somebody has given to functions of the database as well, and
-            whether the database's system has one of that name.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
-        definitions: those of the views that may be read.
-        functions: those of the database's own under names that nothing else has.
     """
 
     relations: tuple[Relation, ...]
     hidden: tuple[str, ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     separate: bool = False
-    composites: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    own_functions: tuple[tuple[str, bool], ...] = ()
     unlisted: tuple[Relation, ...] = ()
-    definitions: tuple[Definition, ...] = ()
-    functions: tuple[OwnFunction, ...] = ()
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -205,12 +162,9 @@ class Catalog:
         return found
 
     def fields(self, type_: str) -> tuple[str, ...]:
-        """Return the fields of a type of rows, in lower case: one of its own, or a relation's; () of any other."""
+        """Return the fields of a relation's type of rows, in lower case; () of any other type."""
         relation = self.find(type_)
-        if relation is not None:
-            return tuple(column.name.lower() for column in relation.columns)
-        named = (fields for name, fields in self.composites if name.lower() == type_.lower())
-        return tuple(field.lower() for field in next(named, ()))
+        return () if relation is None else tuple(column.name.lower() for column in relation.columns)
 
     def confused(self, relation: Relation) -> str:
         """Say what a relation cannot be told from, since names match whatever their case; "" where all is clear."""

@@ -9,7 +9,6 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.recursion import columns_of_clauses
 
 
 def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
@@ -90,8 +89,7 @@ def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
     """Return the column names (in lower case) of a FROM item; None when they cannot be told."""
     alias = item.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
-        added = columns_of_clauses(item) if isinstance(item, exp.CTE) else ()
-        return [column.name for column in (*alias.args["columns"], *added)]
+        return [column.name for column in alias.args["columns"]]
     if isinstance(item, exp.Table):
         cte = find_cte(item)
         if cte is not None:

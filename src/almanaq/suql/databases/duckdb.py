@@ -80,7 +80,6 @@ class DuckDBDatabase:
 
     dialect = "duckdb"
     typed = True
-    collation: str | None = None
 
     def __init__(
         self,

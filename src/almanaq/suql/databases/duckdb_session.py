@@ -97,11 +97,11 @@ class DuckDBSession(MultiStreamSession[_Work]):
             reader.close()
             return table
 
-    def create(self, name: str, sql: str, parameters: Parameters = ()) -> int:
+    def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
         with self._statement() as cursor:
             _check_select(sql)
-            return self._make(cursor, name, sql.strip().rstrip(";"), parameters)
+            return self._make(cursor, name, sql.strip().rstrip(";"))
 
     def store(self, name: str, table: pa.Table) -> None:
         """Make the temporary table `name` from Arrow data."""
@@ -127,8 +127,8 @@ class DuckDBSession(MultiStreamSession[_Work]):
             with self._connect() as cursor:
                 cursor.execute("; ".join(f"DROP TABLE IF EXISTS {quote(*self.locate(name))}" for name in tables))
 
-    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str, parameters: Parameters = ()) -> int:
-        row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n", parameters).fetchone()
+    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
+        row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()
         with self._state:
             self._tables.append(name)
         return int(row[0]) if row else 0

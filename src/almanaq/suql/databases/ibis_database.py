@@ -9,6 +9,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
+from almanaq.engines.ibis.functions import list_functions
+from almanaq.engines.rules import ListedFunctions
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
 from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
@@ -17,6 +19,8 @@ from almanaq.suql.databases.ibis_catalog import IbisCatalogReader
 from almanaq.suql.databases.ibis_engines import MARIADB, Engine, find_engine
 from almanaq.suql.databases.ibis_session import IbisSession, Link
 from almanaq.suql.databases.url import find_secret, hide
+from almanaq.suql.language import Parameters
+from almanaq.suql.tree_language import TreeLanguage
 
 _MOST_IDLE = 4
 
@@ -38,9 +42,10 @@ class IbisDatabase:
         self._idle: list[Link] = []
         self._open = True
         self._catalog: Catalog | None = None
+        self._functions: ListedFunctions | None = None
         first = self._connect()
         self._engine = _engine(first)
-        self.dialect, self.collation = self._engine.dialect, self._engine.collation
+        self.dialect = self._engine.dialect
         self._give_back(self._link(first), True)
 
     def catalog(self) -> Catalog:
@@ -73,6 +78,22 @@ class IbisDatabase:
             self._give_back(link, False)
             raise
 
+    def language(self, catalog: Catalog) -> TreeLanguage:
+        """Return the engine's SQL over the relations of a catalog: this one's, or what is left of it."""
+        with self._lock:
+            functions = self._functions
+        if functions is None:
+            with self.session() as session:
+                functions = list_functions(self.dialect, lambda sql: session.rows(sql))
+            with self._lock:
+                self._functions = functions
+        return TreeLanguage(self.dialect, catalog, functions, self._describe)
+
+    def _describe(self, sql: str, parameters: Parameters) -> list[str]:
+        """Return what the engine calls the columns of a query's result, of which it gives no rows."""
+        with self.session() as session:
+            return session.names(sql, parameters)
+
     def close(self) -> None:
         """Close the connections that lie idle."""
         with self._lock:
@@ -82,11 +103,7 @@ class IbisDatabase:
             link.backend.disconnect()
 
     def _read(self, session: IbisSession) -> Catalog:
-        def rows(sql: str) -> list[tuple[Any, ...]]:
-            found = session.fetch(sql)
-            return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
-
-        reader = IbisCatalogReader(session.backend, self.dialect, rows)
+        reader = IbisCatalogReader(session.backend, self.dialect, session.rows)
         catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.relations.key_holds)
         return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))

@@ -19,7 +19,6 @@ class Engine:
         text: the type of text in a temporary table, where it is not sqlglot's.
         begin: statements at the start of a session.
         end: the statement at its end.
-        collation: what text is compared by, where the engine has to be told; None: by bytes of itself.
         deadline: sets the most time of a statement.
         drop: drops a temporary table.
     """
@@ -28,24 +27,31 @@ class Engine:
     temporary: str = ""
     paged: bool = False
     text: str = ""
-    collation: str | None = None
     begin: tuple[str, ...] = ()
     end: str = ""
     deadline: str = ""
     drop: str = "DROP TABLE {name}"
 
 
+_READ_AS_WRITTEN = "@@sql_mode"
+for _mode in ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "ANSI", "ORACLE"):
+    _READ_AS_WRITTEN = f"REPLACE({_READ_AS_WRITTEN}, '{_mode}', '')"
+
+
 def _mysql(collation: str, deadline: str) -> Engine:
-    """Return MySQL or MariaDB: each has only its own collation by bytes in which trailing blanks count."""
+    """Return MySQL or MariaDB: each has only its own collation by bytes in which trailing blanks count.
+
+    What tables between two steps hold is compared by it. A server's modes stay as they are, but for those by which it
+    would read a text otherwise than it was read here.
+    """
     return Engine(
         "mysql",
         temporary="CREATE TEMPORARY TABLE {name} AS {query}",
         paged=True,
         text=f"LONGTEXT CHARACTER SET utf8mb4 COLLATE {collation}",
-        collation=collation,
         begin=(
-            f"SET NAMES utf8mb4 COLLATE {collation}",
-            "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO'",
+            "SET NAMES utf8mb4",
+            f"SET SESSION time_zone = '+00:00', sql_mode = {_READ_AS_WRITTEN}",
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT",
         ),
@@ -94,8 +100,7 @@ ENGINES = {
 def find_engine(name: str) -> Engine:
     """Return what is known of an engine by ibis's name; raises UnsupportedError for one of which nothing is known.
 
-    A query means the same on every engine (semantics 7); of another engine nobody has said how it divides integers,
-    compares text or orders NULLs.
+    Of another engine nobody has said where results between steps go, and how long a statement may take.
     """
     found = ENGINES.get(name)
     if found is None:

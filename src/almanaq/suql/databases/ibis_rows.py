@@ -78,15 +78,15 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
     return float(value) if pa.types.is_floating(type_) else value
 
 
-def read(result: Any, most_bytes: int | None, stop: Callable[[], None]) -> pa.RecordBatch:
-    """Return the rows of a driver's result; beyond so many bytes, stop it and give those that were read."""
+def read(result: Any, most_bytes: int | None, stop: Callable[[], None], most_rows: int | None = None) -> pa.RecordBatch:
+    """Return the rows of a driver's result; beyond so many bytes or rows, stop it and give those that were read."""
     names, following = reader(result)
     rows: list[tuple[Any, ...]] = []
     held = 0
     while found := following(_READ_AT_ONCE):
         rows += found
         held += sum(map(size_of, found))
-        if most_bytes is not None and held > most_bytes:
+        if (most_bytes is not None and held > most_bytes) or (most_rows is not None and len(rows) >= most_rows):
             stop()
             with suppress(Exception):  # that it was stopped
                 close(result)

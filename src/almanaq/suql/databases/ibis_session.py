@@ -17,25 +17,25 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from almanaq.errors import (
     DatabaseError,
-    NotSupportedError,
     OperationalError,
     ProgrammingError,
     UnsupportedError,
     engine_error,
 )
+from almanaq.suql.bind import fill_parameters
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import close, read, reader, to_batch
 from almanaq.suql.databases.interruptible import InterruptibleSession
 from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.postgres_types import sql_type
-from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.suql.language import Parameters
 from almanaq.suql.syntax.variables import without_variables
+from almanaq.suql.tree_language import check_reads, read_tree, write_tree
 
 MOST_WRITTEN = 10_000
 """Rows between two steps that are written into statements, where there are no temporary tables."""
@@ -82,30 +82,46 @@ class IbisSession(InterruptibleSession):
             self._execute(statement)
         self._end_after(deadline, timed=True)
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
-        tree = self._check_select(sql)
+        self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
         started = self._interrupts
         first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
         if not self._engine.paged:
             return self._from_cursor(sql, batch_rows, first, started)
-        numbered = _numbered(tree)
+        numbered = _numbered(parse_one(sql, read=self._engine.dialect))
         if numbered is None:  # an order that can only be kept by reading on
             return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
         name = f"stream{next(self._numbers)}"
         self._make(name, numbered.sql(self._engine.dialect))
         return self._pages(name, batch_rows, started)
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` of them; some drivers bring all first."""
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows`; some drivers bring all."""
         self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
         with self._step(self._interrupts):
             self._limit_time()
             result = self._link.run(self._with_written(sql))
             try:
-                return pa.Table.from_batches([read(result, most_bytes, self._link.cancel)])
+                return pa.Table.from_batches([read(result, most_bytes, self._link.cancel, most_rows)])
             finally:
                 close(result)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement of our own that reads."""
+        return self._execute(sql, most=None)[1]
+
+    def names(self, sql: str, parameters: Parameters = ()) -> list[str]:
+        """Return what the engine calls the columns of a query's result; no rows are read."""
+        tree = self._check_select(self._write_parameters(sql, parameters)).copy()
+        tree.set("limit", exp.Limit(expression=exp.Literal.number(0)))
+        return self._execute(write_tree(tree, self._engine.dialect), most=1)[0]
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
@@ -268,15 +284,17 @@ class IbisSession(InterruptibleSession):
 
     def _check_select(self, sql: str) -> exp.Query:
         """Return the tree of a text; raise an error unless it is one SELECT that changes nothing."""
-        try:
-            trees = [tree for tree in sqlglot.parse(sql, read=self._engine.dialect) if tree is not None]
-        except (sqlglot.errors.SqlglotError, *MISREAD) as error:
-            raise ProgrammingError(f"not a query: {str(error).partition(chr(10))[0]}") from error
-        effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
-        tree = trees[0] if len(trees) == 1 else None
-        if not isinstance(tree, exp.Query) or tree.find(*effects):
-            raise NotSupportedError("only a single SELECT is run here")
+        tree = read_tree(sql, self._engine.dialect)
+        check_reads(tree)
+        assert isinstance(tree, exp.Query)
         return tree
+
+    def _write_parameters(self, sql: str, parameters: Parameters) -> str:
+        """Return a query with its parameters written out: ibis' drivers bind each in a way of its own, or none."""
+        if not parameters:
+            return sql
+        tree = fill_parameters(self._check_select(sql), parameters, self._engine.dialect)
+        return write_tree(tree, self._engine.dialect)
 
     # --- text of statements
 
@@ -338,7 +356,7 @@ class IbisSession(InterruptibleSession):
         return exp.DataType.build(written, dialect="postgres").sql(self._engine.dialect)
 
 
-def _numbered(tree: exp.Query) -> exp.Select | None:
+def _numbered(tree: exp.Expr) -> exp.Select | None:
     """Return a query with its rows numbered in its own order; None where that order cannot be told from outside."""
     order = tree.args.get("order")
     grouped = any(tree.args.get(key) for key in ("group", "distinct", "limit", "offset", "having", "windows"))

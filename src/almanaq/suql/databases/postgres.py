@@ -13,22 +13,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from almanaq.errors import SourceError, first_line
+from almanaq.engines.postgres.functions import FunctionCatalog
+from almanaq.engines.postgres.language import PostgresLanguage
+from almanaq.engines.postgres.statements import bind, computes
+from almanaq.errors import SourceError, engine_error, first_line
 from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.postgres_catalog import CatalogReader
 from almanaq.suql.databases.postgres_driver import connect, driver, is_alive, prepare, read_arrays
 from almanaq.suql.databases.postgres_session import PostgresSession
+from almanaq.suql.language import Parameters
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection
 
 _MOST_IDLE = 4
-_LOCALE = """
-    SELECT CASE WHEN to_jsonb(d)->>'datlocprovider' = 'i' THEN 'icu' ELSE lower(datcollate) END, pg_is_in_recovery()
-    FROM pg_database d WHERE datname = current_database()"""
-_BYTEWISE = ("c", "posix", "c.utf-8", "c.utf8")
 
 
 class PostgresDatabase:
@@ -40,15 +40,14 @@ class PostgresDatabase:
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()
         self._catalog: Catalog | None = None
+        self._functions: FunctionCatalog | None = None
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._open = True
         weakref.finalize(self, _close_all, self._idle)
         with self._asking("read how the server is set up") as connection:
             self.name = connection.info.dbname
-            locale = connection.execute(_LOCALE).fetchone()
-            self.collation = None if locale is not None and locale[0] in _BYTEWISE else "C"
-            self._standby = locale is not None and bool(locale[1])
+            self._standby = connection.execute("SELECT pg_is_in_recovery()").fetchall() == [(True,)]
             self._arrays = read_arrays(connection)
             started = time.monotonic()
             connection.execute("")
@@ -63,9 +62,25 @@ class PostgresDatabase:
                     self._catalog = self._read(CatalogReader(connection))
             return self._catalog
 
+    def language(self, catalog: Catalog) -> PostgresLanguage:
+        """Return PostgreSQL's SQL over the relations of a catalog: this one's, or what is left of it."""
+        return PostgresLanguage(catalog, self._read_functions, self._describe)
+
     def session(self, deadline: float | None = None) -> PostgresSession:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
         elements = {array.oid: array.element for array in self._arrays}
+        return PostgresSession(
+            self._take(), elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
+        )
+
+    def close(self) -> None:
+        """Close the connections that lie idle."""
+        with self._lock:
+            self._open = False
+            _close_all(self._idle)
+
+    def _take(self) -> Connection:
+        """Return a connection that is not in a transaction."""
         while (connection := self._take_idle()) is not None and not is_alive(connection):
             connection.close()
         if connection is None:
@@ -76,15 +91,32 @@ class PostgresDatabase:
             except driver().Error as error:
                 connection.close()
                 raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
-        return PostgresSession(
-            connection, elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
-        )
+        return connection
 
-    def close(self) -> None:
-        """Close the connections that lie idle."""
+    def _describe(self, sql: str, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return the names of the columns of a query's result: the server prepares the query, and runs nothing."""
+        psycopg = driver()
+        connection = self._take()
+        try:
+            query = bind(connection, sql, parameters).encode()
+            for result in (connection.pgconn.prepare(b"", query), connection.pgconn.describe_prepared(b"")):
+                if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+                    error = psycopg.errors.error_from_result(result)
+                    raise engine_error(first_line(error), type(error))
+            return tuple((result.fname(i) or b"").decode() for i in range(result.nfields))
+        except psycopg.Error as error:
+            raise engine_error(first_line(error), type(error)) from error
+        finally:
+            self._give_back(connection)
+
+    def _read_functions(self) -> FunctionCatalog:
+        """Return what the database's functions are, read once."""
         with self._lock:
-            self._open = False
-            _close_all(self._idle)
+            if self._functions is None:
+                with self._asking(f"read the functions of {self.name}") as connection:
+                    connection.read_only = True
+                    self._functions = FunctionCatalog(lambda sql: connection.execute(sql).fetchall(), computes)
+            return self._functions
 
     def _take_idle(self) -> Connection | None:
         with self._lock:

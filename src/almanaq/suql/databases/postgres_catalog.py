@@ -13,9 +13,7 @@ from almanaq.suql.catalog.reading import declared_column, flatten, relation_name
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.suql.databases.postgres_driver import driver
-from almanaq.suql.databases.postgres_functions import functions_of_database
-from almanaq.suql.databases.postgres_unlisted import unlisted_relations, view_definitions
-from almanaq.suql.syntax.functions import functions_of
+from almanaq.suql.databases.postgres_unlisted import unlisted_relations
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
@@ -73,20 +71,6 @@ _COLUMNS = """
     WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = ANY(%s)
       AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')
     ORDER BY a.attrelid, a.attnum"""
-_COMPOSITES = """
-    SELECT t.typname, array_agg(a.attname::text ORDER BY a.attnum)
-    FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c' JOIN pg_attribute a ON a.attrelid = c.oid
-    WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_type_is_visible(t.oid)
-          AND t.typnamespace <> 'pg_catalog'::regnamespace
-    GROUP BY t.oid, t.typname ORDER BY t.typname"""
-_OWN_FUNCTIONS = """
-    SELECT p.proname::text, bool_or(s.oid IS NOT NULL)
-    FROM pg_proc p LEFT JOIN pg_proc s ON s.pronamespace = 'pg_catalog'::regnamespace AND s.proname = p.proname
-    WHERE p.pronamespace <> 'pg_catalog'::regnamespace
-      AND p.pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (current_schemas(false)))
-      AND NOT EXISTS (SELECT 1 FROM pg_depend d
-                      WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    GROUP BY p.proname HAVING bool_or(s.oid IS NOT NULL) OR p.proname = ANY(%s) ORDER BY p.proname"""
 _ENUMS = "SELECT enumtypid, enumlabel FROM pg_enum ORDER BY enumtypid, enumsortorder"
 _CONSTRAINTS = """
     SELECT c.conrelid, c.contype::text, ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, o)
@@ -171,22 +155,7 @@ class CatalogReader:
         self._limit(_LOOK_SECONDS)
         looked_at = tuple(self._looked_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
-        composites = tuple((name, tuple(fields)) for name, fields in self._rows(_COMPOSITES))
-        unlisted = unlisted_relations(self._rows, columnless, path, hidden=bool(hidden))
-        given = self._own_functions()
-        return Catalog(
-            looked_at,
-            hidden=hidden,
-            composites=composites,
-            own_functions=given,
-            unlisted=unlisted,
-            definitions=view_definitions(self._rows, by_oid),
-            functions=functions_of_database(self._rows, [name for name, _ in given]),
-        )
-
-    def _own_functions(self) -> tuple[tuple[str, bool], ...]:
-        found = self._rows(_OWN_FUNCTIONS, [list(functions_of("postgres"))])
-        return tuple((str(name), bool(both)) for name, both in found)
+        return Catalog(looked_at, hidden=hidden, unlisted=unlisted_relations(self._rows, columnless, path))
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""

@@ -55,6 +55,7 @@ def connect(url: str) -> Connection:
         MissingExtraError: psycopg is not installed.
     """
     psycopg = driver()
+    from psycopg.types.json import JsonbDumper
     from psycopg.types.string import TextLoader
 
     secrets = find_secret(url), _parsed_password(url)
@@ -75,6 +76,7 @@ def connect(url: str) -> Connection:
     for name in _AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
     connection.adapters.register_loader("interval", _interval_loader())
+    connection.adapters.register_dumper(dict, JsonbDumper)
     return connection
 
 

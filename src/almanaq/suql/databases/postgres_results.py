@@ -17,19 +17,21 @@ _ROWS_AT_ONCE, _BYTES_AT_ONCE = 8_192, 4_000_000
 _Rows = list[tuple[Any, ...]]
 
 
-def run(cursor: Any, message: str, elements: Mapping[int, int], most_bytes: int | None) -> pa.Table:
-    """Run a message of several statements, one of them a SELECT; give its rows, or a little more than so many bytes."""
+def run(
+    cursor: Any, message: str, elements: Mapping[int, int], most_bytes: int | None, most_rows: int | None = None
+) -> pa.Table:
+    """Run a message of several statements, one of them a SELECT; give its rows, or a little more than so many."""
     batches: list[pa.RecordBatch] = []
     rows: _Rows = []
-    held = waiting = 0
+    held = waiting = count = 0
     chunks = _chunks(cursor, message)
     for chunk, size in chunks:
         rows += chunk
-        waiting += size
+        waiting, count = waiting + size, count + len(chunk)
         if len(rows) >= _ROWS_AT_ONCE or waiting > _BYTES_AT_ONCE:
             batches.append(to_batch(cursor.description, rows, elements))
             held, waiting, rows = held + batches[-1].nbytes, 0, []
-        if most_bytes is not None and held + waiting > most_bytes:
+        if (most_bytes is not None and held + waiting > most_bytes) or (most_rows is not None and count >= most_rows):
             chunks.close()
             break
     if rows or not batches:
@@ -53,7 +55,7 @@ def _chunks(cursor: Any, message: str) -> Generator[tuple[_Rows, int], None, Non
         while (result := connection.wait(psycopg.generators.fetch(server))) is not None:
             if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
                 raise psycopg.errors.error_from_result(result)
-            if result.nfields and (result.ntuples or cursor.pgresult is None):
+            if result.status != psycopg.pq.ExecStatus.COMMAND_OK and (result.ntuples or cursor.pgresult is None):
                 transformer.set_pgresult(result, set_loaders=cursor.pgresult is None)
                 cursor.pgresult = result
                 long = [i for i in range(result.nfields) if result.fsize(i) < 0]

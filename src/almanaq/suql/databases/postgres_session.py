@@ -19,15 +19,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 
+from almanaq.engines.postgres.statements import bind, names_of, parse, walk
 from almanaq.errors import (
     DatabaseError,
     NotSupportedError,
     OperationalError,
-    ProgrammingError,
     engine_error,
     first_line,
 )
@@ -36,8 +33,7 @@ from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
 from almanaq.suql.databases.postgres_results import run
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
-from almanaq.suql.syntax.dialect import MISREAD
-from almanaq.suql.syntax.recursion import move_search_clauses
+from almanaq.suql.language import Parameters
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
@@ -47,7 +43,8 @@ _FIRST_ROWS = 32
 """Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
 _QUICK_SECONDS = 0.004
 """A batch that takes the server no longer came quickly: where rows are rare, few that nobody needs are looked for."""
-_BLOCKING = (exp.Order, exp.Group, exp.Distinct, exp.Window, exp.AggFunc, exp.Join, exp.SetOperation)
+_BLOCKING = frozenset(["SortBy", "WindowDef", "JoinExpr", "GroupingSet"])
+_AGGREGATES = frozenset("array_agg avg bool_and bool_or count max min string_agg sum".split())
 """What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
 _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
 _BEGIN = (
@@ -101,16 +98,22 @@ class PostgresSession(MultiStreamSession[Work]):
         self._busy: Work | None = None
         self._faults = (driver().Error, *_OTHER_FAULTS)
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self,
+        sql: str,
+        batch_rows: int = 2048,
+        first_rows: int | None = None,
+        parameters: Parameters = (),
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator ends it.
 
         Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
         takes it longer (2 to 3 ms) than they do.
         """
-        name, query = f"c{next(self._numbers)}", _bare(sql)
+        name, query = f"c{next(self._numbers)}", bind(self._connection, _bare(sql), parameters)
         size = min(_FIRST_ROWS, batch_rows) if first_rows is None else first_rows
         if self._check(sql) and not self._standby and self._sorts_in_parallel(query):
-            self.create(f"sorted_{name}", sql)
+            self.create(f"sorted_{name}", query)
             query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
         try:
@@ -127,14 +130,17 @@ class PostgresSession(MultiStreamSession[Work]):
         following = self._next_size(size, batch_rows, started)
         return self._batches(work, name, first, size, following, batch_rows)
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` of them."""
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         self._check(sql)
         work = self._begin()
         try:
             with self._turn(work) as cursor:
-                message = ";\n".join([*self._before(write=False), _bare(sql), _KEEP])
-                return run(cursor, message, self._elements, most_bytes)
+                query = bind(self._connection, _bare(sql), parameters)
+                message = ";\n".join([*self._before(write=False), query, _KEEP])
+                return run(cursor, message, self._elements, most_bytes, most_rows)
         finally:
             self._forget(work)
 
@@ -342,14 +348,12 @@ def _may_block(sql: str) -> bool:
     Raises:
         ProgrammingError, NotSupportedError: the text is not one SELECT that changes nothing.
     """
-    try:
-        dialect = Dialect.get_or_raise("postgres")
-        tokens = dialect.tokenize(sql)
-        trees = [tree for tree in dialect.parser().parse(move_search_clauses(tokens), sql) if tree is not None]
-    except (sqlglot.errors.SqlglotError, *MISREAD) as error:
-        raise ProgrammingError(f"not a query: {first_line(error)}") from error
-    effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
-    tree = trees[0] if len(trees) == 1 else None
-    if not isinstance(tree, exp.Query) or tree.find(*effects):
-        raise NotSupportedError("only a single SELECT is run here")
-    return tree.find(*_BLOCKING) is not None
+    tree = parse(sql)
+    blocks = False
+    for node in walk(tree):
+        kind = node.DESCRIPTOR.name
+        if kind in ("IntoClause", "LockingClause") or (kind.endswith("Stmt") and kind != "SelectStmt"):
+            raise NotSupportedError("only a single SELECT is run here")
+        blocks = blocks or kind in _BLOCKING or (kind == "FuncCall" and names_of(node.funcname)[-1] in _AGGREGATES)
+        blocks = blocks or (kind == "SelectStmt" and bool(node.distinct_clause or node.group_clause or node.larg.op))
+    return blocks

@@ -54,6 +54,8 @@ def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements
     Args:
         elements: the id of the elements' type of each array type that is not PostgreSQL's own.
     """
+    if not description:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(description)
     arrays = [_array(column, list(values), elements) for column, values in zip(description, columns, strict=True)]
     return pa.record_batch(arrays, names=[column.name for column in description])

@@ -38,7 +38,7 @@ class Session(Protocol):
             parameters: values that the driver binds.
         """
 
-    def create(self, name: str, sql: str, parameters: Parameters = ()) -> int:
+    def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; return its number of rows."""
 
     def store(self, name: str, table: pa.Table) -> None:
@@ -74,8 +74,6 @@ class Database(Protocol):
     """sqlglot's name of the engine's dialect."""
     typed: bool
     """Whether the columns of every batch of rows have the Arrow types that those of the whole result have."""
-    collation: str | None
-    """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 
     def catalog(self) -> Catalog: ...
 

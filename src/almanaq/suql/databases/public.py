@@ -22,7 +22,7 @@ class PublicDatabase:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name, self.dialect = database.name, database.dialect
-        self.typed, self.collation = database.typed, database.collation
+        self.typed = database.typed
 
     def catalog(self) -> Catalog:
         """Return the relations with the columns that are not private."""

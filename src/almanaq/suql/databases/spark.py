@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import threading
 
-from almanaq.errors import SourceError, first_line
+from almanaq.engines.rules import ListedFunctions
+from almanaq.engines.spark.functions import list_functions
+from almanaq.engines.spark.statements import Allowed
+from almanaq.errors import SourceError, engine_error, first_line
 from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
-from almanaq.suql.databases.spark_allowed import Allowed
 from almanaq.suql.databases.spark_catalog import SparkCatalogReader
 from almanaq.suql.databases.spark_driver import Remote, is_fault
-from almanaq.suql.databases.spark_folder import sweep
+from almanaq.suql.databases.spark_folder import named, sweep
 from almanaq.suql.databases.spark_session import SparkQuerySession
 from almanaq.suql.databases.spark_url import read_spark_url
+from almanaq.suql.language import Parameters
+from almanaq.suql.tree_language import TreeLanguage
 
 
 class SparkDatabase:
@@ -30,15 +34,16 @@ class SparkDatabase:
 
     dialect = "spark"
     typed = True
-    collation: str | None = None
     groups_texts = True
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = read_spark_url(url), schema or Schema()
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
+        self._functions: ListedFunctions | None = None
         self.name = self._url.schemas[0] if self._url.schemas else "spark"
         self._remote = Remote(self._url)
+        self._use_schema()
         if self._url.folder:
             try:
                 sweep(self._remote, self._url.folder, "almanaq-sweep")
@@ -59,7 +64,41 @@ class SparkDatabase:
             for relation in self.catalog().relations
             for start in range(3)
         )
-        return SparkQuerySession(self._remote, Allowed(places), self._url.folder, deadline)
+        return SparkQuerySession(self._remote, Allowed(places, self.functions()), self._url.folder, deadline)
+
+    def language(self, catalog: Catalog) -> TreeLanguage:
+        """Return Spark SQL over the relations of a catalog: this one's, or what is left of it."""
+        return TreeLanguage(
+            self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ())
+        )
+
+    def functions(self) -> ListedFunctions:
+        """Return the functions that the server lists, read once."""
+        with self._lock:
+            if self._functions is None:
+                try:
+                    self._functions = list_functions(*self._remote.functions())
+                except Exception as error:
+                    raise self._source_error("read the functions", error) from None
+            return self._functions
+
+    def _use_schema(self) -> None:
+        """Let names mean on the server what they mean here, as far as it can know: in the first schema."""
+        place = [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]
+        if not place:
+            return
+        try:
+            self._remote.command(f"USE {named(*place)}", "almanaq-use")
+        except Exception as error:
+            raise self._source_error("use the schema", error) from None
+
+    def _describe(self, sql: str, parameters: Parameters) -> tuple[str, ...]:
+        try:
+            return self._remote.names(sql, parameters)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            raise engine_error(first_line(error)[:600], type(error)) from error
 
     def close(self) -> None:
         """End the session on the server, and with it everything that it holds for this client."""

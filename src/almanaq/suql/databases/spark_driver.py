@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.databases.leaving import helped
 from almanaq.suql.databases.spark_types import with_offsets
 from almanaq.suql.databases.spark_url import SparkURL
+from almanaq.suql.language import Parameters
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -50,12 +51,10 @@ class Remote:
         self._interrupted: set[str] = set()
         self._closed = threading.Event()
 
-    def batches(self, sql: str, tag: str) -> Iterator[pa.RecordBatch]:
+    def batches(self, sql: str, tag: str, parameters: Parameters = ()) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT as the server sends them; the first item has the columns and may have no rows."""
-        from pyspark.sql.connect.plan import SQL
-
         with self._tagged(tag):
-            found = self.client.to_table_as_iterator(SQL(sql).to_proto(self.client), {})
+            found = self.client.to_table_as_iterator(self._plan(sql, parameters), {})
             first = next(found, None)
         while first is not None:
             if isinstance(first, pa.Table):
@@ -63,13 +62,29 @@ class Remote:
             with self._tagged(tag):
                 first = next(found, None)
 
-    def table(self, sql: str, tag: str) -> pa.Table:
+    def table(self, sql: str, tag: str, parameters: Parameters = ()) -> pa.Table:
         """Return all rows of a SELECT."""
+        with self._tagged(tag):
+            found, _schema, *_ = self.client.to_table(self._plan(sql, parameters), {})
+        return pa.Table.from_batches(map(with_offsets, found.to_batches()), found.schema)
+
+    def names(self, sql: str, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return what the server calls the columns of a query's result; nothing runs."""
+        return tuple(self.client.schema(self._plan(sql, parameters)).names)
+
+    def functions(self) -> tuple[list[str], list[str]]:
+        """Return the names of the server's own functions, and of those that somebody has defined."""
+        system, user = (self.table(f"SHOW {kind} FUNCTIONS", "almanaq-functions") for kind in ("SYSTEM", "USER"))
+        return system.column(0).to_pylist(), user.column(0).to_pylist()
+
+    def _plan(self, sql: str, parameters: Parameters) -> Any:
+        """Return the plan of a query, with values that the server binds to its parameters."""
+        from pyspark.sql.connect.functions import lit
         from pyspark.sql.connect.plan import SQL
 
-        with self._tagged(tag):
-            found, _schema, *_ = self.client.to_table(SQL(sql).to_proto(self.client), {})
-        return pa.Table.from_batches(map(with_offsets, found.to_batches()), found.schema)
+        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+        bound = {f"_{name}" if name.isdigit() else name: lit(value) for name, value in named.items()}
+        return SQL(sql, named_args=bound).to_proto(self.client)
 
     def command(self, sql: str, tag: str) -> None:
         """Run a statement of our own that changes something of ours."""

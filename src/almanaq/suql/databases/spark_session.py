@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from almanaq.engines.spark.statements import ROW, Allowed, reads_numbered
 from almanaq.errors import (
     DatabaseError,
     OperationalError,
@@ -26,11 +27,11 @@ from almanaq.errors import (
 )
 from almanaq.suql.databases.interruptible import MultiStreamSession, Work
 from almanaq.suql.databases.leaving import Lock
-from almanaq.suql.databases.spark_allowed import ROW, Allowed, check_text, reads_numbered
 from almanaq.suql.databases.spark_driver import Remote, is_fault, is_lost
 from almanaq.suql.databases.spark_folder import create_schema, drop_schema, named, session_name
-from almanaq.suql.databases.spark_types import to_plain, to_spark
+from almanaq.suql.databases.spark_types import to_spark
 from almanaq.suql.databases.spark_watch import Watch
+from almanaq.suql.language import Parameters
 
 _HELD_BYTES = 4_000_000
 """Rows that the server holds by themselves; more are written to the folder."""
@@ -42,8 +43,6 @@ _INSIST_SECONDS = 0.2
 _MOST_ORDERED = 100_000
 """Rows of a table in several files that are read in the order in which they were numbered; of more, files come as they
 lie. Elsewhere that order is the table's."""
-_UNSUPPORTED = ("[UNSUPPORTED", "[UNRESOLVED_COLUMN", "[NOT_SUPPORTED", "[SCALAR_SUBQUERY_IS_IN", "[CORRELATED")
-"""What Spark says of subqueries that it cannot take apart: names were looked up before a text was sent."""
 
 
 @dataclass(eq=False, slots=True)
@@ -77,43 +76,47 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         sql: str,
         batch_rows: int = 2048,
         first_rows: int | None = None,  # noqa: ARG002
+        parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT as the cluster finds them; closing the iterator stops its job."""
-        places = check_text(sql, self._allowed, self._prefix)
+        places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
             sql = f"{sql.strip().rstrip(';')} ORDER BY {named(ROW)}"
         work = self._begin()
         try:
             with self._named_errors(work):
                 self._watch.before(places, work.tag)
-                found = self._remote.batches(sql, work.tag)
+                found = self._remote.batches(sql, work.tag, parameters)
                 first = next(found, None)
         except BaseException:
             self._forget(work)
             raise
         return self._batches(work, found, first, batch_rows, places)
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` of them."""
-        places = check_text(sql, self._allowed, self._prefix)
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
+        places = self._allowed.check(sql, self._prefix)
         with self._work() as work:
             self._watch.before(places, work.tag)
-            batches, held = [], 0
-            found = self._remote.batches(sql, work.tag)
+            batches, held, rows = [], 0, 0
+            found = self._remote.batches(sql, work.tag, parameters)
             for batch in found:
-                batches.append(to_plain(batch))
+                batches.append(batch)
                 held += batch.nbytes
-                if most_bytes is not None and held > most_bytes:
+                rows += batch.num_rows
+                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and rows >= most_rows):
                     self._remote.interrupt(work.tag, under_way=True)
                     break
             if not batches:
-                return to_plain(self._remote.table(sql, work.tag))
+                return self._remote.table(sql, work.tag, parameters)
             self._watch.after(places, work.tag)
             return pa.Table.from_batches(batches)
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
-        places = check_text(sql, self._allowed, self._prefix)
+        places = self._allowed.check(sql, self._prefix)
         self._refuse_again(name)
         if not self._folder:
             table = self.fetch(sql, _MOST_HELD_BYTES)
@@ -210,10 +213,9 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         done = False
         try:
             while batch is not None:
-                plain = to_plain(batch)
-                for start in range(0, plain.num_rows, most):
+                for start in range(0, batch.num_rows, most):
                     self._refuse_if_stopped(work)
-                    yield plain.slice(start, most)
+                    yield batch.slice(start, most)
                 with self._named_errors(work):
                     batch = next(found, None)
             done = True
@@ -284,8 +286,6 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             )
         if "FILE_NOT_EXIST" in message or ("does not exist" in message and "file" in message.lower()):
             return OperationalError(f"a table changed while the query ran: {message[:300]}; run it again")
-        if message.startswith(_UNSUPPORTED):
-            return UnsupportedError(f"spark cannot do what the query asks: {message[:400]}")
         if isinstance(error, KeyError):
             return DatabaseError("a value has a type that cannot be read here: cast it to text")
         return engine_error(message[:600], type(error))

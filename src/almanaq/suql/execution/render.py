@@ -9,21 +9,20 @@ from typing import Any
 from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
+from almanaq.engines.postgres.write import write_for_postgres
+from almanaq.engines.stages import write_stage
+from almanaq.engines.texts import write_texts
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocols import Session
-from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
-from almanaq.suql.dialects.texts import write_texts
-from almanaq.suql.dialects.write import write_differences
-from almanaq.suql.execution.emitted import check_emitted, name_system_functions
 from almanaq.suql.execution.statements import Statements
+from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW
-from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes_of
@@ -36,7 +35,6 @@ class Renderer:
     """Writes trees as SQL for one session; knows which temporary tables it has made.
 
     Args:
-        collation: what text has to be said to be compared by.
         statements: what was written of the plan's trees before, under another session; it is added to.
     """
 
@@ -46,15 +44,10 @@ class Renderer:
         catalog: Catalog,
         dialect: str,
         *,
-        collation: str | None = None,
         statements: Statements | None = None,
     ) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
         self._statements, self._prefix = statements, session.locate("")[-1]
-        collated = collation is not None and dialect == "postgres"
-        self._types = {r.name.lower(): _types(r) for r in catalog.relations} if collated else None
-        self._column_collation = collation if dialect == "mysql" else None
-        self._own = dict(catalog.own_functions)
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
         self._rows: dict[str, list[Any]] = {}
@@ -66,10 +59,6 @@ class Renderer:
         self._temporary.add(name)
         if empty:
             self._empty.add(name)
-        if self._types is not None:
-            place = written_name(self._session.locate(name), self._dialect)
-            schema = self._session.fetch(f"SELECT * FROM {place} LIMIT 0").schema
-            self._types[name] = {field.name: "text" for field in schema if str(field.type) == "string"}
 
     def add_rows(self, name: str, rows: list[Any]) -> bool:
         """Make a few row ids known under a name, to be written out where SQL names them; tell whether they will be."""
@@ -120,8 +109,6 @@ class Renderer:
 
     def _write(self, tree: exp.Expr) -> str:
         tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
-        if self._types is not None:
-            compare_by_bytes(tree, self._types)
         if self._dialect != "duckdb":
             self._spell_columns(tree)
         for join in nodes_of(tree, exp.Join):
@@ -131,17 +118,16 @@ class Renderer:
                 table.replace(self._written_out(table))
             else:
                 self._place(table, tree)
-        if self._dialect != "duckdb":
-            tree = write_texts(write_differences(tree, self._dialect), self._dialect)
+        if self._dialect == "postgres":
+            tree = write_for_postgres(tree)
+        elif self._dialect != "duckdb":
+            tree = write_texts(write_stage(tree, self._dialect), self._dialect)
         try:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
             raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
-        if self._dialect != "duckdb":
-            text = name_system_functions(text, self._own)
-            check_emitted(text, tree, self._dialect)
         return text
 
     def _place(self, table: exp.Table, tree: exp.Expr) -> None:
@@ -184,8 +170,6 @@ class Renderer:
             found = relation.column(column.name) if relation is not None else None
             if found is not None:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
-                if self._column_collation and found.type == "text":
-                    collate_column(column, self._column_collation)
 
 
 def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
@@ -197,8 +181,3 @@ def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
         shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
-
-
-def _types(relation: Relation) -> dict[str, str]:
-    """Return the types of a relation's columns; an ENUM keeps the order of its values, and is not text here."""
-    return {c.name.lower(): c.type + ("[]" if c.array else "") for c in relation.columns if not c.values}

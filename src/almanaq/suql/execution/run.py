@@ -94,9 +94,7 @@ class Run:
         self._cited = cited
         self._context, self._plan, self._options, self._session = context, plan, options, session
         database = context.database
-        self._renderer = Renderer(
-            session, context.catalog, database.dialect, collation=database.collation, statements=statements
-        )
+        self._renderer = Renderer(session, context.catalog, database.dialect, statements=statements)
         reader, budget = context.models.reader, call_budget(options, context.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
@@ -189,11 +187,8 @@ class Run:
 
     async def _make(self, stage: Materialize | NativeTable) -> int:
         """Make the table of a SELECT; give its number of rows."""
-        if isinstance(stage, NativeTable):
-            text = self._renderer.sql(stage.query)
-            made = await in_thread(self._session.create, stage.name, text, stage.query.parameters)
-        else:
-            made = await in_thread(self._session.create, stage.name, self._renderer.sql(stage.select))
+        select = stage.query if isinstance(stage, NativeTable) else stage.select
+        made = await in_thread(self._session.create, stage.name, self._renderer.sql(select))
         self._renderer.add_table(stage.name)
         return made
 

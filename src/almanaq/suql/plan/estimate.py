@@ -143,6 +143,6 @@ def _item_rows(item: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> f
             return _UNKNOWN_ROWS if recursive else _rows_of(cte.this, rows, catalog)
         relation = catalog.find(item.name)
         return float(relation.rows) if relation is not None and relation.rows is not None else _UNKNOWN_ROWS
-    if isinstance(item, exp.Subquery | exp.Lateral):
+    if isinstance(item, exp.Subquery | exp.Lateral) and isinstance(item.this, exp.Query):
         return _rows_of(item.this, rows, catalog)
     return 5.0

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
-from almanaq.suql.catalog.answer_types import answer_type, bound_of
+from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
 from almanaq.values.lists import SEPARATOR
@@ -108,6 +108,8 @@ class SiteCollector:
                 unit.replace(made)
             elif isinstance(unit, exp.Cast) and type_ != "text":
                 unit.set("this", column)
+            elif isinstance(unit, exp.Cast) and not is_whole_text(unit.to):  # what the engine reads, and need not
+                unit.replace(exp.TryCast(this=column, to=unit.to.copy()))
             else:
                 unit.replace(column)
             return
@@ -158,7 +160,8 @@ def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp
     while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
         node = node.parent
     parent = node.parent
-    if type_ != "text" or parent is None or parent.parent is None:
+    other = isinstance(unit, exp.Cast) and not is_whole_text(unit.to)
+    if type_ != "text" or other or parent is None or parent.parent is None:
         return [], None
     if isinstance(parent, exp.EQ | exp.NEQ):
         other = parent.expression if parent.this is node else parent.this

@@ -29,8 +29,6 @@ MOST_QUERIES = 300
 """SELECTs of a query, nested ones and members of WITH included."""
 MOST_NODES = 100_000
 """Nodes of a query's tree with the values of its parameters."""
-WIDEST_ROW = 50
-"""Columns of rows that are compared with < and >."""
 _FRAMES = 6_000
 """Python calls within each other that reading and planning a query of the limits' size may take."""
 _PIECES = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\w+|[^\s\w]""", re.DOTALL)
@@ -81,11 +79,6 @@ def check_list(values: Sequence[object]) -> Sequence[object]:
     """Return the values of a parameter; raise UnsupportedError for too many."""
     _refuse_above(MOST_NODES, len(values), "values in a list", "put a long list into a table, and join it")
     return values
-
-
-def check_row(columns: int) -> None:
-    """Raise UnsupportedError for rows that are too wide to be compared by < and >."""
-    _refuse_above(WIDEST_ROW, columns, "columns in a comparison of rows by < or >", "compare fewer")
 
 
 @contextmanager

@@ -1,0 +1,258 @@
+"""PostgreSQL's SQL as the compiler needs it: statements checked, trees that say the same, names of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from almanaq.engines.postgres.functions import FunctionCatalog
+from almanaq.engines.postgres.normalize import normalize
+from almanaq.engines.postgres.statements import (
+    StatementReader,
+    Tree,
+    is_text_call,
+    names_of,
+    parse,
+    parser,
+    walk,
+    write,
+)
+from almanaq.errors import DatabaseError, UnsupportedError, first_line
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.language import Parameters, SplitStatement, Statement
+from almanaq.suql.names import MISREAD
+from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.text_functions import DECLARED
+
+_APART = "almanaq_apart_"
+_OF_CONDITIONS = ("bool_and", "bool_or", "every")
+_OPERANDS = {
+    **{"A_Expr": ("lexpr", "rexpr"), "BoolExpr": ("args",), "BooleanTest": ("arg",), "CaseExpr": ("arg",)},
+    **{"CaseWhen": ("expr",), "FuncCall": ("agg_filter",), "JoinExpr": ("quals",)},
+    "SelectStmt": ("where_clause", "having_clause"),
+}
+"""Where a text call, or a text, takes its type from what stands beside it."""
+
+
+class PostgresLanguage:
+    """What PostgreSQL makes of a text.
+
+    Args:
+        catalog: the relations that queries may name.
+        functions: gives the functions of the database.
+        describe: gives the names of the columns of a query's result, and runs nothing.
+    """
+
+    dialect = "postgres"
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        functions: Callable[[], FunctionCatalog],
+        describe: Callable[[str, Parameters], tuple[str, ...]],
+    ) -> None:
+        self._reader = StatementReader(catalog, functions)
+        self._describe = describe
+
+    @property
+    def aggregates(self) -> frozenset[str]:
+        """Names of the functions that aggregate."""
+        return self._reader.functions.aggregates
+
+    def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
+        """Return the one query that a text holds, checked; raises QueryError."""
+        return self._reader.read(text, allowed)
+
+    def tree(self, statement: Statement) -> exp.Expr:
+        """Return sqlglot's tree of a statement, which says the same to PostgreSQL as the statement does.
+
+        Raises:
+            UnsupportedError: sqlglot reads or writes it as something else.
+        """
+        reader, given = _dialect(), parse(statement.sql)
+        for node in walk(given):
+            if node.DESCRIPTOR.name in ("CTESearchClause", "CTECycleClause", "RangeTableSample"):
+                what = "TABLESAMPLE is" if node.DESCRIPTOR.name == "RangeTableSample" else "SEARCH and CYCLE are"
+                raise UnsupportedError(f"{what} not supported beside text functions")
+        put_unknown_last(given)
+        try:
+            tree = _read(reader, given)
+            for bracket in nodes_of(tree, exp.Bracket):
+                bracket.set("offset", 1)  # subscripts stay as they are written
+            written = tree.sql("postgres", comments=False)
+            made = parse(written)
+        except (SqlglotError, *MISREAD, DatabaseError) as error:
+            raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
+        if difference := _difference(normalize(given), normalize(made)):
+            raise UnsupportedError(f"a part of the query is not supported beside text functions: {difference}")
+        return tree
+
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:  # noqa: ARG002
+        """Return None: a statement that is not planned whole is refused by name."""
+        return None
+
+    def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""
+        efforts = (0, 1, 2) if statement.has_text else (0, 1)
+        for effort in efforts[:-1]:
+            try:
+                return self._describe(_stub(statement.shown, effort), parameters)
+            except DatabaseError:
+                continue
+        return self._describe(_stub(statement.shown, efforts[-1]), parameters)
+
+
+def _read(reader: Dialect, given: Tree) -> exp.Expr:
+    """Return sqlglot's tree of PostgreSQL's; grouping sets of expressions, which it does not read, are read alone."""
+    given = _copy(given)
+    apart: dict[str, str] = {}
+    for node in walk(given):
+        for item in node.content if node.DESCRIPTOR.name == "GroupingSet" else ():
+            if item.WhichOneof("node") not in ("column_ref", "grouping_set", "row_expr"):
+                name = f"{_APART}{len(apart)}"
+                alone = parse("SELECT 1")
+                alone.target_list[0].res_target.val.CopyFrom(item)
+                apart[name] = write(alone)
+                item.ClearField(item.WhichOneof("node"))
+                item.column_ref.fields.add().string.sval = name
+    tree = _parse(reader, write(given))
+    for column in nodes_of(tree, exp.Column) if apart else ():
+        if column.name in apart:
+            column.replace(_parse(reader, apart[column.name]).expressions[0])
+    return tree
+
+
+def _parse(reader: Dialect, text: str) -> exp.Expr:
+    tree = reader.parser().parse(reader.tokenize(text), text)[0]
+    assert tree is not None
+    return tree
+
+
+def _copy(tree: Tree) -> Tree:
+    copied = type(tree)()
+    copied.CopyFrom(tree)
+    return copied
+
+
+def _dialect() -> Dialect:
+    dialect = Dialect.get_or_raise("postgres")
+    dialect.INDEX_OFFSET = 0
+    return dialect
+
+
+def _stub(text: str, effort: int) -> str:
+    """Return a query with a subquery for each text call, which has its name and mentions its arguments.
+
+    Args:
+        effort: 1 writes NULL of no type for calls and texts that are operands or conditions: `answer(…) >= 0` compares
+            no texts, and a text compared with an ENUM may be none of its values; 2 mentions no arguments besides.
+    """
+    tree = parse(text)
+    if effort:
+        for node in walk(tree):
+            for item in _operands(node):
+                kind = item.WhichOneof("node")
+                if (kind == "func_call" and is_text_call(item.func_call)) or (
+                    kind == "a_const" and item.a_const.HasField("sval")
+                ):
+                    item.ClearField(kind)
+                    item.a_const.isnull = True
+    _stub_calls(tree, mentions=effort < 2)
+    return write(tree)
+
+
+def _operands(node: Tree) -> list[Tree]:
+    """Return the operands and conditions of a part of a tree."""
+    found: list[Tree] = []
+    if node.DESCRIPTOR.name == "FuncCall" and names_of(node.funcname)[-1] in _OF_CONDITIONS:
+        found += node.args
+    for name in _OPERANDS.get(node.DESCRIPTOR.name, ()):
+        value = getattr(node, name)
+        repeated = node.DESCRIPTOR.fields_by_name[name].is_repeated
+        found += value if repeated else [value] if node.HasField(name) else []
+    return [part for item in found for part in (item.list.items if item.WhichOneof("node") == "list" else [item])]
+
+
+def _stub_calls(node: Tree, *, mentions: bool) -> None:
+    for descriptor, value in node.ListFields():
+        if descriptor.message_type is None:
+            continue
+        for part in value if descriptor.is_repeated else (value,):
+            _stub_calls(part, mentions=mentions)
+            if (
+                part.DESCRIPTOR.name == "Node"
+                and part.WhichOneof("node") == "func_call"
+                and is_text_call(part.func_call)
+            ):
+                _put_null(part, mentions=mentions)
+
+
+def _put_null(item: Tree, *, mentions: bool) -> None:
+    """`answer(x, 'q')` becomes `(SELECT NULL::text AS answer WHERE x IS NULL AND 'q' IS NULL)`."""
+    call = item.func_call
+    name = names_of(call.funcname)[0]
+    pb = parser().pg_query_pb2
+    link = pb.SubLink(sub_link_type=pb.EXPR_SUBLINK)
+    select = link.subselect.select_stmt
+    select.limit_option, select.op = pb.LIMIT_OPTION_DEFAULT, pb.SETOP_NONE
+    target = select.target_list.add().res_target
+    target.name = name
+    target.val.type_cast.arg.a_const.isnull = True
+    type_ = target.val.type_cast.type_name
+    type_.names.add().string.sval = "text" if DECLARED[name.lower()].type == "text" else "float8"
+    type_.typemod = -1
+    if mentions and call.args:
+        tests = select.where_clause.bool_expr
+        tests.boolop = pb.AND_EXPR
+        for argument in (*call.args, *call.args[:1]):  # AND takes two at least
+            test = tests.args.add().null_test
+            test.arg.CopyFrom(argument)
+            test.nulltesttype = pb.IS_NULL
+    item.sub_link.CopyFrom(link)
+
+
+def put_unknown_last(tree: Tree) -> None:
+    """Have NULL come last, in a tree, where a key of ORDER BY holds a text function and the query does not say."""
+    pb = parser().pg_query_pb2
+    for node in walk(tree):
+        kind = node.DESCRIPTOR.name
+        if kind not in ("SelectStmt", "WindowDef", "FuncCall"):
+            continue
+        keys = {"SelectStmt": "sort_clause", "WindowDef": "order_clause", "FuncCall": "agg_order"}[kind]
+        outputs = _outputs(node) if kind == "SelectStmt" else []
+        for item in getattr(node, keys):
+            key = item.sort_by
+            unsaid = key.sortby_nulls == pb.SORTBY_NULLS_DEFAULT and key.sortby_dir == pb.SORTBY_DESC
+            if unsaid and any(map(is_text_call, walk(_shown(key.node, outputs)))):
+                key.sortby_nulls = pb.SORTBY_NULLS_LAST
+
+
+def _outputs(select: Tree) -> list[Tree]:
+    while select.HasField("larg"):
+        select = select.larg
+    return [target.res_target for target in select.target_list]
+
+
+def _shown(key: Tree, outputs: list[Tree]) -> Tree:
+    """Return the output that a key of ORDER BY is the number or the name of; the key itself where it is none."""
+    kind = key.WhichOneof("node")
+    if kind == "a_const" and key.a_const.HasField("ival"):
+        place = key.a_const.ival.ival - 1
+        return outputs[place].val if 0 <= place < len(outputs) else key
+    if kind == "column_ref" and len(key.column_ref.fields) == 1:
+        name = key.column_ref.fields[0].string.sval
+        return next((output.val for output in outputs if output.name == name), key)
+    return key
+
+
+def _difference(given: Any, made: Any) -> str:
+    """Return where two forms differ, for a message; "" where they are the same."""
+    if given == made:
+        return ""
+    if isinstance(given, tuple) and isinstance(made, tuple) and len(given) == len(made):
+        return next(said for one, other in zip(given, made, strict=True) if (said := _difference(one, other)))
+    return f"{str(given)[:120]} became {str(made)[:120]}"

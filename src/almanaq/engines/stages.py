@@ -1,0 +1,65 @@
+"""What the statements between two steps of a plan have to be told engines otherwise: the plan makes them, no user."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.nodes import nodes_of
+
+_NUMBERS_WANT_ORDER = ("bigquery", "databricks", "snowflake", "spark")
+_ROWS_OF_GROUPS = {"mysql": "JSON_ARRAYAGG"}
+"""The aggregate that gathers the rows behind a group, of an engine without arrays."""
+
+
+def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
+    """Return the tree of a stage, which is changed, in the words of an engine."""
+    if dialect in _NUMBERS_WANT_ORDER:
+        for window in nodes_of(tree, exp.Window):
+            _order_numbers(window, dialect)
+    if dialect in ("databricks", "spark"):
+        for block in nodes_of(tree, exp.Select):
+            _order_by_outputs(block)
+        _drop_repeated_members(tree)
+    if dialect in _ROWS_OF_GROUPS:
+        for gathered in nodes_of(tree, exp.ArrayAgg):
+            gathered.replace(exp.Anonymous(this=_ROWS_OF_GROUPS[dialect], expressions=[gathered.this]))
+    if dialect == "bigquery":  # where no column's name has dots
+        for name in nodes_of(tree, exp.Identifier):
+            name.set("this", name.name.replace(".", "__"))
+    return tree
+
+
+def _order_numbers(window: exp.Expr, dialect: str) -> None:
+    """Give row_number() an order, where rows are only told apart; Spark need not bring them to one place for it."""
+    if not isinstance(window.this, exp.RowNumber) or window.args.get("order") is not None:
+        return
+    named = isinstance(window.parent, exp.Alias) and window.parent.alias == ROW
+    if dialect == "spark" and named and not window.args.get("partition_by"):
+        window.replace(exp.Anonymous(this="monotonically_increasing_id"))
+        return
+    window.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1), nulls_first=True)]))
+
+
+def _order_by_outputs(block: exp.Select) -> None:
+    """Order distinct rows, and those of several groupings, by outputs: Spark finds no other columns above them."""
+    group, order = block.args.get("group"), block.args.get("order")
+    sets = group is not None and any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets"))
+    if order is None or not (sets or block.args.get("distinct")):
+        return
+    for key in order.expressions:
+        shown = next((item for item in block.expressions if item.unalias() == key.this), None)
+        if isinstance(shown, exp.Alias):
+            key.set("this", exp.column(exp.to_identifier(shown.alias, quoted=True)))
+
+
+def _drop_repeated_members(tree: exp.Expr) -> None:
+    """Leave out members of WITH that one around them repeats: sqlglot writes all of them at the top for Spark."""
+    seen: dict[str, exp.Expr] = {}
+    for with_ in nodes_of(tree, exp.With):
+        new = [member for member in with_.expressions if seen.setdefault(member.alias, member) is member]
+        if len(new) == len(with_.expressions) or any(seen[m.alias] != m for m in with_.expressions):
+            continue
+        with_.set("expressions", new)
+        if not new and with_.parent is not None:
+            with_.parent.set("with_", None)

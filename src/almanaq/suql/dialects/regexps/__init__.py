@@ -1,1 +1,0 @@
-"""PostgreSQL's regular expressions, read into a tree, and what of them an engine of other rules matches the same."""

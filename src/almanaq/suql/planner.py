@@ -1,0 +1,175 @@
+"""Text of a query → plan: what the engine runs as it is, what is planned whole, and what is taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
+from almanaq.suql.bind import Binder, check_parameters
+from almanaq.suql.catalog.answer_types import cast_answers
+from almanaq.suql.catalog.conditions import read_conditions
+from almanaq.suql.catalog.describe_statements import list_tables, listing
+from almanaq.suql.catalog.grouped_answers import check_grouped_answers
+from almanaq.suql.catalog.linking import Link, link_enums
+from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
+from almanaq.suql.catalog.relations import Catalog, unique_names
+from almanaq.suql.execution.guards import check_accuracy
+from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.names import BoundQuery
+from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
+from almanaq.suql.options import Options
+from almanaq.suql.plan.builder import build_plan
+from almanaq.suql.plan.lower import lower
+from almanaq.suql.plan.native import NativeQuery
+from almanaq.suql.plan.references import aliased, column, quoted
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage
+from almanaq.suql.syntax.nodes import nodes
+
+_DEEPEST_PARTS = 4
+"""How often a part of a statement that was taken apart is taken apart itself."""
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans the queries of one source; asks neither the database for rows nor a model.
+
+    Attributes:
+        typed: whether every batch of the database's rows has the types of the whole.
+        check: raises an error for a plan that would send to a model what may not leave the machine.
+    """
+
+    binder: Binder
+    rules: tuple[Rule, ...]
+    query_rules: tuple[QueryRule, ...]
+    typed: bool
+    check: Callable[[LogicalPlan, Options], None]
+
+    @property
+    def catalog(self) -> Catalog:
+        """The relations that queries may name."""
+        return self.binder.catalog
+
+    def read(self, query: str, options: Options) -> Statement:
+        """Return the checked statement of a text; raises QueryError."""
+        dialect = self.binder.language.dialect
+        own = dialect == "duckdb"  # which answers DESCRIBE and SUMMARIZE of itself
+        text = list_tables(query, self.catalog) if own else listing(query, self.catalog, dialect)
+        return self.binder.read(text or query, options.allow_functions)
+
+    def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
+        """Return the plan of a query; raises QueryError."""
+        statement = self.read(query, options)
+        bound = check_parameters(statement, parameters)
+        if statement.has_text or self._links(statement, parameters, options):
+            return self._planned(statement, parameters, options)
+        select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
+        return Plan((), (), Output(select, statement.labels))
+
+    def check_query(self, query: str, options: Options) -> None:
+        """Raise QueryError unless a query can be read, and its names mean something."""
+        statement = self.read(query, options)
+        if statement.has_text:
+            self._planned(statement, (), options)
+        elif not statement.lookups:
+            self.binder.language.names(statement)
+
+    def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
+        """Return a statement with its names resolved and its conditions read as such; raises QueryError."""
+        bound = self.binder.bind(statement, parameters)
+        read_conditions(nodes(bound.tree), self.catalog, statement.text)
+        check_grouped_answers(bound.tree, statement.text)
+        return bound
+
+    def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:
+        """Return the plan of a statement that is planned whole, before the optimizer's rules.
+
+        Args:
+            prefix: begins the names of its stages.
+        """
+        bound = self.bind(statement, parameters)
+        tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=options.link, prefix=prefix)
+        private = private_columns_read(tree, links, self.catalog)
+        compared = private_columns_compared(tree, self.catalog)
+        tree = rewrite(tree, self.query_rules)
+        plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
+        plan = replace(plan, private_columns=private, private_compared=compared)
+        self.check(plan, options)
+        return plan
+
+    def lower(self, plan: LogicalPlan, options: Options) -> Plan:
+        """Return the optimized stages of a plan."""
+        lowered = lower(optimize(plan, self.rules), bring=self.typed)
+        if options.accuracy is not None:
+            check_accuracy(lowered)
+        return lowered
+
+    def private_columns(self, query: str, parameters: Parameters, options: Options) -> tuple[str, ...]:
+        """Return the private columns whose values the rows of a query, or their quotes, may show.
+
+        Judged by the lineage of the query as it runs; where that cannot be followed, by all that it reads.
+        """
+        statement = self.read(query, options)
+        try:
+            return private_columns_shown(self.binder.bind(statement, parameters).tree, self.catalog)
+        except QueryError:
+            read = [relation for name in statement.relations if (relation := self.catalog.find(name)) is not None]
+            return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
+
+    def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
+        """Return whether a literal of a statement is to be linked to the values of an ENUM."""
+        if not options.link or not self.binder.may_link(statement):
+            return False
+        try:
+            return bool(self.logical(statement, parameters, options).links)
+        except QueryError:  # the engine says what is wrong with it, if anything is
+            return False
+
+    def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
+        """Return the plan of a statement with text functions: planned whole, or else taken apart."""
+        if prefix.count("part_") > _DEEPEST_PARTS:
+            raise UnsupportedError("a part of the query is not supported beside text functions")
+        try:
+            return self.lower(self.logical(statement, parameters, options, prefix), options)
+        except (UnsupportedError, UnknownNameError):
+            made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+            if made is None:
+                raise
+        return self._composed(made, statement, parameters, options, prefix)
+
+    def _composed(
+        self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
+    ) -> Plan:
+        """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
+        planner = self
+        stages: list[Stage] = []
+        links: list[Link] = []
+        notes: list[str] = []
+        names = () if statement.lookups else self.binder.language.names(statement, parameters)
+        for part in made.parts:
+            if not part.statement.has_text:
+                stages.append(NativeTable(part.name, NativeQuery(part.statement.shown), "rows that are drawn"))
+            else:
+                plan = planner._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
+                stages += [*plan.stages, _table_of(plan.output, part)]
+                links += plan.links
+                notes += plan.notes
+            catalog = planner.catalog.with_table(part.name, part.columns, private=part.private)
+            planner = replace(planner, binder=replace(planner.binder, catalog=catalog))
+        tables = tuple(part.name for part in made.parts)
+        output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
+        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain=False)
+
+
+def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
+    """Return the stage that makes the table of a part's rows, under the names of its columns."""
+    purpose = "rows with their answers"
+    names = unique_names(name for name, _ in part.columns)
+    if isinstance(output.select, NativeQuery):
+        return NativeTable(part.name, output.select, purpose)
+    shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
+    listed = [quoted(f"c{i}") for i in range(len(output.select.selects))]  # and of what is hidden, for evidence
+    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
+    return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)
