@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import tempfile
 import time
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import duckdb
+import pyarrow as pa
 import sqlglot
 
 import mariadb_server
@@ -36,15 +39,51 @@ _MADE = re.compile(r"CREATE TEMPORARY TABLE \S+ AS ")
 """Statements that no part of a query is in: settings, the catalog, the temporary tables of steps."""
 
 
+_STATE = (
+    "FROM t",
+    "SELECT name, value FROM duckdb_settings()",
+    "SELECT database_name, path FROM duckdb_databases()",
+    "SELECT name, value FROM duckdb_variables()",
+    "SELECT database_name, schema_name, table_name FROM duckdb_tables()",
+    "SELECT sequence_name, last_value FROM duckdb_sequences()",
+    "SELECT function_name, macro_definition FROM duckdb_functions() WHERE NOT internal",
+    "SELECT view_name FROM duckdb_views() WHERE NOT internal",
+)
+"""What an attack could change in a DuckDB instance."""
+
+
 @contextlib.contextmanager
 def user_duckdb(folder: Path) -> Iterator[Connection]:
-    """Open a user's own DuckDB connection, which may read files: the compiler alone stands before them."""
-    with duckdb.connect() as connection:
-        connection.execute(_TABLE)
-        connection.execute(_ROW)
-        assert connection.execute("SELECT content FROM read_text(?)", [str(folder / "canary")]).fetchone() == (SECRET,)
+    """Open a user's own DuckDB connection, which may do anything: the compiler alone stands before it.
+
+    The folder's file `canary` gets siblings that replacement scans find. A variable, a frame, a setting, the
+    environment and the names of an index and a type hold the same secret.
+    """
+    canary, kinds = str(folder / "canary"), ("csv", "json", "parquet")
+    with duckdb.connect() as connection, mock.patch.dict(os.environ, ALMANAQ_CANARY=SECRET):
+        for statement in (
+            *(_TABLE, _ROW, "CREATE SEQUENCE numbers", f'CREATE INDEX "{SECRET}" ON t (x)'),
+            *(f"SET VARIABLE canary = '{SECRET}'", f"SET extension_directory = '/{SECRET}'"),
+            *(f"""CREATE TYPE "{SECRET}" AS ENUM ('a')""", "SET python_scan_all_frames = true"),
+            f"CREATE MACRO reads_canary(a) AS (SELECT content FROM read_text('{canary}'))",
+            "CREATE MACRO rows_of(a) AS TABLE SELECT * FROM read_text(a)",
+            *(f"COPY (SELECT '{SECRET}' AS x) TO '{canary}.{kind}'" for kind in kinds),
+            f"COPY (SELECT '{SECRET}' AS x) TO '{folder}/k.csv'",
+        ):
+            connection.execute(statement)
+        assert connection.execute("SELECT content FROM read_text(?)", [canary]).fetchone() == (SECRET,)
+        canary_frame = pa.table({"x": [SECRET]})
+        assert connection.execute("FROM canary_frame").fetchone() == (SECRET,)
+        before = _state(connection, folder)
         with connect(connection, model=_model(), cache=False, deadline=10) as con:
             yield con
+        assert _state(connection, folder) == before
+        del canary_frame
+
+
+def _state(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Any]:
+    found: list[Any] = [sorted(map(str, connection.execute(query).fetchall())) for query in _STATE]
+    return [*found, sorted(path.name for path in folder.iterdir())]
 
 
 @contextlib.contextmanager
@@ -206,4 +245,5 @@ def attack(con: Connection, attempts: Iterable[Attack]) -> Counter[str]:
 
 
 def _model() -> FunctionModel:
-    return FunctionModel(lambda document, question: "Yes")
+    """Return a model that answers with what it reads, so that a document nobody may read is seen in the rows."""
+    return FunctionModel(lambda document, question: f"{document} {question}")
