@@ -128,9 +128,9 @@ def test_unknown_names_are_pointed_at_with_a_near_one(town: Asked, sql: str, nea
         ('SELECT "id FROM places', QuerySyntaxError, '"id'),
         ("SELECT id /* all FROM places", QuerySyntaxError, "/*"),
         ("SELECT id FROM places WHERE", QuerySyntaxError, "WHERE"),
-        ("SELECT id,, stars FROM places", QuerySyntaxError, ",, stars"),
+        ("SELECT id,, stars FROM places", QuerySyntaxError, ", stars"),
         ("SELECT answer(body, 'when?')::dat FROM places", QueryTypeError, "dat "),
-        ("SELECT id, answer(body, 'calm?') OVER () FROM places", QueryTypeError, "answer"),
+        ("SELECT id, answer(body, 'calm?') OVER () FROM places", UnsupportedError, "answer"),
     ],
 )
 def test_errors_point_at_their_place(town: Asked, sql: str, kind: type[QueryError], at: str) -> None:
@@ -139,17 +139,6 @@ def test_errors_point_at_their_place(town: Asked, sql: str, kind: type[QueryErro
     assert caught.value.start is not None
     assert sql[caught.value.start :].startswith(at)
     assert "sqlglot" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT id FROM places WHERE answer(body, 'calm') = 'Yes' ORDER BY id FETCH FIRST 2 ROWS WITH TIES",
-    ],
-)
-def test_what_is_not_supported_says_so(town: Asked, sql: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"write|use"):
-        town.con.sql(sql)
 
 
 def test_what_the_database_names_is_pointed_at(town: Asked) -> None:
