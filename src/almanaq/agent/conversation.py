@@ -16,8 +16,8 @@ from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFo
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
 from almanaq.agent.kept_out import KeptOut, kept_out
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
-from almanaq.agent.local import LocalDialogue, trees
-from almanaq.agent.local.listing import cut_off
+from almanaq.agent.local_old import LocalDialogue, trees
+from almanaq.agent.local_old.listing import cut_off
 from almanaq.agent.misused import check_meant
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.privacy import shows_private

@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from almanaq.agent.describe import condition_words
 from almanaq.agent.keyed import main_relation
-from almanaq.agent.local.facts import name_place
-from almanaq.agent.local.schema_index import Place, place
+from almanaq.agent.local_old.facts import name_place
+from almanaq.agent.local_old.schema_index import Place, place
 from almanaq.agent.loosened_words import believed
 from almanaq.agent.prompting import complete
 from almanaq.agent.reply_reading import json_object

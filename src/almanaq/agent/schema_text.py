@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from almanaq.agent.describe import words
-from almanaq.agent.local import sql
-from almanaq.agent.local.facts import name_place
-from almanaq.agent.local.schema_index import Place, place
+from almanaq.agent.local_old import sql
+from almanaq.agent.local_old.facts import name_place
+from almanaq.agent.local_old.schema_index import Place, place
 from almanaq.agent.small_tables import Rows
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from almanaq.agent.engine_protocol import QueryEngine
-from almanaq.agent.local import sql
+from almanaq.agent.local_old import sql
 from almanaq.agent.turn_time import options_of_turn
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation

@@ -110,7 +110,7 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
     from rich.text import Text
 
     from almanaq.agent.events import Finished, Progress, TextWritten
-    from almanaq.agent.local.listing import lists
+    from almanaq.agent.local_old.listing import lists
     from almanaq.cli.terminal import progress
 
     with progress("thinking …") as tell:

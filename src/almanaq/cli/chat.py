@@ -113,7 +113,7 @@ def export_wanted(question: str) -> str | None:
 
 def _export(connection: Connection, response: Response | None, file: str) -> str:
     """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
-    from almanaq.agent.local.listing import whole
+    from almanaq.agent.local_old.listing import whole
 
     if response is None or response.suql is None:
         return "there are no rows to write yet: ask for some first"

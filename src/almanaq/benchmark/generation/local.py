@@ -122,7 +122,7 @@ def _sentence(question: str, best: _Row) -> str:
 def _parser(database: Path) -> Callable[[str], str | None]:
     """Return what links words of a question to one database, which is read once."""
     from almanaq import connect
-    from almanaq.agent.local.parser import LocalParser
+    from almanaq.agent.local_old.parser import LocalParser
 
     connection = connect(str(database), model="local", cache=False)
     parser = LocalParser.over(connection.engine)

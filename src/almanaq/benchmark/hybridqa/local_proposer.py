@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from almanaq.agent.local import sql
+from almanaq.agent.local_old import sql
 from almanaq.benchmark.hybridqa.evidence import FEATURES, Evidence, Field, Spot
 from almanaq.benchmark.hybridqa.pipeline import Asked, Proposal, Tried
 from almanaq.benchmark.hybridqa.relation import HybridRelation
