@@ -83,6 +83,11 @@ class English:
                         return self.measures[form]
         return None
 
+    def is_common(self, word: str) -> bool:
+        """Return whether a word is one that names of tables are commonly asked by: it is not misspelt."""
+        plain = stem(word)
+        return plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
+
     def sums(self, words: tuple[str, ...]) -> bool | None:
         """Return whether a column of that name is summed up (True), averaged (False), or may be either (None)."""
         if set(words) & self.rates:

@@ -145,7 +145,7 @@ class CatalogIndex:
             head = words[-1] if len(words) < 3 else ""
             if len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
-            elif len(said) > 4 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
+            elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
             elif meant & {head, words[0]}:
                 found[id(column)] = Named(column, 0.72 if len(words) == 1 else 0.66, "synonym")
@@ -161,7 +161,8 @@ class CatalogIndex:
             for exact in (True, False):
                 for name in named:
                     for column in self.columns[name]:
-                        fits = column.words == (word,) if exact else word in column.words
+                        words = tuple(stem(english().abbreviations.get(w, w)) for w in column.words)
+                        fits = words == (word,) if exact else word in (*words, *column.words)
                         measures = column.is_measurable or column.kind == "date" or "birth" in column.roles
                         if fits and measures and all(c is not column for c, _ in found):
                             found.append((column, up))
@@ -189,7 +190,20 @@ class CatalogIndex:
         add(trimmed, 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
         if len(plain) > 1 and plain[-1] in _DROPPED_ENDS:
-            add(plain[:-1], 0.93 if plain[-1] in ("name", "code") else 0.9)
+            refers = any(column.name in own_columns for own_columns, *_ in column.relation.foreign_keys)
+            sure = 0.7 if refers or self._has_relation(plain[:-1]) else 0.9
+            add(plain[:-1], 0.93 if plain[-1] in ("name", "code") else sure)
+        if len(plain) == 1:
+            for end in (*_DROPPED_ENDS[:4], *known.abbreviations):
+                if plain[0].endswith(end) and len(plain[0]) > len(end) + 3 and len(end) > 1:
+                    head, tail = plain[0].removesuffix(end), known.abbreviations.get(end, end)
+                    add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
+                    add((head, tail), 0.9)
+        years = [w for w in words if w.isdigit()]
+        if len(years) == 1 and len(words) > 1:
+            add((*years, *trimmed), 1.0)
+            add((*trimmed, "in", *years), 1.0)
+            add((*trimmed, "for", *years), 0.95)
         add(plain, 0.92)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
             add(plain[1:], 0.9)
@@ -209,6 +223,9 @@ class CatalogIndex:
             full = stem(known.abbreviations.get(word, word))
             if full != word:
                 self._holding[full].append(column)
+
+    def _has_relation(self, words: Sequence[str]) -> bool:
+        return any(tuple(words) == relation_words(relation) for relation in self.catalog.relations)
 
     def _index_relation(self, relation: Relation) -> None:
         words, said = relation_words(relation), head_words(relation.description)
@@ -236,7 +253,8 @@ class CatalogIndex:
                     add((other,), 0.8, "synonym")
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():
-            if columns & held and len(self.catalog.relations) == 1:
+            others = [r for r in self.catalog.relations if r is not relation]
+            if columns & held and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others):
                 add((noun,), 0.75, "described")
         if known.person_columns & held:
             for noun in known.people:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.linking.amounts import averages, comparisons, numbers, periods, superlatives
-from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.linking.english import english
+from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
 from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
@@ -16,6 +16,8 @@ from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize,
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
 _NOT_ALONE = frozenset("name value number type code date time day year month id amount total level list".split())
 _PHRASE_SCORES = {"silent": 0.5, "and": 0.9, "by": 0.95, "not": 0.95, "part": 0.55, "distinct": 0.9, "direction": 1.0}
+_LOOSE = 300
+"""Values of a list column beyond which its items may be any words."""
 _SILENT, _HAVING, _UNKNOWN = 0.4, 0.35, 0.05
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
@@ -133,13 +135,16 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if not tokens[last - 1].is_word:
                 continue
             key, size = tuple(words), last - first
+            joined = ("".join(words),) if 1 < len(words) < 4 else key
             silent = all(t.folded in known.silent or not t.is_word for t in tokens[first:last])
-            tables = index.relations_named(key)
+            tables = index.relations_named(key) or index.relations_named(joined)
             if tables and not (silent and tokens[first].folded in ("it", "us", "in")):
                 best = max(named.sureness for named in tables)
                 meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
                 yield Span(first, last, "table", meant, best * size, tables[0].how)
             named = index.columns_named(key)
+            if joined != key and (not named or named[0].how == "part"):
+                named = [n for n in index.columns_named(joined) if n.how != "part"] or named
             if not named or (silent and named[0].sureness < 0.95):
                 continue
             if silent and key[0] in ("a", "i", "to", "no", "in", "is", "as", "it"):
@@ -189,6 +194,8 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 score = (1.0 + 0.05 * exact + 0.1 * (len(inside) > 1)) * (last - first)
                 if len(inside) == 1 and not exact and inside[0].text.islower() and all(_is_name(m) for m in found):
                     score *= 0.6
+                elif all(m.how == "item" and m.column.distinct > _LOOSE for m in found):
+                    score *= 0.8
                 yield Span(first, last, "value", tuple(found), score, "form" if all(m.how == "form" for m in found) else "")
             elif not functional and last - first == len(inside):
                 key = tuple(t.stem for t in inside)
@@ -213,14 +220,12 @@ def _is_name(meaning: ValueMeaning) -> bool:
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:
     """Return whether words may mean a value: function words never do, a code only as it is written."""
     if functional:
-        return meaning.value == text and text[:1].isupper() and len(inside) > 1
+        return text[:1].isupper() and (meaning.value == text and len(inside) > 1 or text.isupper() and len(text) > 1)
     value = meaning.value
     if len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
         return False
     if len(inside) == 1 and inside[0].folded.isdigit():
-        return value == text and meaning.column.kind == "text" and not value.isdigit() or len(value) > 4 or (
-            meaning.column.is_category and value == text
-        )
+        return value == text and (len(value) > 4 or meaning.column.is_category)
     return True
 
 
@@ -271,6 +276,10 @@ def _other_forms(
             continue
         if values := index.values_like(token.folded):
             yield Span(i, i + 1, "value", tuple(values), 0.78, "form")
+        for relation in index.catalog.relations:
+            own = relation_words(relation)[-1:]
+            if len(token.folded) > 4 and own and share_root(token.folded, own[0]):
+                yield Span(i, i + 1, "table", (relation,), 0.74, "root")
         if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
             yield Span(i, i + 1, "noun", (), 0.5, "row")
         elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):
@@ -282,13 +291,13 @@ def _other_forms(
         word = tokens[i].folded
         if len(word) < 4 or not word.isalpha():
             continue
-        near = index.nearest_name(word)
+        near = None if english().is_common(word) else index.nearest_name(word)
         if near is not None:
             if tables := index.relations_named((near,)):
                 yield Span(i, i + 1, "table", tuple(n.thing for n in tables), 0.6, f"misspelt:{near}")
             elif columns := index.columns_named((near,)):
                 yield Span(i, i + 1, "column", tuple(columns), 0.6, f"misspelt:{near}")
-        elif values := index.nearest_values(word):
+        elif len(word) > 5 and not english().is_common(word) and (values := index.nearest_values(word)):
             yield Span(i, i + 1, "value", tuple(values), 0.55, f"misspelt:{values[0].value}")
 
 
@@ -307,9 +316,9 @@ def _parts_of_values(
                 continue
             if not found:
                 break
-            named = inside[0].text[:1].isupper() or len(found) <= 20
+            named = inside[0].text[:1].isupper()
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
-            yield Span(first, last, "value", meant, (0.72 if named else 0.4) * len(inside), "part")
+            yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break
         if first + 1 < len(tokens):
             pair = question[tokens[first].start : tokens[first + 1].end]

@@ -11,6 +11,7 @@ from importlib.resources import files
 
 _FORMS = tomllib.loads(files("almanaq.agent.linking").joinpath("forms.toml").read_text("utf-8"))
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_UNIT_END = re.compile(r"(?<=[a-z])(km|m|mi)(2|3)$")
 _TOKEN = re.compile(
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])|\d+\.\d+(?![\w.])|[^\W_]+(?:['’](?:t|re|ve|ll|d|m)\b)?|['’]s\b|[<>!]=|\S"
 )
@@ -97,7 +98,7 @@ def stems(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=16_384)
 def identifier_stems(identifier: str) -> tuple[str, ...]:
     """Return the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
-    parts = _PARTS.findall(identifier)
+    parts = _PARTS.findall(_UNIT_END.sub(r"_\1_\2", identifier))
     return tuple(stem(fold(part)) for part in parts)
 
 
@@ -109,7 +110,7 @@ def roots(word: str) -> frozenset[str]:
     found |= {kin for form in tuple(found) for kin in _FORMS["kin"].get(form.removesuffix("ed"), ())}
     found |= {form.removesuffix(ending) for form in tuple(found) for ending in _ENDINGS if form.endswith(ending)}
     found |= {form[:-1] for form in tuple(found) if form[-1:] == form[-2:-1] != "s"}  # "shipped"
-    found |= {form[:-1] + "i" for form in tuple(found) if form.endswith("y")}
+    found |= {end for form in tuple(found) if form.endswith("y") for end in (form[:-1] + "i", form[:-1])}
     return frozenset(form for form in found if len(form) > _SHORTEST_ROOT)
 
 

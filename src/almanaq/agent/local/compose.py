@@ -13,7 +13,7 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.index import Named
 from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.conditions import Conditions, Test, denied
-from almanaq.agent.local.expressions import aggregate, compared, count, is_there, part, plain, tables_in
+from almanaq.agent.local.expressions import aggregate, compared, count, is_there, part, plain, text, tables_in
 from almanaq.agent.local.joins import Hop, key_of, table_of
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import Order, QuerySpec
@@ -28,7 +28,12 @@ _HARM = frozenset(
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
-_MOST_FACTS, _LONG_LIST = 5, 100
+_MOST_FACTS, _LONG_LIST, _WHOLE_ROW = 5, 100, 16
+
+
+def _is_kind(column: LinkedColumn) -> bool:
+    """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
+    return column.kind in ("text", "boolean") or column.is_identifier or column.words[-1:] in (("year",), ("week",), ("month",))
 
 
 class NotComposed(Exception):
@@ -79,6 +84,7 @@ class Composer:
         self._sort()
         self.conditions.boolean_tests()
         self._compare_with_others()
+        self._limit_by_number()
         self._take_shown()
         spec = self._finish()
         for span in self.sentence.unused():
@@ -112,6 +118,10 @@ class Composer:
                 if kind in ("by", "compare", "superlative", "count") and before is not None and not sentence.used[before]:
                     continue
                 sentence.take(i)
+                self.names_main = True
+        for item in sentence.items:
+            last = sentence.links.tokens[item.last - 1].stem
+            if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
                 self.names_main = True
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
@@ -163,6 +173,7 @@ class Composer:
                 having = self.conditions.compare(count(), flipped)
                 self.extra.append(self._member(relations[0], (), wanted=False, having=having))
             else:
+                self.choices.doubt(0.85, "members counted without being shown")
                 self.extra.append(self._member(relations[0], (), having=self.conditions.compare(count(), comparison)))
 
     # --- figures ---------------------------------------------------------------------------------------------------
@@ -330,7 +341,7 @@ class Composer:
     def _ranks_by(self, i: int, k: int) -> bool:
         """Return whether "by" says what rows are ranked or sorted by, rather than grouped."""
         sentence = self.sentence
-        if sentence.items[k].kind != "column" or sentence.has_kind("count"):
+        if sentence.items[k].kind != "column" or sentence.has_kind("count") or sentence.text(i) not in ("by", "according to"):
             return False
         column = self.conditions.column(k, lambda c: c.is_measurable or c.kind == "date", "ranked")
         if column is None or self.measures:
@@ -366,8 +377,19 @@ class Composer:
             if relation is None:
                 return False
             sentence.take(k)
+            following = k + 1 < len(sentence.items) and self._is_column(k + 1)
+            if following:
+                column = self.conditions.column(k + 1, lambda c: c.relation is relation, "group")
+                if column is not None:
+                    sentence.take(k + 1)
+                    self._add_group(column)
+                    return True
             if relation is self.main:
-                self.choices.doubt(0.8, "per row")
+                named = self.world.index.name_of(relation)
+                if named.kind == "text" and not named.names_rows and named.distinct > 1:
+                    self._add_group(named)
+                else:
+                    self.choices.doubt(0.8, "per row")
                 return True
             if not self.world.is_single(self.main.name, relation.name):
                 raise NotComposed
@@ -400,6 +422,8 @@ class Composer:
             self._add_group(self.choices.pick(("part", k), options))
             return True
         after = self.sentence.neighbour(k, 1, gap=1)
+        if after is None or not self._is_column(after) or self.sentence.used[after]:
+            after = next((j for j in self.sentence.of("column") if self._is_dated(j)), None)
         dates = [(c, 0.9 if c.words == ("date",) else 0.8) for c in self.world.dates(self.main.name)]
         if after is not None and self._is_column(after) and not self.sentence.used[after]:
             named = self.conditions.column(after, lambda c: c.kind == "date", "dated")
@@ -420,6 +444,10 @@ class Composer:
         self.groups.append(part(name, self.choices.pick(("part", k), dates), self.world.dialect))
         return True
 
+    def _is_dated(self, j: int) -> bool:
+        named = self.sentence.items[j].meanings
+        return any(isinstance(n, Named) and isinstance(n.thing, LinkedColumn) and n.thing.kind == "date" for n in named)
+
     def _subject(self, near: int | None = None) -> tuple[int, LinkedColumn | None] | None:
         """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses."""
         sentence = self.sentence
@@ -429,7 +457,7 @@ class Composer:
             if sentence.used[i] and not (span.kind in ("table", "noun") and (span.kind == "noun" or self.main in span.meanings)):
                 continue
             if span.kind == "column":
-                column = self.conditions.column(i, lambda c: c.kind in ("text", "boolean") or c.words[-1:] == ("year",), "subject")
+                column = self.conditions.column(i, _is_kind, "subject")
                 if column is not None:
                     return i, column
                 continue
@@ -448,14 +476,19 @@ class Composer:
                 return False
             self.sentence.take(i)
             self._add_group(column)
-            if self.world.graph.finds(column.relation.name, exp.Is(this=plain(column), expression=exp.Null())):
-                self.extra.append(is_there(plain(column)))
+            self._leave_out_missing(column)
             return True
         if span.kind == "part":
             return self._group_by_part(i)
         if span.kind == "table" and self.main not in span.meanings:
             return self._group_by(i)
         return False
+
+    def _leave_out_missing(self, column: LinkedColumn) -> None:
+        if column.kind == "text" and "" in self.world.index.values_of(column):
+            self.extra.append(exp.NEQ(this=plain(column), expression=text("")))
+        elif self.world.graph.finds(column.relation.name, exp.Is(this=plain(column), expression=exp.Null())):
+            self.extra.append(is_there(plain(column)))
 
     def _having(self) -> None:
         """Turn "cities with more than 200 orders", "states with total sales over 1000" into conditions on groups."""
@@ -569,8 +602,13 @@ class Composer:
         def fits(column: LinkedColumn) -> bool:
             return column.is_measurable or column.kind == "date"
 
+        measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
-        places += [j for j in sentence.of("column") if j > i] + [j for j in sentence.of("column") if j < i]
+        if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
+            by = [j for j in sentence.of("by") if j > i]
+            places += [j for j in sentence.of("column") if by and j > by[0]]
+        else:
+            places += [j for j in sentence.of("column") if j > i] + [j for j in sentence.of("column") if j < i]
         for place in places:
             if not self._is_column(place) or sentence.used[place]:
                 continue
@@ -609,6 +647,8 @@ class Composer:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
         if self.groups:  # "largest population per country"
             self.measures.append(aggregate("MAX" if down else "MIN", column))
+            if self.names_main:
+                self.choices.doubt(0.5, "the rows that rank first in each group")
             return
         subject = self._subject()
         kind = subject[1] if subject is not None else None
@@ -616,9 +656,9 @@ class Composer:
         grouped = kind is not None and kind is not column and not kind.names_rows and self._asks_for(subject)
         if grouped or other:
             sums = english().sums(column.words)
-            options = [("row", 0.9), ("SUM", 0.92 if sums else 0.3 if sums is False else 0.75), ("AVG", 0.8 if sums is False else 0.4)]
-            if meant.extreme == "measured" or column.kind == "date":
-                options[0] = ("row", 1.0)
+            options = [("row", 0.85), ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8), ("AVG", 0.8 if sums is False else 0.4)]
+            if column.kind == "date":
+                options[0] = ("row", 1.2)
             if meant.extreme in ("top", "bottom", "most", "least") and sums and meant.limit:
                 options[1] = ("SUM", 1.0)
             chosen = self.choices.pick("rows or groups", options)
@@ -727,9 +767,15 @@ class Composer:
                 self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
+            if grouped and column.is_identifier and column.relation is self.main:
+                self.measures.append(count())
+                continue
             self.shown.append(column)
         for i, relation in self._tables():
-            if self.world.is_single(self.main.name, relation.name):
+            if relation is self.main:
+                self.sentence.take(i)
+                self.names_main = True
+            elif self.world.is_single(self.main.name, relation.name):
                 self.sentence.take(i)
                 if not self.measures and self._asks_to_see(i):
                     self.shown.append(self.world.index.name_of(relation))
@@ -745,6 +791,16 @@ class Composer:
         first = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), None)
         return i == first or "which" in self.sentence.words_before(i, 2) or "what" in self.sentence.words_before(i, 2)
 
+    def _limit_by_number(self) -> None:
+        """Take a number before the noun as how many rows are wanted: "3 places furthest south"."""
+        for i in list(self.sentence.of("number")):
+            k = self.sentence.neighbour(i, 1, gap=0)
+            meant = self.sentence.items[i].meanings[0]
+            noun = k is not None and self.sentence.items[k].kind in ("table", "noun", "column")
+            if noun and self.order and not meant.unit and meant.value == int(meant.value):
+                self.sentence.take(i)
+                self.limit = int(meant.value)
+
     def _take_share(self, i: int) -> None:
         tests = self.conditions.tests
         if not tests:
@@ -755,7 +811,8 @@ class Composer:
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
         part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
-        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=count())
+        percent = "percent" in self.sentence.text(i)
+        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0" if percent else "1.0"), expression=part_of), expression=count())
         self.measures.append(whole)
 
     # --- the query -------------------------------------------------------------------------------------------------
@@ -803,7 +860,8 @@ class Composer:
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
         for test in self.conditions.tests:
-            if test.column.relation is self.main and not test.negated and test.column.names_rows and test.column.kind == "text":
+            named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
+            if named and test.column.relation is self.main and not test.negated and test.column.kind == "text":
                 return test
         return None
 
@@ -832,6 +890,9 @@ class Composer:
         of_kind = bool(self.shown) and not self.ordering and entity is None and all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         if of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named):
+                if len(self.shown) == 1:
+                    self._leave_out_missing(self.shown[0])
+                    spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
                 return replace(spec, columns=tuple(plain(c) for c in self.shown), distinct=not self._has_name())
         if self.shown and entity is not None:
             listed = self.shown
@@ -842,6 +903,8 @@ class Composer:
             self.choices.doubt(0.7, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering]) if whole or not tested else [*named, *tested, *self.ordering]
+        if not named[0].names_rows and entity is None and not (self.shown and not self.names_main):
+            listed = [*listed, *(c for c in columns if c.kind != "prose")][:_WHOLE_ROW]
         shown = tuple(dict.fromkeys(plain(c) for c in (*listed, *self.ordering) if not c.column.private or c in self.shown))
         limit = spec.limit if spec.limit is not None else (_LONG_LIST if whole and not self.shown else None)
         return replace(spec, columns=shown, limit=limit)

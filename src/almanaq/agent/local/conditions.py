@@ -74,6 +74,13 @@ class Conditions:
                 options.append((column, sure * reach))
         if not options:
             return None
+        before = self.sentence.items[i - 1] if i else None
+        if before is not None and before.kind == "table":
+            beside = [(c, w * 1.5) for c, w in options if c.relation in before.meanings]
+            if beside and len(beside) < len(options) or beside and not self.sentence.used[i - 1]:
+                options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
+                if self.main not in before.meanings:
+                    self.sentence.take(i - 1)
         return self.choices.pick((role, span.first), options)
 
     def value_tests(self) -> None:
@@ -114,7 +121,8 @@ class Conditions:
             weight = self.world.reach(self.main.name, column)
             if not weight:
                 continue
-            weight *= {"": 1.0, "item": 1.0, "form": 0.95, "code": 0.85, "part": 0.8}.get(meaning.how, 0.9)
+            loose = meaning.how == "item" and column.distinct > 300
+            weight *= {"": 1.0, "item": 0.8 if loose else 1.0, "form": 0.95, "code": 0.85, "part": 0.8}.get(meaning.how, 0.9)
             if label is not None and self._labels(label, column):
                 weight *= 1.7
             if column.is_category or column.column.kind.value == "enum":
@@ -131,16 +139,19 @@ class Conditions:
         column = self.choices.pick(("value", span.first), [*weights.values()])
         if label is not None and self._labels(label, column):
             sentence.take(label)
+        if i and sentence.items[i - 1].kind == "by":
+            sentence.take(i - 1)
         return column
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
         for step in (-1, 1):
-            k = self.sentence.neighbour(i, step, gap=3 if step < 0 else 0, stops=("of",) if step > 0 else ())
+            over, stops = (("by",), ()) if step < 0 else ((), ("of", "in", "with", "that", "have", "has", "are", "is"))
+            k = self.sentence.neighbour(i, step, gap=3 if step < 0 else 2, stops=stops, over=over)
             if k is None or self.sentence.used[k] or self.sentence.items[k].kind not in ("column", "table"):
                 continue
             if any(self._labels(k, meaning.column) for meaning in self.sentence.items[i].meanings):
-                before = self.sentence.neighbour(k, -1, gap=1)
+                before = self.sentence.neighbour(k, -1, gap=1) if k + 1 != i else None
                 if before is not None and self.sentence.items[before].kind in ("by", "aggregate", "superlative", "count"):
                     continue
                 return k
@@ -258,6 +269,12 @@ class Conditions:
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
             options = [(column, 0.5) for column in only] if len(only) == 1 else []
+        unit = stem(comparison.unit)
+        if unit and len(options) > 1:
+            area = unit.endswith("2") or unit in ("acre", "hectare")
+            options = [
+                (c, w * (1.4 if unit.rstrip("2") in c.words or area and "area" in c.words else 1.0)) for c, w in options
+            ]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
             return None
@@ -431,8 +448,9 @@ class Conditions:
     def _is_history(self, column: LinkedColumn) -> bool:
         """Return whether a column holds days of several years that are all over."""
         days = self.world.index.days_of(column)
-        if not days or len({d[:4] for d in days}) < 3:
-            return False
+        years = len({d[:4] for d in days})
+        if years < 3 or years >= 10:
+            return years >= 10
         return (self.world.index.today() - date.fromisoformat(days[-1])).days > 366
 
     # --- what is missing, what a text holds ------------------------------------------------------------------------
@@ -471,6 +489,9 @@ class Conditions:
                 return zero
         if column.kind == "text":
             held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]
+            no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
+            if no is not None:
+                return exp.EQ(this=plain(column), expression=text(no))
             if held:
                 return exp.or_(missing, one_of(plain(column), [text(v) for v in held]))
         return missing

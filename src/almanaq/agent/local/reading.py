@@ -122,6 +122,10 @@ def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
     """Return the relations that a question may be about, each with how likely that is by its nouns alone."""
     named = [relation for span in cover if span.kind == "table" for relation in span.meanings]
     held: list[Relation] = [column.relation for span in cover for column in _columns(span)]
+    for span in cover:
+        measured = getattr(span.meanings[0], "measured", None) if span.meanings else None
+        if measured is not None:
+            held += [column.relation for column, _ in world.index.measured_by(measured, world.index.columns)[:3]]
     candidates = list({relation.name: relation for relation in (*named, *held)}.values())
     if not candidates and len(world.catalog.relations) == 1:
         candidates = list(world.catalog.relations)
@@ -131,6 +135,11 @@ def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
             max((world.reach(relation.name, column) for column in _columns(span)), default=0.0)
             for span in cover
             if span.kind in ("column", "value", "hold")
+        )
+        explained += sum(
+            bool(world.index.measured_by(span.meanings[0].measured, [relation.name]))
+            for span in cover
+            if span.kind in ("superlative", "compare") and span.meanings[0].measured
         )
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
         scored.append((explained, relation))
