@@ -113,14 +113,14 @@ def export_wanted(question: str) -> str | None:
 
 def _export(connection: Connection, response: Response | None, file: str) -> str:
     """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
-    from almanaq.agent.local_old.listing import whole
+    from almanaq.agent.local import without_limit
 
     if response is None or response.suql is None:
         return "there are no rows to write yet: ask for some first"
     try:
         format = choose_format(None, file)
         check_out(file)
-        run_query(connection, (whole(response.suql, sorted_=response.kind == "again"), ()), Output(format, file))
+        run_query(connection, (without_limit(response.suql), ()), Output(format, file))
     except AlmanaqError as problem:
         return str(problem)
     return f"written: {file}"

@@ -45,6 +45,7 @@ class LinkedColumn:
         cast: it is of text, and all its values are numbers, except `missing`.
         minutes: it holds how long something takes, and is compared in minutes.
         mark: what sets the items apart where its texts are lists; "" elsewhere.
+        scale: its values from the least to the most, where they are steps of one ("cheap", "moderate").
         distinct: how many values of it are known; 0 where they were not read.
     """
 
@@ -61,6 +62,7 @@ class LinkedColumn:
     minutes: bool = False
     mark: str = ""
     distinct: int = 0
+    scale: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -99,6 +101,11 @@ class LinkedColumn:
         """Whether its numbers can be compared and put together."""
         return self.kind == "number" and not self.is_identifier
 
+    @property
+    def is_ranked(self) -> bool:
+        """Whether its values have an order that people ask for."""
+        return self.is_measurable or self.kind == "date" or bool(self.scale)
+
 
 def link_column(relation: Relation, column: Column) -> LinkedColumn:
     """Return a column with what its name, type and description say."""
@@ -114,7 +121,7 @@ def link_column(relation: Relation, column: Column) -> LinkedColumn:
 def with_values(column: LinkedColumn, values: Sequence[str]) -> LinkedColumn:
     """Return a text column with what its values say of its kind."""
     told = [value for value in values if value.casefold() not in MISSING]
-    column = replace(column, distinct=len(told))
+    column = replace(column, distinct=len(told), scale=_price_scale(told))
     pair = _yes_no(column, values)
     if pair is not None:
         return replace(column, kind="boolean", yes=pair[0], no=pair[1])
@@ -122,6 +129,13 @@ def with_values(column: LinkedColumn, values: Sequence[str]) -> LinkedColumn:
         missing = next((value for value in values if value not in told), None)
         return replace(column, kind="number", cast=True, missing=missing)
     return replace(column, mark="" if column.column.array else _list_mark(told))
+
+
+def _price_scale(values: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a scale of prices in order; () for other values."""
+    steps = english().same_values[:4]
+    ranked = {value: i for value in values for i, step in enumerate(steps) if value.casefold() in step}
+    return tuple(sorted(ranked, key=lambda v: ranked[v])) if len(ranked) == len(values) > 1 else ()
 
 
 def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[str, str | None] | None:

@@ -47,6 +47,7 @@ class English:
         things: a noun and the words of columns by which a table of such things is known; `people` likewise.
         roles: what a column is about, by the words of its name; `asked_by` the roles that a question word asks for.
         unit_roles: words beside a number and the roles of the columns that it is of.
+        same_values: groups of words that name one value; the first four are a scale of prices.
         additive, rates: words of columns whose sum means something, and of those that only an average puts together.
     """
 
@@ -71,6 +72,7 @@ class English:
     converted: Mapping[str, tuple[str, float]]
     additive: frozenset[str]
     rates: frozenset[str]
+    same_values: tuple[tuple[str, ...], ...]
 
     def measured_by(self, word: str) -> Measured | None:
         """Return what a comparative or superlative of one word measures ("heaviest", "heavier"); None for others."""
@@ -123,6 +125,7 @@ def english() -> English:
         {unit: (to, factor) for unit, (to, factor) in data["units"]["kilo"].items()},
         frozenset(data["sums"]["additive"]),
         frozenset(data["sums"]["rates"]),
+        tuple(tuple(group.split(",")) for group in data["value_synonyms"]),
     )
 
 

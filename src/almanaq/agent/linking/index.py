@@ -163,7 +163,7 @@ class CatalogIndex:
                     for column in self.columns[name]:
                         words = tuple(stem(english().abbreviations.get(w, w)) for w in column.words)
                         fits = words == (word,) if exact else word in (*words, *column.words)
-                        measures = column.is_measurable or column.kind == "date" or "birth" in column.roles
+                        measures = column.is_ranked or "birth" in column.roles
                         if fits and measures and all(c is not column for c, _ in found):
                             found.append((column, up))
         return found
@@ -336,8 +336,12 @@ class CatalogIndex:
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
                 self._add_value(column, item.strip(), "item")
-        if column.is_category:
+        if column.is_category or column.column.array:
             self._index_forms(column, values)
+            for value in values:
+                for group in english().same_values:
+                    for other in group if value.casefold() in group else ():
+                        self._add_other(column, value, other)
         self._index_codes(column, values)
         return column
 

@@ -271,7 +271,7 @@ def _other_forms(
         named = index.columns_like(token.folded)
         if named and token.folded not in _NOT_ALONE:
             weight = named[0].sureness * (1.0 if i in gaps else 0.8)
-            yield Span(i, i + 1, "column", tuple(n for n in named if n.sureness > named[0].sureness - 0.1), weight, named[0].how)
+            yield Span(i, i + 1, "column", tuple(n for n in named if n.sureness > named[0].sureness - 0.15), weight, named[0].how)
         if i not in gaps:
             continue
         if values := index.values_like(token.folded):

@@ -13,8 +13,10 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.index import Named
 from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.conditions import Conditions, Test, denied
-from almanaq.agent.local.expressions import aggregate, compared, count, is_there, part, plain, text, tables_in
+from almanaq.agent.local.expressions import aggregate, answer, compared, count, is_there, part, plain, text, tables_in
 from almanaq.agent.local.joins import Hop, key_of, table_of
+from almanaq.agent.local.search.phrases import Phrase
+from almanaq.agent.local.search.wishes import is_searched, seeks, wishes_of
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import Order, QuerySpec
 from almanaq.agent.local.texts import text_tests
@@ -28,7 +30,7 @@ _HARM = frozenset(
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
-_MOST_FACTS, _LONG_LIST, _WHOLE_ROW = 5, 100, 16
+_MOST_FACTS, _LONG_LIST, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 100, 16, 3, 5
 
 
 def _is_kind(column: LinkedColumn) -> bool:
@@ -63,12 +65,15 @@ class Composer:
         self.offset = 0
         self.counts = self.distinct = self.names_main = False
         self.ordering: list[LinkedColumn] = []
-        self.share: exp.Expr | None = None
+        self.searches = is_searched(world, main)
+        self.wishes: list[tuple[LinkedColumn, Phrase]] = []
+        self.asides: tuple[str, ...] = ()
 
     def compose(self) -> QuerySpec:
         """Return the query; raises NotComposed where the words ask for nothing of these rows."""
         self._weigh_spans()
-        text_tests(self.sentence, self.world, self.main, self.extra, self.choices)
+        if not self.searches:
+            text_tests(self.sentence, self.world, self.main, self.extra, self.choices)
         self.conditions.holding_tests()
         self._name_tables()
         self._count_members()
@@ -85,6 +90,9 @@ class Composer:
         self.conditions.boolean_tests()
         self._compare_with_others()
         self._limit_by_number()
+        if self.searches:
+            self._rate()
+            self._wish()
         self._take_shown()
         spec = self._finish()
         for span in self.sentence.unused():
@@ -600,7 +608,7 @@ class Composer:
         sentence = self.sentence
 
         def fits(column: LinkedColumn) -> bool:
-            return column.is_measurable or column.kind == "date"
+            return column.is_ranked
 
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
@@ -791,13 +799,38 @@ class Composer:
         first = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), None)
         return i == first or "which" in self.sentence.words_before(i, 2) or "what" in self.sentence.words_before(i, 2)
 
+    def _rate(self) -> None:
+        """Take a comparison that nothing says the column of as one of the rating, where rows are rated."""
+        rated = [c for c in self.world.columns(self.main.name) if "rating" in c.roles and c.is_measurable]
+        for i in list(self.sentence.of("compare")):
+            comparison: Comparison = self.sentence.items[i].meanings[0]
+            if rated and not comparison.unit and max(comparison.numbers) <= _MOST_STARS:
+                self.sentence.take(i)
+                self.conditions.tests.append(Test(rated[0], self.conditions.compare(compared(rated[0]), comparison), i))
+
+    def _wish(self) -> None:
+        """Turn the words that are left into questions to the texts of the rows."""
+        if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
+            self.choices.doubt(0.5, "nothing says that rows are wanted")
+        self.wishes, self.asides = wishes_of(self.sentence, self.world, self.main)
+        if self._entity() is not None and self._begins_with_verb():
+            return  # the texts of one row are asked, and their answers shown
+        for column, phrase in self.wishes:
+            wanted = text("Yes" if phrase.wanted else "No")
+            self.extra.append(exp.EQ(this=answer(column, phrase.question), expression=wanted))
+
+    def _begins_with_verb(self) -> bool:
+        first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
+        return first in _ASKING or first in ("how", "what")
+
     def _limit_by_number(self) -> None:
         """Take a number before the noun as how many rows are wanted: "3 places furthest south"."""
         for i in list(self.sentence.of("number")):
             k = self.sentence.neighbour(i, 1, gap=0)
             meant = self.sentence.items[i].meanings[0]
-            noun = k is not None and self.sentence.items[k].kind in ("table", "noun", "column")
-            if noun and self.order and not meant.unit and meant.value == int(meant.value):
+            opens = self.searches and all(item.kind == "silent" for item in self.sentence.items[:i])
+            noun = opens or k is not None and self.sentence.items[k].kind in ("table", "noun", "column")
+            if noun and (self.order or opens) and not meant.unit and meant.value > 1 and meant.value == int(meant.value):
                 self.sentence.take(i)
                 self.limit = int(meant.value)
 
@@ -883,11 +916,11 @@ class Composer:
             return replace(spec, columns=())
         if not self.shown and not self.names_main and not self.ordering and entity is None and not self.conditions.tests and not self.extra:
             raise NotComposed
-        if not self.shown and not self.names_main and not self.ordering:
+        if not self.shown and not self.names_main and not self.ordering and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
         listed: Iterable[LinkedColumn]
         whole = not spec.conditions and not spec.order
-        of_kind = bool(self.shown) and not self.ordering and entity is None and all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
+        of_kind = bool(self.shown) and not self.searches and not self.ordering and entity is None and all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         if of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named):
                 if len(self.shown) == 1:
@@ -905,9 +938,23 @@ class Composer:
             listed = fact_columns(columns, [*tested, *self.ordering]) if whole or not tested else [*named, *tested, *self.ordering]
         if not named[0].names_rows and entity is None and not (self.shown and not self.names_main):
             listed = [*listed, *(c for c in columns if c.kind != "prose")][:_WHOLE_ROW]
+        if entity is not None and self.wishes:
+            asked = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])
+            return replace(spec, columns=(*(plain(c) for c in named), *asked))
         shown = tuple(dict.fromkeys(plain(c) for c in (*listed, *self.ordering) if not c.column.private or c in self.shown))
+        if self.searches and entity is None:
+            listed = fact_columns(columns, [*self.shown, *tested, *self.ordering])
+            spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         limit = spec.limit if spec.limit is not None else (_LONG_LIST if whole and not self.shown else None)
         return replace(spec, columns=shown, limit=limit)
+
+    def _about_entity(self, entity: Test) -> str:
+        """Return the question with "this restaurant" in the place of a row's name."""
+        span, tokens = self.sentence.items[entity.place], self.sentence.links.tokens
+        question = self.sentence.links.question
+        before, after = question[: tokens[span.first].start], question[tokens[span.last - 1].end :]
+        asked = f"{before}this {' '.join(relation_words(self.main))}{after}".strip().rstrip("?.! ")
+        return asked[:1].lower() + asked[1:] + "?"
 
     def _has_name(self) -> bool:
         return any(c.names_rows for c in self.shown)

@@ -27,6 +27,11 @@ def plain(column: LinkedColumn) -> exp.Column:
 def compared(column: LinkedColumn) -> exp.Expr:
     """Return a linked column as numbers are compared with it: cast where it holds them as text."""
     own: exp.Expr = plain(column)
+    if column.scale:
+        steps = exp.Case(this=own)
+        for rank, step in enumerate(column.scale, 1):
+            steps = steps.when(text(step), exp.Literal.number(rank))
+        return steps
     if column.minutes:
         return exp.Div(this=exp.Extract(this=exp.var("epoch"), expression=own), expression=number(60))
     if column.missing is not None:
@@ -103,7 +108,7 @@ def like(column: exp.Expr, form: str, value: str) -> exp.Expr:
 def has_item(column: LinkedColumn, item: str) -> exp.Expr:
     """Return the condition that an array, or a text that is a list, has an item."""
     if column.column.array:
-        return exp.EQ(this=text(item), expression=exp.Any(this=plain(column)))
+        return exp.EQ(this=text(item), expression=exp.Any(this=exp.paren(plain(column))))
     mark = column.mark
     escaped = item.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     around = exp.DPipe(this=exp.DPipe(this=text(mark), expression=plain(column)), expression=text(mark))

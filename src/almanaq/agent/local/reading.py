@@ -12,6 +12,7 @@ from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.compose import Composer, NotComposed
+from almanaq.agent.local.search.wishes import is_searched, search_covers
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import QuerySpec, write_spec
 from almanaq.agent.local.world import World
@@ -55,9 +56,14 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
         return []
     bases = []
     best_cover = sum(span.score for span in links.covers[0])
-    for cover in links.covers:
-        prior = sum(span.score for span in cover) - best_cover
+    searched = [r for r in world.catalog.relations if is_searched(world, r)]
+    covers = [*links.covers, *(search_covers(links, world) if searched else ())]
+    for n, cover in enumerate(covers):
+        search = n >= len(links.covers)
+        prior = 0.0 if search else sum(span.score for span in cover) - best_cover
         for relation, likely in [(main, 1.0)] if main is not None else _mains(cover, world):
+            if is_searched(world, relation) is not search:
+                continue
             made = _compose(links, cover, world, relation, {}, partial=partial)
             if made is not None:
                 log_prior = prior + math.log(likely)

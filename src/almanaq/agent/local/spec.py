@@ -144,6 +144,18 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
     )
 
 
+def select_without_limit(suql: str, dialect: str) -> exp.Select | None:
+    """Return the tree of a query without its LIMIT; None where it is no SELECT."""
+    try:
+        tree = sqlglot.parse_one(suql, read=dialect)
+    except SqlglotError:
+        return None
+    if not isinstance(tree, exp.Select):
+        return None
+    tree.set("limit", None)
+    return tree
+
+
 def _qualified(tree: exp.Select) -> exp.Select:
     """Return a query in which each column has its relation's name before it."""
     copy = tree.copy()

@@ -122,8 +122,8 @@ def _sentence(question: str, best: _Row) -> str:
 def _parser(database: Path) -> Callable[[str], str | None]:
     """Return what links words of a question to one database, which is read once."""
     from almanaq import connect
-    from almanaq.agent.local_old.parser import LocalParser
+    from almanaq.agent.local import LocalDialogue
 
     connection = connect(str(database), model="local", cache=False)
-    parser = LocalParser.over(connection.engine)
-    return lambda question: parser.parse(question, connection.catalog).suql
+    parser = LocalDialogue(connection.engine)
+    return lambda question: parser.best_query(question, connection.catalog)

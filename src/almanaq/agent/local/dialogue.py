@@ -1,0 +1,185 @@
+"""LocalDialogue: questions and turns → SUQL, or up to three readings to choose from, without a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from copy import copy
+from datetime import date
+
+from almanaq.agent.describe import describe
+from almanaq.agent.engine_protocol import QueryEngine
+from almanaq.agent.history import Turn, TurnKind
+from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import fold
+from almanaq.agent.local.followups import goes_on, last_query, merge
+from almanaq.agent.local.languages import declined, foreign
+from almanaq.agent.local.questions_about_columns import answer_about_source
+from almanaq.agent.local.reading import MOST_READINGS, Reading, read
+from almanaq.agent.local.references import refers
+from almanaq.agent.local.search.wishes import is_searched
+from almanaq.agent.local.taught import taught
+from almanaq.agent.local.world import World
+from almanaq.agent.parser import Failure, Parsed
+from almanaq.agent.readings import Reading as Offered
+from almanaq.agent.responder import holds
+from almanaq.agent.shots import Examples
+from almanaq.agent.small_talk import small_talk
+from almanaq.suql.catalog.relations import Catalog
+
+CONFIDENCE = 0.7
+"""The probability of being right below which readings are offered instead of an answer."""
+_SEARCHED = 0.15
+"""The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""
+_OFFERED = 0.02
+_LONGEST = 2000
+_WORDS_KEPT = 3
+_CHOICE = re.compile(
+    r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?|(?P<yes>yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
+)
+_PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
+
+
+class LocalDialogue:
+    """A TurnClassifier and SemanticParser in one.
+
+    A turn is first read alone. Only where that gives nothing sure, or where the turn speaks of what came before, it is
+    merged into the query that was answered last.
+
+    Args:
+        engine: gives the values of columns, and says whether keys repeat.
+        today: gives the date that "last year" refers to.
+        confidence: the probability of being right below which readings are offered.
+        examples: questions with their SUQL, which are known again.
+        dialect: the SQL that is written.
+    """
+
+    name = "local"
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        today: Callable[[], date] = date.today,
+        *,
+        confidence: float = CONFIDENCE,
+        examples: Examples = (),
+        dialect: str = "postgres",
+    ) -> None:
+        self._engine, self._today, self._confidence = engine, today, confidence
+        self._examples, self._dialect = examples, dialect
+        self._worlds: dict[tuple[str, ...], World] = {}
+
+    def with_confidence(self, confidence: float | None) -> LocalDialogue:
+        """Return one that answers what it is so sure of, and shares with this one what it knows of the source."""
+        other = copy(self)
+        other._confidence = CONFIDENCE if confidence is None else confidence
+        return other
+
+    def world(self, catalog: Catalog) -> World:
+        """Return the catalog made searchable; kept for the next question."""
+        key = tuple(relation.name for relation in catalog.relations)
+        known = self._worlds.get(key)
+        if known is None or known.catalog != catalog:
+            engine = self._engine
+            known = World(catalog, engine.values, lambda q: bool(engine.run(q).rows), self._today, self._dialect)
+            self._worlds[key] = known
+        return known
+
+    def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
+        """Return whether a turn is small talk; all else is the parser's to read."""
+        kind = small_talk(question)
+        if kind is None or (history and history[-1].offered and _chosen(question, history[-1]) is not None):
+            return "new"
+        if answer_about_source(question, catalog) is not None:
+            return "new"
+        return "talk"
+
+    def parse(
+        self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
+    ) -> Parsed:
+        """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
+        question = question[:_LONGEST]
+        if failures:
+            return Parsed("no_query")
+        if history and (chosen := _chosen(question, history[-1])) is not None:
+            return Parsed("query", chosen, asked=history[-1].question)
+        if (language := foreign(question)) is not None:
+            return Parsed("no_query", reply=declined(language))
+        if (about := answer_about_source(question, catalog)) is not None:
+            return Parsed("no_query", reply=about)
+        world = self.world(catalog)
+        known = taught(question, self._examples, world)
+        if known is not None:
+            return Parsed("query", known)
+        return self._decide(question, world, history)
+
+    def best_query(self, question: str, catalog: Catalog) -> str | None:
+        """Return the likeliest query of a question, however unsure; None where there is none."""
+        found = read(question, self.world(catalog))
+        return found[0].suql if found else None
+
+    def readings(self, question: str, catalog: Catalog) -> list[Reading]:
+        """Return the readings of a question alone, the likeliest first."""
+        return read(question[:_LONGEST], self.world(catalog))
+
+    def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
+        alone = read(question, world)
+        best = alone[0] if alone else None
+        if history and last_query(history, world) is not None:
+            whole = best is not None and self._is_sure(best, alone, world) and not refers(question) and not goes_on(question)
+            merged = None if whole else merge(question, history, world)
+            if merged is not None and merged.probability >= self._least(merged, world):
+                kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
+                return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=self._unused(merged, world))
+            if merged is not None:
+                alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
+                return self._offer(question, alone, world)
+            if not whole and (refers(question) or goes_on(question)):
+                return self._offer(question, alone, world)
+        if best is not None and self._is_sure(best, alone, world):
+            return Parsed("query", best.suql, remarks=best.notes, unused=self._unused(best, world))
+        return self._offer(question, alone, world)
+
+    def _least(self, reading: Reading, world: World) -> float:
+        relation = world.catalog.find(reading.spec.rows)
+        searched = relation is not None and is_searched(world, relation) and not reading.spec.groups
+        return min(_SEARCHED, self._confidence) if searched else self._confidence
+
+    def _is_sure(self, best: Reading, found: Sequence[Reading], world: World) -> bool:
+        """Return whether a reading is sure enough to be the answer."""
+        return best.probability >= self._least(best, world)
+
+    def _unused(self, reading: Reading, world: World) -> tuple[str, ...]:
+        return reading.unused
+
+    def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
+        """Return the readings that may be meant, or why there is none."""
+        offered = [
+            Offered(describe(reading.suql), reading.suql, round(reading.probability, 3))
+            for reading in found[:MOST_READINGS]
+            if reading.probability >= _OFFERED
+        ]
+        unknown = _unknown(question, world)
+        why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
+        if not offered:
+            return Parsed("no_query", reply=f"{why}I ran nothing. {holds(world.catalog)}" if unknown else "")
+        listed = "\n".join(f"{i}. {each.words}" for i, each in enumerate(offered, 1))
+        number = "its number" if len(offered) > 1 else "“yes”"
+        text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\nAnswer with {number}, or ask in other words."
+        return Parsed("clarify", reply=text, readings=tuple(offered), asked=question)
+
+
+def _unknown(question: str, world: World) -> list[str]:
+    """Return the words of a question that mean nothing here."""
+    silent = english().silent
+    return [word for word in dict.fromkeys(world.link(question).unknown) if fold(word) not in silent][:_WORDS_KEPT]
+
+
+def _chosen(question: str, last: Turn) -> str | None:
+    """Return the query that a turn chooses of those offered; None where it chooses none."""
+    match = _CHOICE.fullmatch(fold(question).strip())
+    if match is None or not last.offered:
+        return None
+    place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
+    return last.offered[place] if place < len(last.offered) else None
+

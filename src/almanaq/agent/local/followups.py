@@ -1,0 +1,355 @@
+"""Follow-ups: a turn that goes on from another is merged into the query that was answered last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from almanaq.agent.history import Shown, Turn
+from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
+from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import fold, singular
+from almanaq.agent.local.expressions import aggregate, answer, columns_in, compared, count, plain, reads_text
+from almanaq.agent.local.joins import table_of
+from almanaq.agent.local.reading import Reading, read
+from almanaq.agent.local.references import Reference, keys_condition, resolve
+from almanaq.agent.local.search.wishes import is_searched, prose_for
+from almanaq.agent.local.spec import QuerySpec, read_spec, write_spec
+from almanaq.agent.local.world import World
+
+_CUES = re.compile(
+    r"^(?:(?:and|but|or|so|ok|okay|no|then|now|well|also|what about|how about|what if|only|just|instead|rather|try|make it|please|"
+    r"let's go to|let us go to|let's|i meant?|the same(?: for| in| with| but)?|same(?: for| in)?|for|actually)\b[ ,:]*)+",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"^(?:and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|"
+    r"not|sort|order by|highest first|lowest first|descending|ascending|forget|ignore|drop|remove)\b|\b(?:instead|ones)\b[?.! ]*$",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(
+    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
+    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got)(?: any)? )?(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
+    re.IGNORECASE,
+)
+_LIST = re.compile(
+    r"^(?:please )?(?:list|show|print|display|give|name|who are|which are|what are)(?: me)?(?: all| all of)? ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
+    re.IGNORECASE,
+)
+_DROP = re.compile(
+    r"\b(?:does ?n[o']t matter|do ?n[o']t care|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless|forget|ignore|drop|remove|"
+    r"never ?mind|no matter|whatever|leave out)\b",
+    re.IGNORECASE,
+)
+_MORE_ABOUT = re.compile(r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e|what (?:do|did) .* (?:say|think))\b", re.IGNORECASE)
+_COMPARATIVE = re.compile(r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)", re.IGNORECASE)
+_FANCY = {"fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
+
+
+def goes_on(question: str) -> bool:
+    """Return whether a turn says by its words that it goes on from the one before."""
+    return bool(_GOES_ON.search(question.strip()))
+
+
+def merge(question: str, history: Sequence[Turn], world: World) -> Reading | None:
+    """Return what a turn asks after those before it; None where it cannot go on from them.
+
+    What it names replaces what is of the same kind in the last answered query: a condition one on the same column, a
+    measure the measure, a grouping the grouping. "It" and "them" are the rows last shown.
+    """
+    last = last_query(history, world)
+    if last is None:
+        return None
+    spec, turn = last
+    said = question.strip()
+    if _ANOTHER.search(said) and not spec.gives_figures:
+        return _made(_others(spec, history), world)
+    if asks_to_list(said):
+        return _made(_listed(spec, world), world)
+    if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
+        return _made(dropped, world)
+    reference = resolve(said, history, world)
+    if reference is not None and (found := _about(said, spec, reference, history, world)) is not None:
+        return found
+    if (closer := _compared(said, spec, turn, world)) is not None:
+        return _made(closer, world)
+    return _exchanged(said, spec, world)
+
+
+def asks_to_list(question: str) -> bool:
+    """Return whether a turn asks to list the rows that were found."""
+    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in ("list", "show", "print", "name", "give")
+
+
+def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
+    """Return the query that was answered last, and its turn; details of a row do not count as one."""
+    for turn in reversed(history):
+        suql = turn.meant or turn.suql
+        if turn.status in ("failed", "clarify", "no_query") or not suql or turn.kind == "detail":
+            continue
+        spec = read_spec(suql, world.dialect)
+        if spec is not None and world.catalog.find(spec.rows) is not None:
+            return spec, turn
+    return None
+
+
+def _made(spec: QuerySpec | None, world: World, probability: float = 0.95, kind: str = "") -> Reading | None:
+    if spec is None:
+        return None
+    try:
+        return Reading(spec, write_spec(spec, world.graph, world.dialect), probability, reasons=(kind,) if kind else ())
+    except KeyError:
+        return None
+
+
+def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
+    """Return the same without the rows that were shown since it was asked."""
+    keys: dict[tuple[str | int | float, ...], str] = {}
+    columns: tuple[str, ...] = ()
+    for turn in history:
+        if turn.shown is not None and turn.shown.relation == spec.rows and turn.kind != "detail":
+            columns = turn.shown.columns
+            keys.update(zip(turn.shown.keys, turn.shown.names, strict=True))
+    if not keys:
+        return spec
+    shown = Shown(spec.rows, columns, tuple(keys), tuple(keys.values()))
+    kept = [c for c in spec.conditions if not _leaves_out(c)]
+    return spec.with_conditions([*kept, exp.Not(this=_grouped(keys_condition(shown)))])
+
+
+def _leaves_out(condition: exp.Expr) -> bool:
+    inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
+    return isinstance(inner, exp.In) and not inner.args.get("query") and inner.this.name.casefold().endswith("id")
+
+
+def _grouped(condition: exp.Expr) -> exp.Expr:
+    return condition if isinstance(condition, exp.In) else exp.paren(condition)
+
+
+def _listed(spec: QuerySpec, world: World) -> QuerySpec | None:
+    """Return the query that lists the rows; of a figure, those that it is of."""
+    if not spec.gives_figures:
+        return replace(spec, limit=None)
+    if spec.groups:
+        return replace(spec, limit=None)
+    columns = world.columns(spec.rows)
+    tested = [c for each in spec.conditions if (c := world.column_of(each)) is not None]
+    shown = fact_columns(columns, tested)
+    return QuerySpec(spec.rows, tuple(plain(c) for c in shown), (), spec.conditions)
+
+
+def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
+    """Return the same without the conditions that a turn speaks of."""
+    links = world.link(said)
+    named: set[tuple[str, str]] = set()
+    for span in links.spans:
+        for meaning in span.meanings if span.kind in ("column", "value") else ():
+            column = getattr(meaning, "thing", None) or getattr(meaning, "column", None)
+            if isinstance(column, LinkedColumn):
+                named.add((column.relation.name, column.name))
+    words = {token.folded for token in links.tokens} | {token.stem for token in links.tokens}
+    for column in world.columns(spec.rows):
+        if words & {role for role in column.roles if role in ("price", "city", "address", "rating")}:
+            named.add((column.relation.name, column.name))
+    timely = {"year", "date", "month", "time", "period"} & words
+    kept = []
+    for condition in spec.conditions:
+        if reads_text(condition):
+            question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
+            asked = {w.strip("?") for w in question.casefold().split()} - english().silent
+            gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
+        else:
+            column = world.column_of(condition)
+            gone = bool(columns_in(condition) & named) or bool(timely and column is not None and column.kind == "date")
+        if not gone:
+            kept.append(condition)
+    return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
+
+
+def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
+    """Return what is asked of rows that were shown: one of them, or all that the last query found."""
+    shown = reference.shown
+    relation = world.catalog.find(shown.relation)
+    if relation is None:
+        return None
+    columns = world.columns(relation.name)
+    if reference.single and _MORE_ABOUT.search(said) or _only_refers(said, reference):
+        asked = _last_detail(history, world) if _only_refers(said, reference) else None
+        prose = prose_for(world, relation, None)
+        shown_columns = tuple(plain(c) for c in fact_columns(columns, ()))
+        if asked is not None:
+            shown_columns = asked.columns
+        elif prose is not None and not prose.column.private:
+            shown_columns = (*shown_columns, exp.Anonymous(this="summary", expressions=[plain(prose)]))
+        return _made(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
+    condition: list[exp.Expr] = [reference.condition]
+    if not reference.single and spec.rows == relation.name and spec.limit is None and not spec.gives_figures:
+        condition = list(spec.conditions)
+    if not reference.single and spec.gives_figures:
+        return None
+    own = read(_reduced(said, reference), world, main=relation, partial=True)
+    best = own[0] if own else None
+    if best is not None and best.probability > 0.2 and _asks(best.spec, spec):
+        if is_searched(world, relation) and reference.single:
+            wishes = [c for c in best.spec.conditions if reads_text(c)]
+            if wishes:
+                named = tuple(plain(c) for c in name_columns(columns))
+                question = _put_to_row(said, reference, relation.name)
+                call = next(iter(wishes[0].find_all(exp.Anonymous)))
+                asked_of = world.column_of(call)
+                shown_call = answer(asked_of, question) if asked_of is not None else call
+                return _made(QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail")
+        made = best.spec.with_conditions([*condition, *best.spec.conditions])
+        if made.columns and not made.measures:
+            made = replace(made, columns=tuple(dict.fromkeys((*(plain(c) for c in name_columns(columns)), *made.columns))), distinct=False)
+        if made.order and not made.columns:
+            made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
+        kind = "detail" if reference.single else ""
+        return _made(made, world, best.probability, kind)
+    for reading in read(_reduced(said, reference), world)[:3]:
+        if reading.spec.rows != relation.name and relation.name in world.graph.ways(reading.spec.rows):
+            if world.is_single(reading.spec.rows, relation.name) and reading.probability > 0.3:
+                made = reading.spec.with_conditions([*reading.spec.conditions, *condition])
+                return _made(made, world, reading.probability, "detail" if reference.single else "")
+    return None
+
+
+def _asks(asked: QuerySpec, spec: QuerySpec) -> bool:
+    return bool(asked.columns or asked.measures or asked.order or asked.groups or asked.conditions)
+
+
+def _only_refers(said: str, reference: Reference) -> bool:
+    """Return whether a turn is nothing but "and the first?"."""
+    rest = fold(_CUES.sub("", said)).replace(fold(reference.words), " ")
+    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent]
+
+
+def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
+    turn = history[-1] if history else None
+    spec = read_spec(turn.suql, world.dialect) if turn is not None and turn.suql and turn.kind == "detail" else None
+    return spec if spec is not None and spec.columns else None
+
+
+def _reduced(said: str, reference: Reference) -> str:
+    """Return a turn without the words that mean rows shown before."""
+    at = fold(said).find(fold(reference.words))
+    return said if at < 0 or reference.words.startswith("which") else f"{said[:at]} {said[at + len(reference.words):]}"
+
+
+def _put_to_row(said: str, reference: Reference, relation: str) -> str:
+    """Return a question with "this restaurant" in the place of "it", "there" or a name."""
+    noun = f"this {singular(relation)}"
+    at = fold(said).find(fold(reference.words))
+    in_place = f"at {noun}" if reference.words == "there" else noun
+    asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words):]}"
+    asked = _CUES.sub("", asked).strip().rstrip("?.! ")
+    asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
+    return asked[:1].lower() + asked[1:] + "?"
+
+
+def _compared(said: str, spec: QuerySpec, turn: Turn, world: World) -> QuerySpec | None:
+    """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
+    match = _COMPARATIVE.search(fold(said))
+    shown = turn.shown
+    if match is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
+        return None
+    word = match["er"] or match["base"]
+    word = _FANCY.get(word, word)
+    measured = english().measured_by(word) if match["er"] else english().measures.get(word)
+    if not measured:
+        return None
+    found = world.index.measured_by(measured, [spec.rows])
+    if not found:
+        return None
+    column, up = found[0]
+    if match["less"]:
+        up = not up
+    own = compared(column)
+    bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
+    of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
+    test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
+    kept = [c for c in spec.conditions if (column.relation.name, column.name) not in columns_in(c)]
+    return replace(spec.with_conditions([*kept, test]), order=())
+
+
+def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
+    """Return the last query with what a turn names in the place of what is of the same kind."""
+    relation = world.catalog.find(spec.rows)
+    if relation is None:
+        return None
+    short = _CUES.sub("", said).strip() or said
+    short = re.sub(r"\binstead\b|\bones\b", " ", short)
+    readings = read(short, world, main=relation, partial=True)
+    if not readings:
+        return None
+    best = readings[0]
+    new = best.spec
+    keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
+    conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
+    made = spec.with_conditions(conditions)
+    changed = bool(new.conditions)
+    function = _bare_function(short, world) if not new.measures else None
+    if new.measures and not (spec.measures and new.measures == (count(),) and best.spec.groups):
+        made = replace(made, measures=new.measures, columns=(), distinct=False, limit=None, order=())
+        changed = True
+    elif function is not None and spec.measures and (column := world.column_of(spec.measures[-1])) is not None:
+        made, changed = replace(made, measures=(aggregate(function, column),), order=()), True
+    if new.groups:
+        kept_measures = made.measures or (count(),)
+        made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
+    if new.order:
+        made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
+        if not made.gives_figures and new.columns:
+            made = replace(made, columns=tuple(dict.fromkeys((*made.columns, *new.columns))))
+    elif not new.conditions and not new.measures and (down := _direction(short)) is not None and made.measures:
+        made, changed = replace(made, order=((made.measures[-1], down),)), True
+    if new.columns and not new.order and not made.gives_figures:
+        named = tuple(plain(c) for c in name_columns(world.columns(spec.rows)))
+        made = replace(made, columns=tuple(dict.fromkeys((*named, *new.columns))), distinct=False)
+        changed = True
+    if not changed or (made == spec):
+        return None
+    unused = [] if function is None else [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
+    probability = best.probability if function is None else (0.9 if not unused else 0.2)
+    return _made(made, world, probability)
+
+
+def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: World) -> list[exp.Expr]:
+    """Return the conditions of both; a new one takes the place of one on the same columns, or of a day of any."""
+    kept = []
+    for condition in spec.conditions:
+        columns = columns_in(condition)
+        replaced = any(_same_kind(columns, other, world) for other in new.conditions) and not reads_text(condition)
+        if reads_text(condition):
+            replaced = condition in new.conditions
+        if not replaced or (keeps and _is_list(condition, world)):
+            kept.append(condition)
+    return [*kept, *new.conditions]
+
+
+def _same_kind(columns: frozenset[tuple[str, str]], other: exp.Expr, world: World) -> bool:
+    if reads_text(other):
+        return False
+    return bool(columns & columns_in(other))
+
+
+def _is_list(condition: exp.Expr, world: World) -> bool:
+    column = world.column_of(condition)
+    return column is not None and (column.column.array or bool(column.mark))
+
+
+def _bare_function(said: str, world: World) -> str | None:
+    """Return the one function that a turn names without a column: "and the average?"."""
+    found = [span.meanings[0] for span in world.link(said).covers[0] if span.kind == "aggregate"] if world.link(said).covers else []
+    return found[0] if len(found) == 1 else None
+
+
+def _direction(said: str) -> bool | None:
+    """Return whether a turn asks for the largest first (True), the smallest first (False), or neither (None)."""
+    plain_said = fold(said)
+    if re.search(r"\b(?:highest|largest|most|biggest|best) first\b|\bdesc", plain_said):
+        return True
+    return False if re.search(r"\b(?:lowest|smallest|least|fewest) first\b|\basc", plain_said) else None

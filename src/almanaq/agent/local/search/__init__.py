@@ -1,0 +1,1 @@
+"""Searches of rows that have reviews: what no column says becomes a question to the texts."""
