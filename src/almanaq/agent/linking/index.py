@@ -257,8 +257,10 @@ class CatalogIndex:
             if columns & held and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others):
                 add((noun,), 0.75, "described")
         if known.person_columns & held:
+            others = [r for r in self.catalog.relations if r is not relation]
+            alone = not any(known.person_columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
             for noun in known.people:
-                add((stem(noun),), 0.6, "described")
+                add((stem(noun),), 0.86 if alone else 0.6, "described")
 
     # --- values -------------------------------------------------------------------------------------------------------
 

@@ -125,8 +125,9 @@ class LocalDialogue:
     def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
         alone = read(question, world)
         best = alone[0] if alone else None
+        refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
         if history and last_query(history, world) is not None:
-            whole = best is not None and self._is_sure(best, alone, world) and not refers(question) and not goes_on(question)
+            whole = best is not None and self._is_sure(best, alone, world) and not refers_back
             merged = None if whole else merge(question, history, world)
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
@@ -134,7 +135,7 @@ class LocalDialogue:
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
                 return self._offer(question, alone, world)
-            if not whole and (refers(question) or goes_on(question)):
+            if not whole and refers_back:
                 return self._offer(question, alone, world)
         if best is not None and self._is_sure(best, alone, world):
             return Parsed("query", best.suql, remarks=best.notes, unused=self._unused(best, world))

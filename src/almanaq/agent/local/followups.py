@@ -300,6 +300,8 @@ def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if new.groups:
         kept_measures = made.measures or (count(),)
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
+    if new.order and made.measures == (count(),) and not made.groups and not new.measures:
+        made = replace(made, measures=(), columns=new.columns or tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ())))
     if new.order:
         made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
         if not made.gives_figures and new.columns:

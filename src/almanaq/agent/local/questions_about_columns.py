@@ -8,11 +8,14 @@ from almanaq.agent.describe import words
 from almanaq.agent.linking.words import fold, stem, stems
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 
-_THINGS = r"(?P<thing>columns?|fields?|attributes?|variables?|tables?|sheets?|data ?sets?)"
+_THINGS = r"(?:columns?|fields?|attributes?|variables?|tables?|sheets?|data ?sets?)"
+_FILLING = "(?: (?:names?|are|do|does|is|can|in|of|there|you|it|have|has|this|the|exist|available|i|use|ask|about|table|data|we|here))*"
 _ABOUT = re.compile(
-    rf"(?:so |and |ok |please )*(?:(?:what|which) (?:are (?:the |your )?)?{_THINGS}\b(?: names?)?(?: (?:are|do|does|is|can|in|of|there|you|it|have|has|this|the|exist|available|i|use|ask|about|table|data|we|here))*"
-    rf"|(?:list|show|name|tell|give|describe)(?: me)?(?: all)?(?: the| your| its)? {_THINGS}\b(?: names?)?(?: .*)?)(?: (?:in|of|for|does|do) (?:the |table )?(?P<of>\w+))?(?: have)?(?: table)?[?.! ]*",
+    rf"(?:so |and |ok |please )*(?:(?:what|which)(?: are)?(?: the| your)? {_THINGS}\b{_FILLING}"
+    rf"|(?:list|show|name|tell|give|describe)(?: me)?(?: all)?(?: the| your| its)? {_THINGS}\b{_FILLING})"
+    r"(?: (?:(?:in|of|for|does|do) )?(?:the |table )?\w+)?(?: have| table)?[?.! ]*",
 )
+_TABLES = re.compile(r"\b(?:tables?|sheets?|data ?sets?)\b")
 _ASK = re.compile(
     r"(?:what|which questions?|what (?:kind|sort) of (?:things|questions)) (?:can|could|may) i (?:ask|query|do|find out|know)\b.*"
     r"|what (?:is|'s) (?:in|inside) (?:here|this|the (?:data|file|database|table|source))\b.*|what (?:data|information) (?:do you have|is there|is here|is available)\b.*"
@@ -26,11 +29,10 @@ def answer_about_source(question: str, catalog: Catalog) -> str | None:
     said = " ".join(fold(question).replace("what's", "what is").split())
     if _ASK.fullmatch(said):
         return f"{_all_of(catalog)} {_examples(catalog)}".strip()
-    match = _ABOUT.fullmatch(said)
-    if match is None:
+    if _ABOUT.fullmatch(said) is None:
         return None
     named = [r for r in catalog.relations if set(stems(r.name)) & {stem(word) for word in said.split()} - {"table"}]
-    if (match["thing"] or "").startswith(("table", "sheet", "data")) and not named:
+    if _TABLES.search(said) and not named and "column" not in said:
         return _tables(catalog)
     return " ".join(_columns(relation) for relation in named) if named else _all_of(catalog)
 

@@ -65,9 +65,14 @@ def _literal(value: str | int | float) -> exp.Expr:
     return text(value) if isinstance(value, str) else number(value)
 
 
-def refers(question: str) -> bool:
-    """Return whether a turn speaks of rows or figures before it by a pronoun or a place in a list."""
+def refers(question: str, history: Sequence[Turn] = (), world: World | None = None) -> bool:
+    """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
     said = _EXPLETIVE.sub(" ", fold(question))
+    shown = _latest(history, 1)
+    if shown is not None and world is not None and (that := _THAT.search(said)):
+        relation = world.catalog.find(shown.relation)
+        if relation is not None and stem(that[1]) in relation_words(relation):
+            return True
     patterns = (_ORDINAL, _NUMBERED, _ONE, _ALL)
     return any(pattern.search(said) for pattern in patterns)
 
