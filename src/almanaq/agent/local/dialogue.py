@@ -31,6 +31,8 @@ CONFIDENCE = 0.7
 """The probability of being right below which readings are offered instead of an answer."""
 _SEARCHED = 0.15
 """The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""
+_WHOLE = 0.55
+"""The same for a turn that is read alone, as a question that needs nothing of what came before it."""
 _OFFERED = 0.02
 _LONGEST = 2000
 _WORDS_KEPT = 3
@@ -127,7 +129,8 @@ class LocalDialogue:
         best = alone[0] if alone else None
         refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
         if history and last_query(history, world) is not None:
-            whole = best is not None and self._is_sure(best, alone, world) and not refers_back
+            sure = best is not None and best.probability >= max(_WHOLE, self._least(best, world))
+            whole = sure and not refers_back
             merged = None if whole else merge(question, history, world)
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
-from almanaq.agent.linking.english import english
+from almanaq.agent.linking.english import Measured, english
 from almanaq.agent.linking.words import fold, singular
 from almanaq.agent.local.expressions import aggregate, answer, columns_in, compared, count, plain, reads_text
 from almanaq.agent.local.joins import table_of
@@ -46,12 +46,18 @@ _DROP = re.compile(
 )
 _MORE_ABOUT = re.compile(r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e|what (?:do|did) .* (?:say|think))\b", re.IGNORECASE)
 _COMPARATIVE = re.compile(r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)(?: (?:of|are|is|there|they|them|these|those|do|you|have|in|total|all|found))*[?. ]*", re.IGNORECASE
+)
 _FANCY = {"fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
 def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
-    return bool(_GOES_ON.search(question.strip()))
+    said = question.strip()
+    return any(pattern.search(said) for pattern in (_GOES_ON, _ANOTHER, _DROP)) or bool(
+        _COUNT.fullmatch(said) or asks_to_list(said) or _less_or_more(said)
+    )
 
 
 def merge(question: str, history: Sequence[Turn], world: World) -> Reading | None:
@@ -65,17 +71,19 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return None
     spec, turn = last
     said = question.strip()
+    if _COUNT.fullmatch(said) and not spec.gives_figures:
+        return _made(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
     if _ANOTHER.search(said) and not spec.gives_figures:
         return _made(_others(spec, history), world)
     if asks_to_list(said):
         return _made(_listed(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
         return _made(dropped, world)
+    if (closer := _compared(said, spec, history, world)) is not None:
+        return _made(closer, world)
     reference = resolve(said, history, world)
     if reference is not None and (found := _about(said, spec, reference, history, world)) is not None:
         return found
-    if (closer := _compared(said, spec, turn, world)) is not None:
-        return _made(closer, world)
     return _exchanged(said, spec, world)
 
 
@@ -176,7 +184,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     if relation is None:
         return None
     columns = world.columns(relation.name)
-    if reference.single and _MORE_ABOUT.search(said) or _only_refers(said, reference):
+    if reference.single and (_MORE_ABOUT.search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
         prose = prose_for(world, relation, None)
         shown_columns = tuple(plain(c) for c in fact_columns(columns, ()))
@@ -207,7 +215,9 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
             made = replace(made, columns=tuple(dict.fromkeys((*(plain(c) for c in name_columns(columns)), *made.columns))), distinct=False)
         if made.order and not made.columns:
             made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
-        kind = "detail" if reference.single else ""
+        if not made.gives_figures and not made.columns:
+            made = replace(made, columns=spec.columns)
+        kind = "detail" if condition == [reference.condition] else ""
         return _made(made, world, best.probability, kind)
     for reading in read(_reduced(said, reference), world)[:3]:
         if reading.spec.rows != relation.name and relation.name in world.graph.ways(reading.spec.rows):
@@ -236,7 +246,9 @@ def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
 def _reduced(said: str, reference: Reference) -> str:
     """Return a turn without the words that mean rows shown before."""
     at = fold(said).find(fold(reference.words))
-    return said if at < 0 or reference.words.startswith("which") else f"{said[:at]} {said[at + len(reference.words):]}"
+    if reference.words.startswith("which"):
+        return re.sub(r"\bwhich (?:one|of (?:them|these|those))\b", "which", said, flags=re.IGNORECASE)
+    return said if at < 0 else f"{said[:at]} {said[at + len(reference.words):]}"
 
 
 def _put_to_row(said: str, reference: Reference, relation: str) -> str:
@@ -250,22 +262,28 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     return asked[:1].lower() + asked[1:] + "?"
 
 
-def _compared(said: str, spec: QuerySpec, turn: Turn, world: World) -> QuerySpec | None:
+def _less_or_more(said: str) -> tuple[Measured, bool] | None:
+    """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    for match in _COMPARATIVE.finditer(fold(said)):
+        word = match["er"] or match["base"]
+        word = _FANCY.get(word, word)
+        measured = english().measured_by(word) if match["er"] else english().measures.get(word)
+        if measured:
+            return measured, bool(match["less"])
+    return None
+
+
+def _compared(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
-    match = _COMPARATIVE.search(fold(said))
-    shown = turn.shown
-    if match is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
+    wanted = _less_or_more(said)
+    shown = next((turn.shown for turn in reversed(history) if turn.shown is not None), None)
+    if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
         return None
-    word = match["er"] or match["base"]
-    word = _FANCY.get(word, word)
-    measured = english().measured_by(word) if match["er"] else english().measures.get(word)
-    if not measured:
-        return None
-    found = world.index.measured_by(measured, [spec.rows])
+    found = world.index.measured_by(wanted[0], [spec.rows])
     if not found:
         return None
     column, up = found[0]
-    if match["less"]:
+    if wanted[1]:
         up = not up
     own = compared(column)
     bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
@@ -323,6 +341,8 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
     """Return the conditions of both; a new one takes the place of one on the same columns, or of a day of any."""
     kept = []
     for condition in spec.conditions:
+        if _leaves_out(condition) and new.conditions:
+            continue
         columns = columns_in(condition)
         replaced = any(_same_kind(columns, other, world) for other in new.conditions) and not reads_text(condition)
         if reads_text(condition):

@@ -28,7 +28,7 @@ _EXPLETIVE = re.compile(
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bit (?:doesn't|does not) matter\b|\bmake it\b"
     r"|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
 )
-_ALL = re.compile(r"\b(?:them|these|those|they|their|both|the (?:two|three|four|five))\b")
+_ALL = re.compile(r"(?<!only )\b(?:them|these|those|they|their|both|the (?:two|three|four|five))\b")
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
 _AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
 
@@ -73,7 +73,7 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
         relation = world.catalog.find(shown.relation)
         if relation is not None and stem(that[1]) in relation_words(relation):
             return True
-    patterns = (_ORDINAL, _NUMBERED, _ONE, _ALL)
+    patterns = (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG)
     return any(pattern.search(said) for pattern in patterns)
 
 

@@ -73,8 +73,9 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     for hop, inner in _hops(read, tested, graph.ways(spec.rows)).items():
         on = exp.EQ(this=hop.own.copy(), expression=hop.theirs.copy())
         select = select.join(table_of(hop.right), on=on, join_type="" if inner else "left")
-    for condition in spec.conditions:
-        select = select.where(exp.paren(condition.copy()) if isinstance(condition, exp.Or) else condition.copy())
+    if spec.conditions:
+        parts = [exp.paren(c.copy()) if isinstance(c, exp.Or) else c.copy() for c in _flat(spec.conditions)]
+        select.set("where", exp.Where(this=exp.and_(*parts, wrap=False)))
     if spec.groups:
         select = select.group_by(*(each.copy() for each in spec.groups))
     for condition in spec.having:
@@ -177,8 +178,16 @@ def _is_measure(item: exp.Expr) -> bool:
 def _conditions(clause: exp.Expr | None) -> tuple[exp.Expr, ...]:
     if clause is None:
         return ()
-    found = list(clause.this.flatten()) if isinstance(clause.this, exp.And) else [clause.this]
-    return tuple(each.unnest().copy() if isinstance(each, exp.Paren) else each.copy() for each in found)
+    return tuple(each.copy() for each in _flat([clause.this]))
+
+
+def _flat(conditions: Iterable[exp.Expr]) -> list[exp.Expr]:
+    """Return the conditions that all have to hold, each alone."""
+    found: list[exp.Expr] = []
+    for condition in conditions:
+        plain = condition.unnest() if isinstance(condition, exp.Paren) else condition
+        found += _flat([plain.left, plain.right]) if isinstance(plain, exp.And) else [plain]
+    return found
 
 
 def _amount(clause: exp.Expr | None) -> int | None:
