@@ -78,7 +78,7 @@ class Period:
 
 
 def number_at(tokens: Sequence[Token], at: int) -> tuple[float, int] | None:
-    """Return the number that begins at a token, "1.5 million" included, and the token after it; None where none does."""
+    """Return the number that begins at a token ("1.5 million"), and the token after it; None where none does."""
     if not 0 <= at < len(tokens):
         return None
     folded = tokens[at].folded
@@ -86,7 +86,7 @@ def number_at(tokens: Sequence[Token], at: int) -> tuple[float, int] | None:
     article = folded in ("a", "an") and at + 1 < len(tokens) and tokens[at + 1].folded in MAGNITUDES
     if match:
         value = float(match[1]) * MAGNITUDES.get(match[2] or "", 1.0)
-    elif folded in SPELLED and folded != "zero" or article:
+    elif (folded in SPELLED and folded != "zero") or article:
         value = SPELLED.get(folded, 1.0)
     else:
         return None
@@ -161,9 +161,7 @@ def comparisons(tokens: Sequence[Token]) -> Iterator[Span]:
             yield from _compared(tokens, first, first + 2, ">" if measured[0][1] else "<", measured)
 
 
-def _compared(
-    tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None
-) -> Iterator[Span]:
+def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
     negated = first and tokens[first - 1].folded in ("not", "no") and sign in _FLIPPED
     at = last
     while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "or", "equal", "to", *_CURRENCIES):
@@ -214,9 +212,13 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
     made = (plain.extreme, plain.measured)
     score = 1.02
     if before and before[1] == first and before[0] == int(before[0]) <= 1000 and tokens[first - 1].folded != "one":
-        yield Span(first - 1, last, "superlative", (Superlative(*made, int(before[0])),), score * (last - first + 1) + 0.05)
+        yield Span(
+            first - 1, last, "superlative", (Superlative(*made, int(before[0])),), score * (last - first + 1) + 0.05
+        )
     if after and after[1] == last + 1 and after[0] == int(after[0]) <= 1000 and not _is_year(after[0]):
-        yield Span(first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05)
+        yield Span(
+            first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05
+        )
     nth = _ORDINALS.get(tokens[first - 1].folded) if first else None
     if first and nth is None and (ordinal := re.fullmatch(r"(\d+)(?:nd|rd|th)", tokens[first - 1].folded)):
         nth = int(ordinal[1])
@@ -260,7 +262,11 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
             calendar.append((i, i + 1, Period("=", date(year, 1, 1), date(year + 1, 1, 1), year)))
     for first, last, meant in calendar:
         before = tokens[first - 1].folded if first else ""
-        if before in ("between", "from") and last + 1 < len(tokens) and tokens[last].folded in ("and", "to", "until", "-", "through"):
+        if (
+            before in ("between", "from")
+            and last + 1 < len(tokens)
+            and tokens[last].folded in ("and", "to", "until", "-", "through")
+        ):
             for begins, end, until in calendar:
                 if begins == last + 1:
                     start = meant.start if not meant.days or until.days else meant.start.replace(year=until.start.year)

@@ -73,7 +73,8 @@ class LinkedColumn:
         """Whether it only identifies or refers: a key that nobody asks about by its amount."""
         folded = self.column.name.casefold()
         refers = any(
-            folded in map(str.casefold, own) and not (self.column.type == "text" and folded in map(str.casefold, theirs))
+            folded in map(str.casefold, own)
+            and not (self.column.type == "text" and folded in map(str.casefold, theirs))
             for own, _, theirs in self.relation.foreign_keys
         )
         is_key = self.relation.key == (self.column.name,) and self.kind == "number"

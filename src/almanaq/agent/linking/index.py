@@ -140,7 +140,7 @@ class CatalogIndex:
         meant = english().verbs.get(word, frozenset()) | english().synonyms.get(said, frozenset())
         for column in self.all_columns():
             words = [w for w in column.words if w not in ("by", "at", "on", "in", "date", "is", "has")]
-            if not words or column.is_identifier and column.kind == "number":
+            if not words or (column.is_identifier and column.kind == "number"):
                 continue
             head = words[-1] if len(words) < 3 else ""
             if len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
@@ -153,8 +153,10 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.6, "described")
         return sorted(found.values(), key=lambda each: -each.sureness)
 
-    def measured_by(self, measured: Iterable[tuple[str, bool]], relations: Iterable[str]) -> list[tuple[LinkedColumn, bool]]:
-        """Return the columns that an adjective measures, each with whether more of it is "more", the likeliest first."""
+    def measured_by(
+        self, measured: Iterable[tuple[str, bool]], relations: Iterable[str]
+    ) -> list[tuple[LinkedColumn, bool]]:
+        """Return the columns that an adjective measures, the likeliest first, each with whether more of it is "more"."""
         found: list[tuple[LinkedColumn, bool]] = []
         named = [*relations]
         for word, up in measured:
@@ -436,5 +438,3 @@ def _adjectives() -> Mapping[str, tuple[str, ...]]:
     """Return the names of countries and continents, with what else each is called."""
     listed = [names for kind in ("country", "continent") for _, names in _places()[kind]]
     return {name: names for names in listed for name in (names[0], *names[2:])}
-
-

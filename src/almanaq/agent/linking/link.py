@@ -171,7 +171,6 @@ def _measures(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
 
 def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iterator[Span]:
     """Yield the values that runs of words spell."""
-    known = english()
     for first, token in enumerate(tokens):
         if not token.is_word:
             continue
@@ -187,7 +186,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 continue
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]
-            functional = all(_is_function_word(t, known) for t in inside)
+            functional = all(_is_function_word(t) for t in inside)
             found = [m for m in index.values_spelled(text) if _may_mean(m, text, functional, inside)]
             if found:
                 exact = any(m.value == text for m in found)
@@ -196,7 +195,9 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                     score *= 0.6
                 elif all(m.how == "item" and m.column.distinct > _LOOSE for m in found):
                     score *= 0.8
-                yield Span(first, last, "value", tuple(found), score, "form" if all(m.how == "form" for m in found) else "")
+                yield Span(
+                    first, last, "value", tuple(found), score, "form" if all(m.how == "form" for m in found) else ""
+                )
             elif not functional and last - first == len(inside):
                 key = tuple(t.stem for t in inside)
                 kinds = [m for m in index.values_of_stems(key) if _may_mean(m, text, functional, inside)]
@@ -204,7 +205,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                     yield Span(first, last, "value", tuple(kinds), 0.96 * (last - first), "plural")
 
 
-def _is_function_word(token: Token, known: object) -> bool:
+def _is_function_word(token: Token) -> bool:
     """Return whether a word does something in questions: it is never a value by itself."""
     language = english()
     kind, _ = language.phrases.get((token.folded,), ("", ""))
@@ -220,7 +221,9 @@ def _is_name(meaning: ValueMeaning) -> bool:
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:
     """Return whether words may mean a value: function words never do, a code only as it is written."""
     if functional:
-        return text[:1].isupper() and (meaning.value == text and len(inside) > 1 or text.isupper() and len(text) > 1)
+        return text[:1].isupper() and (
+            (meaning.value == text and len(inside) > 1) or (text.isupper() and len(text) > 1)
+        )
     value = meaning.value
     if len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
         return False
@@ -265,13 +268,22 @@ def _other_forms(
     """Yield what unknown words mean by another form: a verb of a column, an adjective of a value, a part of a name."""
     known = english()
     gaps = {span.first for span in unknown}
-    candidates = gaps | {i for i, t in enumerate(tokens) if t.folded in known.verbs_of_having or t.folded in known.verbs}
+    candidates = gaps | {
+        i for i, t in enumerate(tokens) if t.folded in known.verbs_of_having or t.folded in known.verbs
+    }
     for i in sorted(candidates):
         token = tokens[i]
         named = index.columns_like(token.folded)
         if named and token.folded not in _NOT_ALONE:
             weight = named[0].sureness * (1.0 if i in gaps else 0.8)
-            yield Span(i, i + 1, "column", tuple(n for n in named if n.sureness > named[0].sureness - 0.15), weight, named[0].how)
+            yield Span(
+                i,
+                i + 1,
+                "column",
+                tuple(n for n in named if n.sureness > named[0].sureness - 0.15),
+                weight,
+                named[0].how,
+            )
         if i not in gaps:
             continue
         if values := index.values_like(token.folded):
@@ -301,9 +313,7 @@ def _other_forms(
             yield Span(i, i + 1, "value", tuple(values), 0.55, f"misspelt:{values[0].value}")
 
 
-def _parts_of_values(
-    tokens: Sequence[Token], question: str, index: CatalogIndex, gaps: set[int]
-) -> Iterator[Span]:
+def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex, gaps: set[int]) -> Iterator[Span]:
     """Yield runs of words, unknown ones among them, that values only hold: "Williams" of "Serena Williams"."""
     known = english()
     for first in sorted(gaps):

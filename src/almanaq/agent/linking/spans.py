@@ -7,8 +7,30 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal[
-    "table", "column", "value", "number", "period", "compare", "aggregate", "count", "superlative", "by", "not", "and",
-    "distinct", "missing", "share", "average", "order", "direction", "part", "hold", "than", "noun", "silent", "unknown",
+    "table",
+    "column",
+    "value",
+    "number",
+    "period",
+    "compare",
+    "aggregate",
+    "count",
+    "superlative",
+    "by",
+    "not",
+    "and",
+    "distinct",
+    "missing",
+    "share",
+    "average",
+    "order",
+    "direction",
+    "part",
+    "hold",
+    "than",
+    "noun",
+    "silent",
+    "unknown",
 ]
 
 
@@ -57,9 +79,7 @@ def best_covers(spans: Sequence[Span], length: int, most: int = 3) -> list[tuple
     best: list[list[tuple[float, tuple[Span, ...]]]] = [[(0.0, ())]]
     for end in range(1, length + 1):
         found = [
-            (score + span.score, (*cover, span))
-            for span in by_end.get(end, ())
-            for score, cover in best[span.first]
+            (score + span.score, (*cover, span)) for span in by_end.get(end, ()) for score, cover in best[span.first]
         ]
         found.sort(key=lambda each: -each[0])
         distinct: dict[tuple[tuple[int, int, str], ...], tuple[float, tuple[Span, ...]]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -13,7 +14,6 @@ from almanaq.agent.linking.columns import MISSING, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import stem
 from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.expressions import (
@@ -35,9 +35,13 @@ from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
 _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
-_ALTERNATIVES = frozenset(("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well"))
+_ALTERNATIVES = frozenset(
+    ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
+)
 _LISTED_PARTS = 50
-_WHERE = frozenset("city location country state address area neighborhood district region town nation continent".split())
+_WHERE = frozenset(
+    "city location country state address area neighborhood district region town nation continent".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Conditions:
         options = []
         for named in span.meanings:
             column = named.thing if isinstance(named, Named) else named
+            if not isinstance(column, LinkedColumn):
+                continue
             reach = self.world.reach(self.main.name, column)
             if reach and fits(column):
                 sure = named.sureness if isinstance(named, Named) else 1.0
@@ -77,7 +83,7 @@ class Conditions:
         before = self.sentence.items[i - 1] if i else None
         if before is not None and before.kind == "table":
             beside = [(c, w * 1.5) for c, w in options if c.relation in before.meanings]
-            if beside and len(beside) < len(options) or beside and not self.sentence.used[i - 1]:
+            if (beside and len(beside) < len(options)) or (beside and not self.sentence.used[i - 1]):
                 options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
@@ -106,7 +112,7 @@ class Conditions:
         return all(
             self.sentence.items[k].kind in ("and", "not", "number")
             or self.sentence.text(k) in _ALTERNATIVES
-            or self.sentence.items[k].kind == "column" and self.sentence.used[k]
+            or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
 
@@ -122,7 +128,9 @@ class Conditions:
             if not weight:
                 continue
             loose = meaning.how == "item" and column.distinct > 300
-            weight *= {"": 1.0, "item": 0.8 if loose else 1.0, "form": 0.95, "code": 0.85, "part": 0.8}.get(meaning.how, 0.9)
+            weight *= {"": 1.0, "item": 0.8 if loose else 1.0, "form": 0.95, "code": 0.85, "part": 0.8}.get(
+                meaning.how, 0.9
+            )
             if label is not None and self._labels(label, column):
                 weight *= 1.7
             if column.is_category or column.column.kind.value == "enum":
@@ -152,7 +160,12 @@ class Conditions:
                 continue
             if any(self._labels(k, meaning.column) for meaning in self.sentence.items[i].meanings):
                 before = self.sentence.neighbour(k, -1, gap=1) if k + 1 != i else None
-                if before is not None and self.sentence.items[before].kind in ("by", "aggregate", "superlative", "count"):
+                if before is not None and self.sentence.items[before].kind in (
+                    "by",
+                    "aggregate",
+                    "superlative",
+                    "count",
+                ):
                     continue
                 return k
         return None
@@ -167,8 +180,9 @@ class Conditions:
     def _add_values(self, listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]) -> None:
         first, column, _ = listed[0]
         negated = self._is_negated(first)
-        between = [w for (i, *_), (j, *_) in zip(listed, listed[1:], strict=False) for w in self.sentence.words_between(i, j)]
+        between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        condition: exp.Expr
         if any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
             self.versus.append(column)
         several = column.column.array or column.mark
@@ -178,14 +192,14 @@ class Conditions:
             return
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
-            condition: exp.Expr = one_of(plain(column), spelled)
+            condition = one_of(plain(column), spelled)
         else:
             condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
         self.tests.append(Test(column, condition, first, negated))
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))
-        if column.column.array or any(m.how == "item" for m in meant) and column.mark:
+        if column.column.array or (any(m.how == "item" for m in meant) and column.mark):
             items = [has_item(column, value) for value in values]
             return items[0] if len(items) == 1 else exp.or_(*items)
         if meant[0].how == "part" and len(values) > _LISTED_PARTS:
@@ -234,7 +248,7 @@ class Conditions:
             over = exp.GT(this=compared(column), expression=number(1))
             return value / 100 if self.world.graph.finds(column.relation.name, over) is False else value
         to, factor = english().converted.get(unit, ("", 1.0))
-        held = {stem(word) for word in column.words} | {word for word in column.about}
+        held = {stem(word) for word in column.words} | set(column.about)
         if to and (to in held or (to == "minute" and (column.minutes or {"runtime", "min"} & held))):
             return value * factor
         return value
@@ -273,7 +287,8 @@ class Conditions:
         if unit and len(options) > 1:
             area = unit.endswith("2") or unit in ("acre", "hectare")
             options = [
-                (c, w * (1.4 if unit.rstrip("2") in c.words or area and "area" in c.words else 1.0)) for c, w in options
+                (c, w * (1.4 if unit.rstrip("2") in c.words or (area and "area" in c.words) else 1.0))
+                for c, w in options
             ]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
@@ -303,7 +318,9 @@ class Conditions:
                     self._add(i, column, self._equal_number(column, meant))
                     return
             elif sentence.items[k].kind == "table" and step < 0 and not meant.unit:
-                relation = next((r for r in sentence.items[k].meanings if r is self.main), sentence.items[k].meanings[0])
+                relation = next(
+                    (r for r in sentence.items[k].meanings if r is self.main), sentence.items[k].meanings[0]
+                )
                 key = key_of(relation)
                 column = self.world.index.column(relation.name, key) if key else None
                 if column is not None and column.kind == "number" and self.world.reach(self.main.name, column):
@@ -379,18 +396,24 @@ class Conditions:
         if id(column) in labels:
             sentence.take(labels[id(column)])
         sentence.take(i)
-        self._add(i, column, self._within(column, period, span))
+        self._add(i, column, self._within(column, period))
         if column.kind == "number" and period.month and period.year is None and not self._is_month(column):
             self.choices.doubt(0.3, "month without a column")
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":
             return True
-        return column.kind == "number" and (self._is_year(column) and self._in_years(period) or self._is_month(column) and bool(period.month))
+        return column.kind == "number" and (
+            (self._is_year(column) and self._in_years(period)) or (self._is_month(column) and bool(period.month))
+        )
 
     @staticmethod
     def _is_year(column: LinkedColumn) -> bool:
-        return bool({"year", "yr"} & set(column.words)) or column.words[-1:] in (("founded",), ("established",), ("built",))
+        return bool({"year", "yr"} & set(column.words)) or column.words[-1:] in (
+            ("founded",),
+            ("established",),
+            ("built",),
+        )
 
     @staticmethod
     def _is_month(column: LinkedColumn) -> bool:
@@ -402,20 +425,25 @@ class Conditions:
 
     def _times(self, period: Period, i: int) -> Iterator[tuple[LinkedColumn, float]]:
         """Yield the columns that days may be of where none stands beside them."""
-        verbs = [t.folded for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]]
+        verbs = [
+            t.folded
+            for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
+        ]
         found: list[tuple[LinkedColumn, float]] = []
         for name in self.world.graph.ways(self.main.name):
             for column in self.world.columns(name):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
-                called = any(share_root(verb, own) for verb in verbs if len(verb) > 3 for own in column.words if len(own) > 3)
+                called = any(
+                    share_root(verb, own) for verb in verbs if len(verb) > 3 for own in column.words if len(own) > 3
+                )
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
                 found.append((column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else 0.75)))
         yield from found
 
-    def _within(self, column: LinkedColumn, period: Period, span: Span) -> exp.Expr:
+    def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
         if column.kind == "number":
             if self._is_month(column) and period.month:
@@ -466,7 +494,22 @@ class Conditions:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
-            if sentence.items[i].kind == "not" and sentence.text(i) not in ("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking", "don't", "do not", "doesn't", "does not"):
+            if sentence.items[i].kind == "not" and sentence.text(i) not in (
+                "no",
+                "without",
+                "not",
+                "never",
+                "non",
+                "isn't",
+                "is not",
+                "aren't",
+                "are not",
+                "lacking",
+                "don't",
+                "do not",
+                "doesn't",
+                "does not",
+            ):
                 continue
             column = self.column(k, role="missing")
             if column is None:
@@ -504,7 +547,11 @@ class Conditions:
             if before is not None and sentence.items[before].kind in ("by", "aggregate", "distinct", "order"):
                 continue
             named = sentence.items[i].meanings[0]
-            if not isinstance(named, Named) or not isinstance(named.thing, LinkedColumn) or named.thing.kind != "boolean":
+            if (
+                not isinstance(named, Named)
+                or not isinstance(named.thing, LinkedColumn)
+                or named.thing.kind != "boolean"
+            ):
                 continue
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:
@@ -546,4 +593,3 @@ def denied(condition: exp.Expr) -> exp.Expr:
     if isinstance(condition, exp.EQ) and isinstance(condition.this, exp.Column):
         return exp.NEQ(this=condition.this, expression=condition.args["expression"])
     return exp.Not(this=condition if isinstance(condition, exp.In) else exp.paren(condition))
-

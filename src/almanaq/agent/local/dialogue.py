@@ -37,7 +37,8 @@ _OFFERED = 0.02
 _LONGEST = 2000
 _WORDS_KEPT = 3
 _CHOICE = re.compile(
-    r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?|(?P<yes>yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
+    r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?"
+    r"|(?:yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
 )
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
@@ -134,14 +135,14 @@ class LocalDialogue:
             merged = None if whole else merge(question, history, world)
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
-                return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=self._unused(merged, world))
+                return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
                 return self._offer(question, alone, world)
             if not whole and refers_back:
                 return self._offer(question, alone, world)
-        if best is not None and self._is_sure(best, alone, world):
-            return Parsed("query", best.suql, remarks=best.notes, unused=self._unused(best, world))
+        if best is not None and self._is_sure(best, world):
+            return Parsed("query", best.suql, remarks=best.notes, unused=best.unused)
         return self._offer(question, alone, world)
 
     def _least(self, reading: Reading, world: World) -> float:
@@ -149,12 +150,9 @@ class LocalDialogue:
         searched = relation is not None and is_searched(world, relation) and not reading.spec.groups
         return min(_SEARCHED, self._confidence) if searched else self._confidence
 
-    def _is_sure(self, best: Reading, found: Sequence[Reading], world: World) -> bool:
+    def _is_sure(self, best: Reading, world: World) -> bool:
         """Return whether a reading is sure enough to be the answer."""
         return best.probability >= self._least(best, world)
-
-    def _unused(self, reading: Reading, world: World) -> tuple[str, ...]:
-        return reading.unused
 
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
@@ -169,7 +167,8 @@ class LocalDialogue:
             return Parsed("no_query", reply=f"{why}I ran nothing. {holds(world.catalog)}" if unknown else "")
         listed = "\n".join(f"{i}. {each.words}" for i, each in enumerate(offered, 1))
         number = "its number" if len(offered) > 1 else "“yes”"
-        text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\nAnswer with {number}, or ask in other words."
+        text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\n"
+        text += f"Answer with {number}, or ask in other words."
         return Parsed("clarify", reply=text, readings=tuple(offered), asked=question)
 
 
@@ -186,4 +185,3 @@ def _chosen(question: str, last: Turn) -> str | None:
         return None
     place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
     return last.offered[place] if place < len(last.offered) else None
-

@@ -1,4 +1,4 @@
-"""Pieces of SQL as trees: columns, literals, aggregates, parts of dates. Trees are shared, and copied before a change."""
+"""Pieces of SQL as trees: columns, literals, aggregates, parts of dates. Trees are shared: copy before a change."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def text(value: str) -> exp.Literal:
 
 def number(value: float) -> exp.Expr:
     """Return a number without a needless fraction."""
-    return exp.Literal.number(int(value) if value == int(value) else repr(value)) if value >= 0 else exp.Neg(
-        this=exp.Literal.number(int(-value) if value == int(value) else repr(-value))
+    return (
+        exp.Literal.number(int(value) if value == int(value) else repr(value))
+        if value >= 0
+        else exp.Neg(this=exp.Literal.number(int(-value) if value == int(value) else repr(-value)))
     )
 
 
@@ -73,8 +75,10 @@ def part(name: str, column: LinkedColumn, dialect: str) -> exp.Expr:
     """Return the year, month, quarter, week, hour, decade or weekday of a column of dates, or of one of years."""
     own: exp.Expr = compared(column)
     if name == "weekday":
-        return exp.func("dayname", own) if dialect == "duckdb" else exp.Anonymous(
-            this="to_char", expressions=[own, text("FMDay")]
+        return (
+            exp.func("dayname", own)
+            if dialect == "duckdb"
+            else exp.Anonymous(this="to_char", expressions=[own, text("FMDay")])
         )
     if name == "decade":
         year = own if column.kind == "number" else exp.Extract(this=exp.var("year"), expression=own)

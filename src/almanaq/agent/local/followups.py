@@ -20,35 +20,107 @@ from almanaq.agent.local.search.wishes import is_searched, prose_for
 from almanaq.agent.local.spec import QuerySpec, read_spec, write_spec
 from almanaq.agent.local.world import World
 
-_CUES = re.compile(
-    r"^(?:(?:and|but|or|so|ok|okay|no|then|now|well|also|what about|how about|what if|only|just|instead|rather|try|make it|please|"
-    r"let's go to|let us go to|let's|i meant?|the same(?: for| in| with| but)?|same(?: for| in)?|for|actually)\b[ ,:]*)+",
-    re.IGNORECASE,
+_LEADING = (
+    *(
+        "and",
+        "but",
+        "or",
+        "so",
+        "ok",
+        "okay",
+        "no",
+        "then",
+        "now",
+        "well",
+        "also",
+        "what about",
+        "how about",
+        "what if",
+    ),
+    *(
+        "only",
+        "just",
+        "instead",
+        "rather",
+        "try",
+        "make it",
+        "please",
+        "let's go to",
+        "let us go to",
+        "let's",
+        "i meant?",
+    ),
+    *("the same(?: for| in| with| but)?", "same(?: for| in)?", "for", "actually"),
 )
-_GOES_ON = re.compile(
-    r"^(?:and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|"
-    r"not|sort|order by|highest first|lowest first|descending|ascending|forget|ignore|drop|remove)\b|\b(?:instead|ones)\b[?.! ]*$",
-    re.IGNORECASE,
+_CUES = re.compile(rf"^(?:(?:{'|'.join(_LEADING)})\b[ ,:]*)+", re.IGNORECASE)
+_OPENINGS = (
+    *(
+        "and",
+        "but",
+        "or",
+        "what about",
+        "how about",
+        "what if",
+        "only",
+        "just",
+        "instead",
+        "make it",
+        "the same",
+        "same",
+    ),
+    *(
+        "now",
+        "also",
+        "then",
+        "try",
+        "let's go",
+        "excluding",
+        "except",
+        "without",
+        "with",
+        "from",
+        "in",
+        "by",
+        "per",
+        "for",
+    ),
+    *("over", "under", "above", "below", "between", "before", "after", "since", "not", "sort", "order by"),
+    *("highest first", "lowest first", "descending", "ascending", "forget", "ignore", "drop", "remove"),
 )
+_GOES_ON = re.compile(rf"^(?:{'|'.join(_OPENINGS)})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
 _ANOTHER = re.compile(
-    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
-    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got)(?: any)? )?(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
+    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
+    r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
+    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got)(?: any)? )?"
+    r"(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
     re.IGNORECASE,
 )
 _LIST = re.compile(
-    r"^(?:please )?(?:list|show|print|display|give|name|who are|which are|what are)(?: me)?(?: all| all of)? ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
+    r"^(?:please )?(?:list|show|print|display|give|name|who are|which are|what are)(?: me)?(?: all| all of)?"
+    r" ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
     re.IGNORECASE,
 )
 _DROP = re.compile(
-    r"\b(?:does ?n[o']t matter|do ?n[o']t care|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless|forget|ignore|drop|remove|"
-    r"never ?mind|no matter|whatever|leave out)\b",
+    r"\b(?:does ?n[o']t matter|do ?n[o']t care|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
+    r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
     re.IGNORECASE,
 )
-_MORE_ABOUT = re.compile(r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e|what (?:do|did) .* (?:say|think))\b", re.IGNORECASE)
-_COMPARATIVE = re.compile(r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)", re.IGNORECASE)
-_COUNT = re.compile(
-    r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)(?: (?:of|are|is|there|they|them|these|those|do|you|have|in|total|all|found))*[?. ]*", re.IGNORECASE
+_MORE_ABOUT = re.compile(
+    r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e"
+    r"|what (?:do|did) .* (?:say|think))\b",
+    re.IGNORECASE,
 )
+_COMPARATIVE = re.compile(
+    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)"
+    r"(?: (?:of|are|is|there|they|them|these|those|do|you|have|in|total|all|found))*[?. ]*",
+    re.IGNORECASE,
+)
+_USABLE = 0.2
+"""The probability from which a part of a turn is taken for what it says."""
 _FANCY = {"fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
@@ -69,7 +141,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     last = last_query(history, world)
     if last is None:
         return None
-    spec, turn = last
+    spec = last[0]
     said = question.strip()
     if _COUNT.fullmatch(said) and not spec.gives_figures:
         return _made(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
@@ -89,7 +161,13 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 
 def asks_to_list(question: str) -> bool:
     """Return whether a turn asks to list the rows that were found."""
-    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in ("list", "show", "print", "name", "give")
+    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in (
+        "list",
+        "show",
+        "print",
+        "name",
+        "give",
+    )
 
 
 def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
@@ -187,7 +265,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     if reference.single and (_MORE_ABOUT.search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
         prose = prose_for(world, relation, None)
-        shown_columns = tuple(plain(c) for c in fact_columns(columns, ()))
+        shown_columns: tuple[exp.Expr, ...] = tuple(plain(c) for c in fact_columns(columns, ()))
         if asked is not None:
             shown_columns = asked.columns
         elif prose is not None and not prose.column.private:
@@ -200,7 +278,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         return None
     own = read(_reduced(said, reference), world, main=relation, partial=True)
     best = own[0] if own else None
-    if best is not None and best.probability > 0.2 and _asks(best.spec, spec):
+    if best is not None and best.probability > _USABLE and _asks(best.spec):
         if is_searched(world, relation) and reference.single:
             wishes = [c for c in best.spec.conditions if reads_text(c)]
             if wishes:
@@ -209,10 +287,16 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
                 call = next(iter(wishes[0].find_all(exp.Anonymous)))
                 asked_of = world.column_of(call)
                 shown_call = answer(asked_of, question) if asked_of is not None else call
-                return _made(QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail")
+                return _made(
+                    QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail"
+                )
         made = best.spec.with_conditions([*condition, *best.spec.conditions])
         if made.columns and not made.measures:
-            made = replace(made, columns=tuple(dict.fromkeys((*(plain(c) for c in name_columns(columns)), *made.columns))), distinct=False)
+            made = replace(
+                made,
+                columns=tuple(dict.fromkeys((*(plain(c) for c in name_columns(columns)), *made.columns))),
+                distinct=False,
+            )
         if made.order and not made.columns:
             made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
         if not made.gives_figures and not made.columns:
@@ -227,7 +311,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     return None
 
 
-def _asks(asked: QuerySpec, spec: QuerySpec) -> bool:
+def _asks(asked: QuerySpec) -> bool:
     return bool(asked.columns or asked.measures or asked.order or asked.groups or asked.conditions)
 
 
@@ -248,7 +332,7 @@ def _reduced(said: str, reference: Reference) -> str:
     at = fold(said).find(fold(reference.words))
     if reference.words.startswith("which"):
         return re.sub(r"\bwhich (?:one|of (?:them|these|those))\b", "which", said, flags=re.IGNORECASE)
-    return said if at < 0 else f"{said[:at]} {said[at + len(reference.words):]}"
+    return said if at < 0 else f"{said[:at]} {said[at + len(reference.words) :]}"
 
 
 def _put_to_row(said: str, reference: Reference, relation: str) -> str:
@@ -256,7 +340,7 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     noun = f"this {singular(relation)}"
     at = fold(said).find(fold(reference.words))
     in_place = f"at {noun}" if reference.words == "there" else noun
-    asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words):]}"
+    asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
     asked = _CUES.sub("", asked).strip().rstrip("?.! ")
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
@@ -319,7 +403,11 @@ def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
         kept_measures = made.measures or (count(),)
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
     if new.order and made.measures == (count(),) and not made.groups and not new.measures:
-        made = replace(made, measures=(), columns=new.columns or tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ())))
+        made = replace(
+            made,
+            measures=(),
+            columns=new.columns or tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ())),
+        )
     if new.order:
         made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
         if not made.gives_figures and new.columns:
@@ -332,7 +420,11 @@ def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
         changed = True
     if not changed or (made == spec):
         return None
-    unused = [] if function is None else [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
+    unused = (
+        []
+        if function is None
+        else [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
+    )
     probability = best.probability if function is None else (0.9 if not unused else 0.2)
     return _made(made, world, probability)
 
@@ -344,7 +436,7 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         if _leaves_out(condition) and new.conditions:
             continue
         columns = columns_in(condition)
-        replaced = any(_same_kind(columns, other, world) for other in new.conditions) and not reads_text(condition)
+        replaced = any(_same_kind(columns, other) for other in new.conditions) and not reads_text(condition)
         if reads_text(condition):
             replaced = condition in new.conditions
         if not replaced or (keeps and _is_list(condition, world)):
@@ -352,7 +444,7 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
     return [*kept, *new.conditions]
 
 
-def _same_kind(columns: frozenset[tuple[str, str]], other: exp.Expr, world: World) -> bool:
+def _same_kind(columns: frozenset[tuple[str, str]], other: exp.Expr) -> bool:
     if reads_text(other):
         return False
     return bool(columns & columns_in(other))
@@ -365,7 +457,11 @@ def _is_list(condition: exp.Expr, world: World) -> bool:
 
 def _bare_function(said: str, world: World) -> str | None:
     """Return the one function that a turn names without a column: "and the average?"."""
-    found = [span.meanings[0] for span in world.link(said).covers[0] if span.kind == "aggregate"] if world.link(said).covers else []
+    found = (
+        [span.meanings[0] for span in world.link(said).covers[0] if span.kind == "aggregate"]
+        if world.link(said).covers
+        else []
+    )
     return found[0] if len(found) == 1 else None
 
 

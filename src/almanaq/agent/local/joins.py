@@ -107,7 +107,9 @@ class JoinGraph:
         if self._finds is None:
             return hop.single
         column = column_of(hop.right, hop.right_column)
-        repeated = exp.select("1").from_(table_of(hop.right)).where(exp.Not(this=exp.Is(this=column, expression=exp.Null())))
+        repeated = (
+            exp.select("1").from_(table_of(hop.right)).where(exp.Not(this=exp.Is(this=column, expression=exp.Null())))
+        )
         return self._finds(repeated.group_by(column).having("COUNT(*) > 1")) is False
 
     def finds(self, table: str, condition: exp.Expr) -> bool | None:
@@ -128,8 +130,10 @@ class JoinGraph:
 
 def table_of(name: str) -> exp.Table:
     """Return a relation as FROM names it; a name with a schema before it keeps its parts."""
-    return exp.to_table(".".join(f'"{part}"' for part in name.split("."))) if "." in name else exp.Table(
-        this=exp.to_identifier(name, quoted=column_of("", name).this.quoted)
+    return (
+        exp.to_table(".".join(f'"{part}"' for part in name.split(".")))
+        if "." in name
+        else exp.Table(this=exp.to_identifier(name, quoted=column_of("", name).this.quoted))
     )
 
 

@@ -29,4 +29,3 @@ def count_all(suql: str, found: int, dialect: str = "postgres") -> str | None:
         return None
     tree.set("expressions", [exp.Count(this=exp.Star())])
     return tree.sql(dialect, normalize_functions=False)
-

@@ -9,7 +9,10 @@ from almanaq.agent.linking.words import fold, stem, stems
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 
 _THINGS = r"(?:columns?|fields?|attributes?|variables?|tables?|sheets?|data ?sets?)"
-_FILLING = "(?: (?:names?|are|do|does|is|can|in|of|there|you|it|have|has|this|the|exist|available|i|use|ask|about|table|data|we|here))*"
+_WORDS = (
+    "names? are do does is can in of there you it have has this the exist available i use ask about table data we here"
+)
+_FILLING = rf"(?: (?:{'|'.join(_WORDS.split())}))*"
 _ABOUT = re.compile(
     rf"(?:so |and |ok |please )*(?:(?:what|which)(?: are)?(?: the| your)? {_THINGS}\b{_FILLING}"
     rf"|(?:list|show|name|tell|give|describe)(?: me)?(?: all)?(?: the| your| its)? {_THINGS}\b{_FILLING})"
@@ -17,9 +20,11 @@ _ABOUT = re.compile(
 )
 _TABLES = re.compile(r"\b(?:tables?|sheets?|data ?sets?)\b")
 _ASK = re.compile(
-    r"(?:what|which questions?|what (?:kind|sort) of (?:things|questions)) (?:can|could|may) i (?:ask|query|do|find out|know)\b.*"
-    r"|what (?:is|'s) (?:in|inside) (?:here|this|the (?:data|file|database|table|source))\b.*|what (?:data|information) (?:do you have|is there|is here|is available)\b.*"
-    r"|what do you know\b.*|describe (?:the )?(?:data|source|database|schema)\b.*|(?:show me |what is )?(?:the )?schema[?.! ]*"
+    r"(?:what|which questions?|what (?:kind|sort) of (?:things|questions)) (?:can|could|may) i (?:ask|query|know)\b.*"
+    r"|what (?:is|'s) (?:in|inside) (?:here|this|the (?:data|file|database|table|source))\b.*"
+    r"|what (?:data|information) (?:do you have|is there|is here|is available)\b.*"
+    r"|what do you know\b.*|describe (?:the )?(?:data|source|database|schema)\b.*"
+    r"|(?:show me |what is )?(?:the )?schema[?.! ]*"
 )
 _MOST_COLUMNS, _MOST_TABLES = 40, 30
 

@@ -11,7 +11,8 @@ from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.choices import Choices
-from almanaq.agent.local.compose import Composer, NotComposed
+from almanaq.agent.local.compose import Composer
+from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.search.wishes import is_searched, search_covers
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import QuerySpec, write_spec
@@ -150,9 +151,7 @@ def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
         scored.append((explained, relation))
     scored.sort(key=lambda each: -each[0])
-    return [
-        (relation, 1.0 if not named or relation in named else _UNNAMED) for _, relation in scored[:_MOST_MAINS]
-    ]
+    return [(relation, 1.0 if not named or relation in named else _UNNAMED) for _, relation in scored[:_MOST_MAINS]]
 
 
 def _columns(span: Span) -> Iterator[LinkedColumn]:
@@ -161,5 +160,3 @@ def _columns(span: Span) -> Iterator[LinkedColumn]:
             yield meaning.thing
         elif isinstance(meaning, ValueMeaning):
             yield meaning.column
-
-

@@ -21,12 +21,15 @@ _ORDINALS = {
 }
 _NUMBERS = dict(zip("one two three four five".split(), range(5), strict=True))
 _THING = r"(?: (?:one|place|spot|result|option|entry|row|item|of (?:them|these|those)))?"
-_ORDINAL = re.compile(rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name|\d|week|month|year)){_THING}(?=[ ?.!,]|$)")
+_ORDINAL = re.compile(
+    rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name|\d|week|month|year)){_THING}"
+    r"(?=[ ?.!,]|$)"
+)
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
 _ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
 _EXPLETIVE = re.compile(
-    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bit (?:doesn't|does not) matter\b|\bmake it\b"
-    r"|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
+    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
+    r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
 )
 _ALL = re.compile(r"(?<!only )\b(?:them|these|those|they|their|both|the (?:two|three|four|five))\b")
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
@@ -57,7 +60,10 @@ def keys_condition(shown: Shown) -> exp.Expr:
     columns = [column_of(shown.relation, name) for name in shown.columns]
     if len(columns) == 1:
         return one_of(columns[0], [_literal(key[0]) for key in shown.keys])
-    rows = [exp.and_(*(exp.EQ(this=c.copy(), expression=_literal(v)) for c, v in zip(columns, key, strict=True))) for key in shown.keys]
+    rows = [
+        exp.and_(*(exp.EQ(this=c.copy(), expression=_literal(v)) for c, v in zip(columns, key, strict=True)))
+        for key in shown.keys
+    ]
     return exp.or_(*rows)
 
 

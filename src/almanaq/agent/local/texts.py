@@ -5,15 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.expressions import answer, text
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
 _MENTION = frozenset(
-    "mention mentions mentioned mentioning say says saying said talk talks talking speak speaks speaking describe describes "
-    "describing discuss discusses discussing report reports reporting".split()
+    "mention mentions mentioned mentioning say says saying said talk talks talking speak speaks speaking describe "
+    "describes describing discuss discusses discussing report reports reporting".split()
 )
 _JUDGE = {
     **dict.fromkeys(("complain", "complains", "complaining", "complained"), "complain about"),
@@ -24,7 +23,7 @@ _ENDS = ("by", "order", "direction", "period", "compare")
 _SKIPPED = frozenset(("about", "of", "that", "a", "an", "the", "any", "some", "their", "having", "there", "was", "is"))
 
 
-def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr], choices: Choices) -> None:
+def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr]) -> None:
     """Add the condition that a text says something, and use the words that say what."""
     column = prose_column(world, main)
     if column is None:

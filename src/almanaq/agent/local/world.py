@@ -90,5 +90,3 @@ class World:
     def named(self, relation: Relation) -> exp.Expr:
         """Return the column that names the rows of a relation."""
         return plain(self.index.name_of(relation))
-
-

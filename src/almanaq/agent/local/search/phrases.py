@@ -64,7 +64,12 @@ def content(use: TokenUse, i: int) -> bool:
     folded = use.folded(i)
     if i in use.idioms:
         return True
-    cue = folded in search_words().owning or folded in use.domain.serving or folded in search_words().negations or folded in search_words().glue
+    cue = (
+        folded in search_words().owning
+        or folded in use.domain.serving
+        or folded in search_words().negations
+        or folded in search_words().glue
+    )
     quality = folded in search_words().quality or folded in search_words().ignored
     return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
 
@@ -106,11 +111,17 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = cue or ("with" if word in ("without", "no") else "")
         elif word == "for" and use.folded(k - 1) in search_words().seeking:
             break
-        elif not cue and (word in search_words().owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
+        elif not cue and (
+            word in search_words().owning or word in use.domain.serving or word in ("for", "to", "about", "can")
+        ):
             cue = "with" if word in search_words().owning else use.domain.serving.get(word, word)
             if word == "without":
                 wanted = False
-        elif word not in search_words().glue and word not in search_words().ignored and word not in search_words().quality:
+        elif (
+            word not in search_words().glue
+            and word not in search_words().ignored
+            and word not in search_words().quality
+        ):
             break
     return cue, wanted
 
@@ -136,7 +147,10 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
         (does and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
-        (search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:], f"is {row} {opening} enough {rest}?"),
+        (
+            search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
+            f"is {row} {opening} enough {rest}?",
+        ),
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
         (cue == "about", f"is {row} about {words}?"),
         (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),

@@ -14,7 +14,20 @@ from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
-_STRUCTURED = ("value", "table", "compare", "number", "superlative", "count", "not", "order", "direction", "by", "silent", "unknown")
+_STRUCTURED = (
+    "value",
+    "table",
+    "compare",
+    "number",
+    "superlative",
+    "count",
+    "not",
+    "order",
+    "direction",
+    "by",
+    "silent",
+    "unknown",
+)
 _LEAST_WORD = 4
 
 
@@ -38,11 +51,13 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
     if set(range(span.first, span.last)) & use.idioms:
         return False
     if span.kind == "column":
-        exact = span.how in ("", "described", "asked") or (span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed"))
+        exact = span.how in ("", "described", "asked") or (
+            span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed")
+        )
         prose = all(getattr(n.thing, "kind", "") == "prose" for n in span.meanings)
         return exact and not (prose and _is_praised(use, span.first))
     if span.kind == "value":
-        return span.how in ("", "plural", "form") or span.how.startswith("misspelt") and span.size == 1
+        return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
         return False
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
@@ -61,7 +76,9 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
             inside = use.tokens[first : first + size]
             folded = [t.folded for t in inside]
             ordinary = any(w in words.ignored or not w.isalpha() for w in folded)
-            ordinary = ordinary or (size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD))
+            ordinary = ordinary or (
+                size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
+            )
             if ordinary or set(range(first, first + size)) & use.idioms or _is_praised(use, first):
                 continue
             held = {
@@ -71,15 +88,22 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
                 if m.column.column.array or m.column.column.kind.value == "enum"
             }
             if held:
-                found.append(Span(first, first + size, "value", tuple(sorted(held, key=lambda m: m.value)), 0.75 * size, "option"))
+                found.append(
+                    Span(
+                        first, first + size, "value", tuple(sorted(held, key=lambda m: m.value)), 0.75 * size, "option"
+                    )
+                )
     return found
 
 
-def wishes_of(sentence: Sentence, world: World, main: Relation) -> tuple[list[tuple[LinkedColumn, Phrase]], tuple[str, ...]]:
-    """Return what the words that are left ask of the texts, and the parts that only tell of the asker; both are used."""
+def wishes_of(
+    sentence: Sentence, world: World, main: Relation
+) -> tuple[list[tuple[LinkedColumn, Phrase]], tuple[str, ...]]:
+    """Return what the words that are left ask of the texts, and the asides of the asker; all of them are used."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
-        labels += [item.kind if sentence.used[i] and item.kind != "silent" else None] * item.size
+        taken = (sentence.used[i] and item.kind != "silent") or item.kind == "column"
+        labels += [item.kind if taken else None] * item.size
     for i, token in enumerate(sentence.links.tokens):
         if token.folded in ",;?!.":
             labels[i] = "mark"
@@ -93,8 +117,11 @@ def wishes_of(sentence: Sentence, world: World, main: Relation) -> tuple[list[tu
         dropped = any(use.used[k] == "dropped" for k in inside)
         words = search_words()
         empty = item.kind == "unknown" and all(
-            use.folded(k) in words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
-            or use.stem(k) in use.domain.empty or use.folded(k) in use.domain.serving for k in inside
+            use.folded(k)
+            in words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
+            or use.stem(k) in use.domain.empty
+            or use.folded(k) in use.domain.serving
+            for k in inside
         )
         if asked or dropped or empty:
             sentence.take(i)
@@ -121,7 +148,17 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
     folded = {token.folded for token in sentence.links.tokens}
     named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
     first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
-    verbs = folded & {"find", "recommend", "suggest", "looking", "search", "show", "list", "need", "want", "fancy", "name"}
+    verbs = folded & {
+        "find",
+        "recommend",
+        "suggest",
+        "looking",
+        "search",
+        "show",
+        "list",
+        "need",
+        "want",
+        "fancy",
+        "name",
+    }
     return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any")
-
-
