@@ -48,8 +48,8 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (
         "acknowledgement",
         (
-            r"(?:h+m+ )*(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see|interesting"
-            r"|wow|never ?mind|lol|haha)( ok| okay| great| then| that is all)*",
+            r"(?:h+m+ )*(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see"
+            r"|interesting|wow|never ?mind|lol|haha)( ok| okay| great| then| that is all)*",
             r"(that|this|it) (is|sounds|looks) (great|good|perfect|nice|awesome|fine|helpful)",
             r"(tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
         ),

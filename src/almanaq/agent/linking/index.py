@@ -156,7 +156,7 @@ class CatalogIndex:
     def measured_by(
         self, measured: Iterable[tuple[str, bool]], relations: Iterable[str]
     ) -> list[tuple[LinkedColumn, bool]]:
-        """Return the columns that an adjective measures, the likeliest first, each with whether more of it is "more"."""
+        """Return the columns that an adjective measures, the likeliest first, each with whether more of it is more."""
         found: list[tuple[LinkedColumn, bool]] = []
         named = [*relations]
         for word, up in measured:

@@ -101,7 +101,8 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _DROP = re.compile(
-    r"\b(?:does ?n[o']t matter|do ?n[o']t care|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
+    r"\b(?:does ?n[o']t matter|do ?n[o']t care"
+    r"|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
     r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
     re.IGNORECASE,
 )

@@ -175,8 +175,9 @@ class Ranking(Groups):
                 ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8),
                 ("AVG", 0.8 if sums is False else 0.4),
             ]
-            if column.kind == "date":
-                options[0] = ("row", 1.2)
+            named = other and self.names_main
+            if column.kind == "date" or named:
+                options[0] = ("row", 1.3)
             if meant.extreme in ("top", "bottom", "most", "least") and sums and meant.limit:
                 options[1] = ("SUM", 1.0)
             chosen = self.choices.pick("rows or groups", options)

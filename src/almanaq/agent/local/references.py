@@ -76,11 +76,9 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
     said = _EXPLETIVE.sub(" ", fold(question))
     shown = _latest(history, 1)
     if shown is not None and world is not None and (that := _THAT.search(said)):
-        relation = world.catalog.find(shown.relation)
-        if relation is not None and stem(that[1]) in relation_words(relation):
+        if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
             return True
-    patterns = (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG)
-    return any(pattern.search(said) for pattern in patterns)
+    return any(pattern.search(said) for pattern in (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG))
 
 
 def resolve(question: str, history: Sequence[Turn], world: World) -> Reference | None:
@@ -102,8 +100,7 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     if named is not None:
         return named
     if that := _THAT.search(said):
-        relation = world.catalog.find(shown.relation)
-        if relation is not None and stem(that[1]) in relation_words(relation):
+        if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
             return Reference(_rows(shown, [0]), True, that[0])
     if one := _ONE.search(said):
         if len(shown.keys) > 1 and one[0] != "there":

@@ -160,6 +160,9 @@ def select_without_limit(suql: str, dialect: str) -> exp.Select | None:
 def _qualified(tree: exp.Select) -> exp.Select:
     """Return a query in which each column has its relation's name before it."""
     copy = tree.copy()
+    for counted in copy.find_all(exp.Count):
+        if isinstance(counted.this, exp.Star):
+            counted.set("big_int", None)  # a parsed COUNT(*) equals one that is made
     for node in copy.find_all(exp.Select):
         source = node.args.get("from_")
         table = source.this if source is not None else None
