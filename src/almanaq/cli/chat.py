@@ -33,7 +33,7 @@ from almanaq.cli.run_query import Output, run_query
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
@@ -70,7 +70,8 @@ def chat(
     """Talk with a source, one question per line.
 
     Each reply knows what was said before. "List them all", "sort them by COLUMN" and "export to FILE" do what they say
-    with the rows of the last reply. An empty line is passed over; "exit", or the end of the input, leaves.
+    with the rows of the last reply. Where a reply offers readings, their number chooses one, and an empty line the first;
+    "exit", or the end of the input, leaves.
     """
     from almanaq.cli.terminal import console, warn
 
@@ -91,11 +92,13 @@ def chat(
     with connected(request) as connection:
         conversation = connection.chat()
         last: Response | None = None
-        for question in _questions():
+        offered = False
+        for question in _questions(lambda: offered):
             if (file := export_wanted(question)) is not None:
                 warn([_export(connection, last, file)])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
+            offered = bool(response.readings)
             if response.rows:
                 last = response
             if response.error is not None:
@@ -126,8 +129,11 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
     return f"written: {file}"
 
 
-def _questions() -> Iterator[str]:
-    """Yield the lines that ask something, with a prompt where a person types them."""
+def _questions(offered: Callable[[], bool]) -> Iterator[str]:
+    """Yield the lines that ask something, with a prompt where a person types them.
+
+    An empty line chooses the first of the readings that were offered, and is passed over elsewhere.
+    """
     prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
     while True:
         try:
@@ -136,5 +142,5 @@ def _questions() -> Iterator[str]:
             return
         if line.casefold() in LEAVE:
             return
-        if line:
-            yield line
+        if line or offered():
+            yield line or "1"
