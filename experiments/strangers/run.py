@@ -9,7 +9,8 @@ columns hold the rows of that SQL and no others; where the SQL gives the first r
 may be given, and where one of two things is asked for, both, that one first; where it gives their number, the rows
 may be listed: a reply says how many it found. It is declined where it gives no figure and no rows: a question back, or
 what was not understood. Of these, a right query may still be among the readings that are offered. `--chat` asks all
-questions of a source once more in one conversation, and counts the replies that differ. `--show` prints what went wrong, of the open half alone: the fresh half is only counted.
+questions of a source once more in one conversation, and counts the replies that differ. `--show` prints what went
+wrong, of the open half alone: the fresh half is only counted.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def main() -> None:
     arguments.add_argument("--show", action="store_true")
     given = arguments.parse_args()
     chosen = [s for s in SOURCES if s.half == given.half and s.name in (given.source or [s.name])]
-    found = {source.name: measure(source, given.folder, given.show and given.half == "open", given.chat) for source in chosen}
+    show = given.show and given.half == "open"
+    found = {source.name: measure(source, given.folder, show, given.chat) for source in chosen}
     chosen_only = "".join(f" --source {name}" for name in given.source or ())
     chosen_only += " --chat" if given.chat else ""
     text = json.dumps(record(found, f"--half {given.half}{chosen_only}"), indent=2)

@@ -83,7 +83,11 @@ def test_a_whole_question_gives_in_a_chat_what_it_gives_alone(con, before, quest
 
 @pytest.mark.parametrize(
     "turns",
-    [["total kilos by fruit", "and for martians?"], ["total kilos by fruit", "by wingspan"], ["growers in Vik", "what did they shout?"]],
+    [
+        ["total kilos by fruit", "and for martians?"],
+        ["total kilos by fruit", "by wingspan"],
+        ["growers in Vik", "what did they shout?"],
+    ],
 )
 def test_nothing_runs_for_what_is_not_understood(con, turns):
     reply = last_of(con, *turns)

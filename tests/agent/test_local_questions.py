@@ -72,16 +72,40 @@ def holds(reply, rows):
         ("deliveries between 30 and 80 kilos", "SELECT delivery_id FROM deliveries WHERE kilos BETWEEN 30 AND 80"),
         ("total kilos in 2023", "SELECT SUM(kilos) FROM deliveries WHERE YEAR(delivered) = 2023"),
         ("number of deliveries per year", "SELECT YEAR(delivered), COUNT(*) FROM deliveries GROUP BY ALL"),
-        ("growers who never delivered", "SELECT name FROM growers WHERE grower_id NOT IN (SELECT grower_id FROM deliveries)"),
-        ("growers without deliveries", "SELECT name FROM growers WHERE grower_id NOT IN (SELECT grower_id FROM deliveries)"),
-        ("which fruit has the most deliveries", "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1"),
+        (
+            "growers who never delivered",
+            "SELECT name FROM growers WHERE grower_id NOT IN (SELECT grower_id FROM deliveries)",
+        ),
+        (
+            "growers without deliveries",
+            "SELECT name FROM growers WHERE grower_id NOT IN (SELECT grower_id FROM deliveries)",
+        ),
+        (
+            "which fruit has the most deliveries",
+            "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1",
+        ),
         ("what is the town of Cy Lund", "SELECT town FROM growers WHERE name = 'Cy Lund'"),
-        ("which fruit has the highest average delay", "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY AVG(delay) DESC LIMIT 1"),
-        ("which fruit has the worst average delay", "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY AVG(delay) DESC LIMIT 1"),
-        ("which fruit has the best average delay", "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY AVG(delay) LIMIT 1"),
-        ("deliveries with above average kilos", "SELECT delivery_id FROM deliveries WHERE kilos > (SELECT AVG(kilos) FROM deliveries)"),
+        (
+            "which fruit has the highest average delay",
+            "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY AVG(delay) DESC LIMIT 1",
+        ),
+        (
+            "which fruit has the worst average delay",
+            "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY AVG(delay) DESC LIMIT 1",
+        ),
+        (
+            "which fruit has the best average delay",
+            "SELECT fruit FROM deliveries GROUP BY 1 ORDER BY AVG(delay) LIMIT 1",
+        ),
+        (
+            "deliveries with above average kilos",
+            "SELECT delivery_id FROM deliveries WHERE kilos > (SELECT AVG(kilos) FROM deliveries)",
+        ),
         ("towns with more than 1 grower", "SELECT town FROM growers GROUP BY town HAVING COUNT(*) > 1"),
-        ("what percentage of deliveries are pear", "SELECT 100.0 * COUNT(*) FILTER (WHERE fruit = 'pear') / COUNT(*) FROM deliveries"),
+        (
+            "what percentage of deliveries are pear",
+            "SELECT 100.0 * COUNT(*) FILTER (WHERE fruit = 'pear') / COUNT(*) FROM deliveries",
+        ),
         ("names that start with C", "SELECT name FROM growers WHERE name ILIKE 'C%'"),
         ("how many delivreies are there", "SELECT COUNT(*) FROM deliveries"),
     ],

@@ -49,7 +49,9 @@ def test_one_is_chosen_by_the_next_turn(con, said, place):
 def test_a_value_in_two_columns_is_asked_about(con):
     reply = con.ask("how many receipts are of Lee?")
     assert reply.status == "clarify"
-    assert {"first_name", "last_name"} <= {name for r in reply.readings for name in ("first_name", "last_name") if name in r.suql}
+    assert {"first_name", "last_name"} <= {
+        name for r in reply.readings for name in ("first_name", "last_name") if name in r.suql
+    }
 
 
 def test_readings_are_in_json(con):

@@ -33,7 +33,7 @@ from almanaq.cli.run_query import Output, run_query
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
@@ -70,7 +70,7 @@ def chat(
     """Talk with a source, one question per line.
 
     Each reply knows what was said before. "List them all", "sort them by COLUMN" and "export to FILE" do what they say
-    with the rows of the last reply. Where a reply offers readings, their number chooses one, and an empty line the first;
+    with the rows of the last reply. Where a reply offers readings, a number chooses one, and an empty line the first;
     "exit", or the end of the input, leaves.
     """
     from almanaq.cli.terminal import console, warn
@@ -92,13 +92,13 @@ def chat(
     with connected(request) as connection:
         conversation = connection.chat()
         last: Response | None = None
-        offered = False
-        for question in _questions(lambda: offered):
+        offered: list[bool] = [False]
+        for question in _questions(offered):
             if (file := export_wanted(question)) is not None:
                 warn([_export(connection, last, file)])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
-            offered = bool(response.readings)
+            offered[:] = [bool(response.readings)]
             if response.rows:
                 last = response
             if response.error is not None:
@@ -129,7 +129,7 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
     return f"written: {file}"
 
 
-def _questions(offered: Callable[[], bool]) -> Iterator[str]:
+def _questions(offered: Sequence[bool]) -> Iterator[str]:
     """Yield the lines that ask something, with a prompt where a person types them.
 
     An empty line chooses the first of the readings that were offered, and is passed over elsewhere.
@@ -142,5 +142,5 @@ def _questions(offered: Callable[[], bool]) -> Iterator[str]:
             return
         if line.casefold() in LEAVE:
             return
-        if line or offered():
+        if line or offered[0]:
             yield line or "1"

@@ -18,6 +18,7 @@ _CURRENCIES = ("$", "€", "£")
 _MORE, _LESS = ("more", "higher", "greater", "larger", "bigger", "better"), ("less", "lower", "fewer", "smaller")
 _ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "by": "<=", "from": ">="}
+_TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 _FIRST_YEAR, _LAST_YEAR = 1500, 2200
 
@@ -184,7 +185,8 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
     if negated:
         first, sign = first - 1, _FLIPPED[sign]
     comparison = Comparison(sign, (value,), unit or currency, measured)
-    yield Span(first, end, "compare", (comparison,), 1.0 * (end - first) + 0.1)
+    timely = tokens[first].folded in _TIMES and _is_year(value) and not unit
+    yield Span(first, end, "compare", (comparison,), (0.8 if timely else 1.0) * (end - first) + 0.1)
 
 
 def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:

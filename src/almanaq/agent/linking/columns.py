@@ -248,7 +248,8 @@ def name_columns(columns: Sequence[LinkedColumn]) -> tuple[LinkedColumn, ...]:
     """Return the columns that name a row: beside a first name the last one."""
     named = name_column(columns)
     last = [c for c in columns if named.words[:1] == ("first",) and c.words == ("last", *named.words[1:])]
-    return (named, *last)
+    full = [c for c in columns if "full" in c.words and c.kind == "text" and c is not named]
+    return (named, *last, *full[:1])
 
 
 def fact_columns(

@@ -313,8 +313,10 @@ class CatalogIndex:
         """Return the one word of names of relations and columns that is nearest in spelling to a word; else None."""
         limit = min(tolerance(word), 2)
         known = {part for words in (*self._named, *self._tables) for part in words} if limit else set()
-        near = [part for part in known if part[:1] == word[:1] and edit_distance(stem(word), part, limit) <= limit]
-        return near[0] if len(near) == 1 else None
+        edits = {part: edit_distance(stem(word), part, limit) for part in known if part[:1] == word[:1]}
+        least = min(edits.values(), default=limit + 1)
+        near = [part for part, count in edits.items() if count == least]
+        return near[0] if len(near) == 1 and least <= limit else None
 
     def _spellings(self) -> Mapping[str, list[str]]:
         if not hasattr(self, "_by_letter"):

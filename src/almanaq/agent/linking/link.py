@@ -16,6 +16,8 @@ from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize,
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
 _NOT_ALONE = frozenset("name value number type code date time day year month id amount total level list".split())
 _PHRASE_SCORES = {"silent": 0.5, "and": 0.9, "by": 0.95, "not": 0.95, "part": 0.55, "distinct": 0.9, "direction": 1.0}
+_FUNCTIONS = frozenset("aggregate count extreme superlative order by not share part distinct and".split())
+_BESIDE = 0.13
 _LOOSE = 300
 """Values of a list column beyond which its items may be any words."""
 _SILENT, _HAVING, _UNKNOWN = 0.4, 0.35, 0.05
@@ -149,11 +151,20 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if silent and key[0] in ("a", "i", "to", "no", "in", "is", "as", "it"):
                 continue
-            best = named[0].sureness
-            close = tuple(each for each in named if each.sureness > best - 0.3)
+            best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
+            close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)
             weight = best * size * (0.99 if not silent else 0.7)
             yield Span(first, last, "column", close, weight, named[0].how)
     yield from _measures(tokens, index)
+
+
+def best_fits(named: Named, tokens: Sequence[Token], first: int) -> bool:
+    """Return whether a column goes before what else has its name: after "total", or where it says yes or no."""
+    column = named.thing
+    if not isinstance(column, LinkedColumn) or named.sureness < 0.9:
+        return False
+    kind = english().phrases.get((tokens[first - 1].folded,), ("",))[0] if first else ""
+    return column.kind == "boolean" or (column.is_measurable and kind in ("aggregate", "extreme"))
 
 
 def _measures(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
@@ -209,7 +220,19 @@ def _is_function_word(token: Token) -> bool:
     """Return whether a word does something in questions: it is never a value by itself."""
     language = english()
     kind, _ = language.phrases.get((token.folded,), ("", ""))
-    does = kind in ("aggregate", "count", "extreme", "superlative", "order", "by", "not", "share", "part", "distinct")
+    does = kind in (
+        "aggregate",
+        "count",
+        "extreme",
+        "superlative",
+        "order",
+        "by",
+        "not",
+        "share",
+        "part",
+        "distinct",
+        "and",
+    )
     measured = token.folded.endswith("est") and language.measured_by(token.folded) is not None
     return does or measured or token.folded in language.silent or token.folded in ("latest", "newest", "maximum")
 
@@ -221,8 +244,11 @@ def _is_name(meaning: ValueMeaning) -> bool:
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:
     """Return whether words may mean a value: function words never do, a code only as it is written."""
     if functional:
-        return text[:1].isupper() and (
-            (meaning.value == text and len(inside) > 1) or (text.isupper() and len(text) > 1)
+        if not text[:1].isupper():
+            return False
+        exact = meaning.value == text
+        return (exact and (len(inside) > 1 or (meaning.column.is_category and inside[0].start > 0))) or (
+            text.isupper() and len(text) > 1
         )
     value = meaning.value
     if len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
@@ -310,6 +336,8 @@ def _other_forms(
             elif columns := index.columns_named((near,)):
                 yield Span(i, i + 1, "column", tuple(columns), 0.6, f"misspelt:{near}")
         elif len(word) > 5 and not english().is_common(word) and (values := index.nearest_values(word)):
+            if not tokens[i].text[:1].isupper() and not values[0].column.is_category:
+                continue
             yield Span(i, i + 1, "value", tuple(values), 0.55, f"misspelt:{values[0].value}")
 
 

@@ -25,6 +25,8 @@ _HARM = frozenset(
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
+_LEFT_OUT = 0.55
+"""The same for a search, whose reply says what it left out."""
 _MOST_FACTS, _LONG_LIST, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 100, 16, 3, 5
 
 
@@ -58,7 +60,8 @@ class Composer(Ranking):
         self._take_shown()
         spec = self._finish()
         for span in self.sentence.unused():
-            self.choices.doubt(_LEFT_OVER.get(span.kind, 0.3), f"unused {self.sentence.links.text(span)}")
+            weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+            self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
 
     def _take_shown(self) -> None:
@@ -88,6 +91,7 @@ class Composer(Ranking):
             if grouped and column.is_measurable:
                 sums = english().sums(column.words)
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
+                self._check_sums(column)
                 function = self.choices.pick(("put together", i), [("SUM", weights[0]), ("AVG", weights[1])])
                 sentence.take(i)
                 self.measures.append(aggregate(function, column))
@@ -103,10 +107,12 @@ class Composer(Ranking):
                 self.names_main = True
             elif self.world.is_single(self.main.name, relation.name):
                 self.sentence.take(i)
+                if self.counts and self._asks_to_see(i):
+                    self.choices.doubt(0.5, f"rows of {relation.name} without any")
                 if not self.measures and self._asks_to_see(i):
                     self.shown.append(self.world.index.name_of(relation))
-                else:
-                    self.choices.doubt(0.85, f"mention of {relation.name}")
+                elif not any(test.column.relation is relation for test in self.conditions.tests):
+                    self.choices.doubt(0.6, f"mention of {relation.name}")
             else:
                 before = self.sentence.words_before(i, 2)
                 if {"with", "have", "has", "that", "had"} & set(before):
@@ -129,7 +135,7 @@ class Composer(Ranking):
     def _wish(self) -> None:
         """Turn the words that are left into questions to the texts of the rows."""
         if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
-            self.choices.doubt(0.5, "nothing says that rows are wanted")
+            self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
         self.wishes, self.asides = wishes_of(self.sentence, self.world, self.main)
         if self._entity() is not None and self._begins_with_verb():
             return  # the texts of one row are asked, and their answers shown
@@ -172,10 +178,7 @@ class Composer(Ranking):
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
         part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
-        percent = "percent" in self.sentence.text(i)
-        whole = exp.Div(
-            this=exp.Mul(this=exp.Literal.number("100.0" if percent else "1.0"), expression=part_of), expression=count()
-        )
+        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=count())
         self.measures.append(whole)
 
     def _finish(self) -> QuerySpec:
@@ -240,6 +243,9 @@ class Composer(Ranking):
                 self.shown += [t.column for t in asked]
         if not self.shown:
             self.shown += self._asked_by_word(entity)
+        if not self.shown and not self.names_main:
+            held = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind == "hold"]
+            self.shown += held
         if self.partial and not (self.shown or self.ordering or self.names_main):
             return replace(spec, columns=())
         if (
@@ -251,6 +257,9 @@ class Composer(Ranking):
             and not self.extra
         ):
             raise NotComposed
+        verbs = [item for item in self.sentence.items if item.how == "verb"]
+        if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
+            self.choices.doubt(0.4, "a verb of which nothing is known")
         if not self.shown and not self.names_main and not self.ordering and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
         listed: Iterable[LinkedColumn]

@@ -190,6 +190,8 @@ class Conditions:
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
+        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
+            self.choices.doubt(0.3, "both of two values")
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
@@ -362,8 +364,15 @@ class Conditions:
     def _add(self, i: int, column: LinkedColumn, condition: exp.Expr) -> None:
         """Add a test; two of one column with "or" between them are alternatives."""
         last = self.tests[-1] if self.tests else None
-        if last and last.column is column and "or" in self.sentence.words_between(last.place, i):
+        between = self.sentence.words_between(last.place, i) if last is not None else []
+        equal = (
+            isinstance(condition, exp.EQ | exp.In) and last is not None and isinstance(last.condition, exp.EQ | exp.In)
+        )
+        either = "or" in between or (equal and bool({"and", "vs", "versus", ",", "compared to"} & set(between)))
+        if last is not None and last.column is column and either:
             self.tests[-1] = Test(column, exp.or_(last.condition, condition), i)
+            if "or" not in between:
+                self.versus.append(column)
         else:
             self.tests.append(Test(column, condition, i))
 
@@ -515,7 +524,8 @@ class Conditions:
             if column is None:
                 continue
             sentence.take(i, k)
-            self.tests.append(Test(column, self._without(column), i))
+            unknown = sentence.items[i].kind == "missing"
+            self.tests.append(Test(column, is_missing(plain(column)) if unknown else self._without(column), i))
 
     def _without(self, column: LinkedColumn) -> exp.Expr:
         if column.kind == "boolean":
@@ -558,6 +568,8 @@ class Conditions:
                 continue
             negated = self._is_negated(i)
             sentence.take(i)
+            if named.sureness < 0.85:
+                self.choices.doubt(0.5, f"part of the name {column.name}")
             self.tests.append(Test(column, affirmed(column, not negated), i))
 
     def holding_tests(self) -> None:

@@ -25,6 +25,10 @@ class NotComposed(Exception):
     """The spans make no query over these rows."""
 
 
+_UNNAMED, _SURE_PART = 0.6, 0.7
+"""How surely a noun of which nothing is known means the rows; how sure a part of a value has to be."""
+
+
 class Draft:
     """A query over the rows of one relation, while it is composed.
 
@@ -54,10 +58,12 @@ class Draft:
 
     def _weigh_spans(self) -> None:
         for span in self.sentence.items:
-            if span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
-                self.choices.doubt(span.sureness if span.kind == "table" else 0.8, self.sentence.links.text(span))
-            elif span.how.startswith("misspelt"):
+            if span.how.startswith("misspelt"):
                 self.choices.doubt(0.85, self.sentence.links.text(span))
+            elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
+                self.choices.doubt(span.sureness if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
+            elif span.kind == "value" and span.how == "part" and span.sureness < _SURE_PART:
+                self.choices.doubt(span.sureness, self.sentence.links.text(span))
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -86,6 +92,7 @@ class Draft:
             last = sentence.links.tokens[item.last - 1].stem
             if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
                 self.names_main = True
+        self._name_never()
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue
@@ -94,6 +101,19 @@ class Draft:
                 sentence.take(before, i)
                 tests = self._tests_of(relation)
                 self.extra.append(self._member(relation, tests, wanted=False))
+
+    def _name_never(self) -> None:
+        """Turn a verb after "never" for which another relation has a column into "without any": "never delivered"."""
+        sentence = self.sentence
+        for i in list(sentence.of("not")):
+            k = sentence.neighbour(i, 1, gap=1)
+            if sentence.text(i) != "never" or k is None or sentence.items[k].kind != "column":
+                continue
+            held = [n.thing.relation for n in sentence.items[k].meanings if isinstance(n.thing, LinkedColumn)]
+            others = [r for r in held if r is not self.main and r.name in self.world.graph.ways(self.main.name)]
+            if others and not self.world.is_single(self.main.name, others[0].name):
+                sentence.take(i, k)
+                self.extra.append(self._member(others[0], self._tests_of(others[0]), wanted=False))
 
     def _tests_of(self, relation: Relation) -> list[exp.Expr]:
         """Take the tests so far that are of the columns of a relation."""
@@ -142,6 +162,12 @@ class Draft:
             else:
                 self.choices.doubt(0.85, "members counted without being shown")
                 self.extra.append(self._member(relations[0], (), having=self.conditions.compare(count(), comparison)))
+
+    def _check_sums(self, column: LinkedColumn) -> None:
+        """Raise NotComposed where figures of a column would lose rows of its relation, or count some twice."""
+        own, other = self.main.name, column.relation.name
+        if own != other and not (self.world.is_single(own, other) and self.world.is_single(other, own)):
+            raise NotComposed
 
     def _column_at(self, k: int | None, fits: Callable[[LinkedColumn], bool], role: str) -> LinkedColumn | None:
         """Return the column that a place means; None where there is no column that fits."""

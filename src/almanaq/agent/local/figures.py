@@ -46,6 +46,7 @@ class Figures(Draft):
 
     def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
         self.sentence.take(k)
+        self._check_sums(column)
         if function == "SUM" and english().sums(column.words) is False:
             self.choices.doubt(0.7, "sum of a rate")
         self.measures.append(aggregate(function, column))
@@ -94,6 +95,9 @@ class Figures(Draft):
         self.sentence.take(k)
         if self.main in meanings:
             self.names_main = True
+            named = self.world.index.name_of(self.main)
+            if named.words == ("name",) and named.distinct > 1 and not named.names_rows:
+                self.choices.doubt(0.6, "several rows share a name")
             self._count_rows()
             return
         relation = next((r for r in meanings if self.world.is_single(self.main.name, r.name)), None)
@@ -115,9 +119,17 @@ class Figures(Draft):
             self._count_rows()
             return
         options = [("COUNT", 0.95)]
-        if column.is_measurable and not distinct:
+        after = self.sentence.neighbour(k, 1, gap=1)
+        timed = after is not None and self.sentence.items[after].kind in ("period", "compare", "value", "number")
+        if timed and (column.kind == "date" or {"year", "founded", "built"} & set(column.words)):
+            options = [("ROWS", 0.95)]
+            self.sentence.used[k] = False
+        elif timed and after == k + 1 and self.sentence.items[after].kind in ("value", "number"):
+            options = [("ROWS", 0.9), ("COUNT", 0.6)]
+            self.sentence.used[k] = False
+        elif column.is_measurable and not distinct:
             sums = english().sums(column.words)
-            options = [("SUM", 0.95 if sums else 0.75), ("COUNT", 0.3)]
+            options = [("SUM", 0.95 if sums else 0.6), ("COUNT", 0.3 if sums else 0.6), ("ROWS", 0.2 if sums else 0.5)]
         elif column is self.world.index.name_of(self.main) and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.75)]
         elif column.kind == "boolean":

@@ -279,6 +279,9 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         return None
     own = read(_reduced(said, reference), world, main=relation, partial=True)
     best = own[0] if own else None
+    elsewhere = _elsewhere(said, reference, condition, relation.name, world)
+    if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
+        return elsewhere
     if best is not None and best.probability > _USABLE and _asks(best.spec):
         if is_searched(world, relation) and reference.single:
             wishes = [c for c in best.spec.conditions if reads_text(c)]
@@ -304,11 +307,18 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
             made = replace(made, columns=spec.columns)
         kind = "detail" if condition == [reference.condition] else ""
         return _made(made, world, best.probability, kind)
+    return elsewhere
+
+
+def _elsewhere(
+    said: str, reference: Reference, condition: Sequence[exp.Expr], relation: str, world: World
+) -> Reading | None:
+    """Return what is asked of other rows that belong to those shown: the runways of that airport."""
     for reading in read(_reduced(said, reference), world)[:3]:
-        if reading.spec.rows != relation.name and relation.name in world.graph.ways(reading.spec.rows):
-            if world.is_single(reading.spec.rows, relation.name) and reading.probability > 0.3:
-                made = reading.spec.with_conditions([*reading.spec.conditions, *condition])
-                return _made(made, world, reading.probability, "detail" if reference.single else "")
+        rows = reading.spec.rows
+        if rows != relation and world.is_single(rows, relation) and reading.probability > _USABLE:
+            made = reading.spec.with_conditions([*reading.spec.conditions, *condition])
+            return _made(made, world, reading.probability, "detail" if reference.single else "")
     return None
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
-from almanaq.agent.linking.columns import LinkedColumn, name_columns
+from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.index import Named
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.expressions import compared, count, is_there, part, plain, text
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.joins import Hop
+from almanaq.suql.catalog.relations import Relation
 
 
 def _is_kind(column: LinkedColumn) -> bool:
@@ -29,7 +30,7 @@ class Groups(Figures):
         """Turn "by region and year", "per customer" into groups."""
         sentence = self.sentence
         for i in list(sentence.of("by")):
-            k = sentence.neighbour(i, 1, gap=2, over=("distinct",))
+            k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value"))
             if k is None:
                 continue
             kind = sentence.items[k].kind
@@ -107,6 +108,10 @@ class Groups(Figures):
             if relation is None:
                 return False
             sentence.take(k)
+            own = self._called(k, relation)
+            if relation is not self.main and own is not None and own.kind == "text":
+                self._add_group(own)  # a column of the rows themselves goes before a table of its name
+                return True
             following = k + 1 < len(sentence.items) and self._is_column(k + 1)
             if following:
                 column = self.conditions.column(k + 1, lambda c: c.relation is relation, "group")
@@ -126,6 +131,13 @@ class Groups(Figures):
             self._add_group(self.world.index.name_of(relation))
             return True
         return False
+
+    def _called(self, k: int, relation: Relation) -> LinkedColumn | None:
+        """Return the column of the rows themselves that has the name of a table, as it is or as it is said."""
+        span = self.sentence.items[k]
+        said = tuple(token.stem for token in self.sentence.links.tokens[span.first : span.last])
+        called = (said, relation_words(relation))
+        return next((c for c in self.world.columns(self.main.name) if c.words in called), None)
 
     def _add_group(self, column: LinkedColumn) -> None:
         """Group by a column; by the key too where rows of another relation may share a name."""
@@ -227,8 +239,10 @@ class Groups(Figures):
             return True
         if span.kind == "part":
             return self._group_by_part(i)
-        if span.kind == "table" and self.main not in span.meanings:
-            return self._group_by(i)
+        if span.kind == "table" and self.main not in span.meanings and self._group_by(i):
+            if isinstance(self.groups[-1], exp.Column):
+                self.extra.append(is_there(self.groups[-1]))  # rows of nobody are no row of it
+            return True
         return False
 
     def _leave_out_missing(self, column: LinkedColumn) -> None:

@@ -150,14 +150,28 @@ class Ranking(Groups):
         return True
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
+        if self.order and self.limit == 1:
+            self._rank_both_ways(expression, down)
+            return
         self.order.append((expression, down))
         self.limit, self.offset = meant.limit or 1, meant.offset
 
+    def _rank_both_ways(self, expression: exp.Expr, down: bool) -> None:
+        """Turn "the first and the last year" into the least and the most."""
+        (other, other_down), column = self.order[-1], self.world.column_of(expression)
+        if other != expression or other_down is down or column is None or self.groups:
+            self.choices.doubt(0.3, "two rankings")
+            return
+        self.order, self.limit, self.ordering = [], None, []
+        self.measures += [aggregate("MAX" if each else "MIN", column) for each in (other_down, down)]
+
     def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
+        if column.relation is not self.main and not self.world.is_single(self.main.name, column.relation.name):
+            raise NotComposed
         if self.groups:  # "largest population per country"
             self.measures.append(aggregate("MAX" if down else "MIN", column))
-            if self.names_main:
+            if self.names_main or any(s.kind == "table" and self.main in s.meanings for s in self.sentence.items):
                 self.choices.doubt(0.5, "the rows that rank first in each group")
             return
         subject = self._subject()
@@ -182,6 +196,7 @@ class Ranking(Groups):
                 options[1] = ("SUM", 1.0)
             chosen = self.choices.pick("rows or groups", options)
             if chosen != "row":
+                self._check_sums(column)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
         self.ordering.append(column)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
-from almanaq.agent.linking.link import Links
+from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.compose import Composer
@@ -21,7 +21,8 @@ from almanaq.suql.catalog.relations import Relation
 
 MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
-_UNNAMED = 0.7
+_UNNAMED, _LED_TO = 0.7, 0.88
+_MOST_SURE = 0.99
 _WORTH = 0.08
 """Share of the likeliest option that another has at least, to be tried."""
 
@@ -111,7 +112,7 @@ def _add(
         suql = write_spec(spec, world.graph, world.dialect)
     except KeyError:
         return
-    probability = math.exp(min(0.0, choices.log_probability + log_prior))
+    probability = min(_MOST_SURE, math.exp(min(0.0, choices.log_probability + log_prior)))
     known = found.get(suql)
     if known is None or known.probability < probability:
         sentence = composer.sentence
@@ -122,7 +123,7 @@ def _add(
 def _notes(sentence: Sentence) -> Iterator[str]:
     for item in sentence.items:
         if item.how.startswith("misspelt:"):
-            yield f"I read “{sentence.links.text(item)}” as “{item.how.removeprefix('misspelt:')}”."
+            yield f"I took “{sentence.links.text(item)}” for “{item.how.removeprefix('misspelt:')}”."
 
 
 def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
@@ -151,7 +152,14 @@ def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
         scored.append((explained, relation))
     scored.sort(key=lambda each: -each[0])
-    return [(relation, 1.0 if not named or relation in named else _UNNAMED) for _, relation in scored[:_MOST_MAINS]]
+    return [(relation, _likely(relation, named, world)) for _, relation in scored[:_MOST_MAINS]]
+
+
+def _likely(relation: Relation, named: Sequence[Relation], world: World) -> float:
+    """Return how likely rows are asked about that no noun names: less so where they lead to none of these."""
+    if not named or relation in named:
+        return 1.0
+    return _LED_TO if any(world.is_single(relation.name, other.name) for other in named) else _UNNAMED
 
 
 def _columns(span: Span) -> Iterator[LinkedColumn]:
@@ -160,3 +168,5 @@ def _columns(span: Span) -> Iterator[LinkedColumn]:
             yield meaning.thing
         elif isinstance(meaning, ValueMeaning):
             yield meaning.column
+        elif isinstance(meaning, Holding):
+            yield from (each.thing for each in meaning.columns if isinstance(each.thing, LinkedColumn))

@@ -102,7 +102,7 @@ def wishes_of(
     """Return what the words that are left ask of the texts, and the asides of the asker; all of them are used."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
-        taken = (sentence.used[i] and item.kind != "silent") or item.kind == "column"
+        taken = item.kind not in ("silent", "unknown") or (sentence.used[i] and item.kind != "silent")
         labels += [item.kind if taken else None] * item.size
     for i, token in enumerate(sentence.links.tokens):
         if token.folded in ",;?!.":
