@@ -80,6 +80,7 @@ class Response:
         """Return what a conversation remembers of this reply; of a failure no word that may come from the data.
 
         >>> con.ask("Which are they?", history=[reply.turn()]).suql
+        'SELECT name, age FROM dogs WHERE age > 5'
         """
         keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
         return Turn(

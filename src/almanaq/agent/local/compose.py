@@ -27,7 +27,7 @@ _ASKING = frozenset("is are was were does do did has have had can".split())
 _LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
 _LEFT_OUT = 0.55
 """The same for a search, whose reply says what it left out."""
-_MOST_FACTS, _LONG_LIST, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 100, 16, 3, 5
+_MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 16, 3, 5
 
 
 class Composer(Ranking):
@@ -301,7 +301,7 @@ class Composer(Ranking):
         if self.searches and entity is None:
             listed = fact_columns(columns, [*self.shown, *tested, *self.ordering])
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
-        limit = spec.limit if spec.limit is not None else (_LONG_LIST if whole and not self.shown else None)
+        limit = spec.limit
         return replace(spec, columns=shown, limit=limit)
 
     def _about_entity(self, entity: Test) -> str:

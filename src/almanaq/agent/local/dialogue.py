@@ -9,7 +9,7 @@ from datetime import date
 
 from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
-from almanaq.agent.history import Turn, TurnKind
+from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
@@ -31,6 +31,7 @@ CONFIDENCE = 0.7
 """The probability of being right below which readings are offered instead of an answer."""
 _SEARCHED = 0.15
 """The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""
+_NOT_ANSWERED = ("clarify", "no_query", "failed")
 _WHOLE = 0.55
 """The same for a turn that is read alone, as a question that needs nothing of what came before it."""
 _OFFERED = 0.02
@@ -129,6 +130,10 @@ class LocalDialogue:
         alone = read(question, world)
         best = alone[0] if alone else None
         refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
+        lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
+        if refers_back and (lost or last_query(history, world) is None):
+            merged = None if last_query(history, world) is None else merge(question, history, world)
+            return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
         if history and last_query(history, world) is not None:
             sure = best is not None and best.probability >= max(_WHOLE, self._least(best, world))
             whole = sure and not refers_back

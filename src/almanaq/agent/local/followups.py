@@ -85,7 +85,17 @@ _OPENINGS = (
         "for",
     ),
     *("over", "under", "above", "below", "between", "before", "after", "since", "not", "sort", "order by"),
-    *("highest first", "lowest first", "descending", "ascending", "forget", "ignore", "drop", "remove"),
+    *(
+        "how many are (?:there|they)",
+        "highest first",
+        "lowest first",
+        "descending",
+        "ascending",
+        "forget",
+        "ignore",
+        "drop",
+        "remove",
+    ),
 )
 _GOES_ON = re.compile(rf"^(?:{'|'.join(_OPENINGS)})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
 _ANOTHER = re.compile(
@@ -120,6 +130,7 @@ _COUNT = re.compile(
     r"(?: (?:of|are|is|there|they|them|these|those|do|you|have|in|total|all|found))*[?. ]*",
     re.IGNORECASE,
 )
+_FIRST = re.compile(r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3})[?.! ]*", re.IGNORECASE)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _FANCY = {"fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
@@ -129,7 +140,7 @@ def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
     said = question.strip()
     return any(pattern.search(said) for pattern in (_GOES_ON, _ANOTHER, _DROP)) or bool(
-        _COUNT.fullmatch(said) or asks_to_list(said) or _less_or_more(said)
+        _COUNT.fullmatch(said) or _FIRST.fullmatch(said) or asks_to_list(said) or _less_or_more(said)
     )
 
 
@@ -148,6 +159,8 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _made(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
     if _ANOTHER.search(said) and not spec.gives_figures:
         return _made(_others(spec, history), world)
+    if (first := _FIRST.fullmatch(said)) is not None:
+        return _made(replace(spec, limit=int(first[1])), world)
     if asks_to_list(said):
         return _made(_listed(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
