@@ -6,19 +6,43 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from almanaq.errors import DatabaseError, QueryError, is_engine_error, pointer
+from almanaq.errors import (
+    DatabaseError,
+    PrivateColumnError,
+    QueryError,
+    UnknownNameError,
+    is_engine_error,
+    pointer,
+)
+from almanaq.suql.catalog.relations import Catalog
 
 _NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|source column (\w+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
 
 
 @contextmanager
-def errors_placed(query: str) -> Iterator[None]:
-    """Give errors of a query that are raised within the block a pointer to what they name."""
+def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
+    """Give errors of a query that are raised within the block a pointer to what they name.
+
+    A name that means nothing only because its column is withheld raises PrivateColumnError.
+    """
     try:
         yield
     except DatabaseError as error:
-        raise placed(error, query) from error.__cause__
+        raise placed(_withheld(error, catalog), query) from error.__cause__
+
+
+def _withheld(error: DatabaseError, catalog: Catalog) -> DatabaseError:
+    """Return an error of an unknown name as that of a private column where the name is one's."""
+    if not isinstance(error, UnknownNameError):
+        return error
+    private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
+    for found in _NAMED.finditer(str(error).partition("; did you mean")[0]) if private else ():
+        name = private.get((found[1] or found[2] or found[3]).split(".")[-1].lower())
+        if name is not None:
+            message = f"{name} is private: no query here may read it; leave it out"
+            return PrivateColumnError(message, query=error.query, start=error.start, end=error.end)
+    return error
 
 
 def placed(error: DatabaseError, query: str) -> DatabaseError:
