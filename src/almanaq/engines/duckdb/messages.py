@@ -18,12 +18,13 @@ def message_of(error: BaseException) -> str:
 
     >>> said = 'Binder Error: Referenced column "nmae" not found!\\nCandidate bindings: "name"'
     >>> message_of(duckdb.BinderException(said))
-    'Binder Error: Referenced column "nmae" not found!; did you mean \\'name\\'?'
+    'Binder Error: Referenced column "nmae" not found; did you mean \\'name\\'?'
     """
     first = first_line(error)
     offered = _OFFERED.search(str(error))
     names = [name.split(".")[-1] for name in _NAME.findall(offered[1])] if offered is not None else []
-    return first + (f"; did you mean {' or '.join(map(repr, dict.fromkeys(names[:3])))}?" if names else "")
+    nearest = " or ".join(map(repr, dict.fromkeys(names[:3])))
+    return f"{first.removesuffix('!')}; did you mean {nearest}?" if names else first
 
 
 def binding_error(error: duckdb.Error) -> DatabaseError:
