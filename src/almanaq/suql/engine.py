@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -148,7 +147,7 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = self._chosen(options)
         known = self._prepare(query, parameters, chosen)
-        with self._errors_placed(query):
+        with errors_placed(query, self.catalog):
             if known.plan.is_native:
                 return await run_native(self._database, known.plan, chosen, query)
             result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
@@ -187,17 +186,17 @@ class Engine:
             row_by_row=False,
             cited=False,
         )
-        with self._errors_placed(query):
+        with errors_placed(query, self.catalog):
             return run_sync(work)[0]
 
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
-        with within_limits(), self._errors_placed(query):
+        with within_limits(), errors_placed(query, self.catalog):
             self._planner.check_query(query, self._options)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
-        with within_limits(), self._errors_placed(query):
+        with within_limits(), errors_placed(query, self.catalog):
             return self._planner.bind(self._planner.read(query, self._options), read_parameters(parameters))
 
     def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
@@ -220,7 +219,7 @@ class Engine:
         key = self._key(query, parameters, options)
         known = None if key is None else self._plans.get(key)
         if known is None:
-            with within_limits(), self._errors_placed(query):
+            with within_limits(), errors_placed(query, self.catalog):
                 plan = self._planner.plan(query, parameters, options)
             known = _Prepared(plan, Statements(plan))
             if plan.is_native:
@@ -236,16 +235,8 @@ class Engine:
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
         chosen = self._chosen(options)
-        with within_limits(), self._errors_placed(query):
+        with within_limits(), errors_placed(query, self.catalog):
             return self._planner.logical(self._planner.read(query, chosen), read_parameters(parameters), chosen)
-
-    def _errors_placed(self, query: str) -> AbstractContextManager[None]:
-        """Return a context in which errors of a query point at their place, and name what is private."""
-        return errors_placed(query, self._withheld)
-
-    @cached_property
-    def _withheld(self) -> dict[str, str]:
-        return {name.lower(): relation.name for relation in self.catalog.relations for name in relation.withheld}
 
     @cached_property
     def _planner(self) -> Planner:

@@ -23,7 +23,8 @@ def message_of(error: BaseException) -> str:
     first = first_line(error)
     offered = _OFFERED.search(str(error))
     names = [name.split(".")[-1] for name in _NAME.findall(offered[1])] if offered is not None else []
-    return f"{first.rstrip('!')}; did you mean {' or '.join(map(repr, dict.fromkeys(names[:3])))}?" if names else first
+    nearest = " or ".join(map(repr, dict.fromkeys(names[:3])))
+    return f"{first.removesuffix('!')}; did you mean {nearest}?" if names else first
 
 
 def binding_error(error: duckdb.Error) -> DatabaseError:

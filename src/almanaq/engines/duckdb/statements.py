@@ -17,7 +17,14 @@ import duckdb
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.pivots import lookups, mark_pivots
 from almanaq.engines.duckdb.split import has_text, walk
-from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnknownNameError, UnsupportedError, first_line
+from almanaq.errors import (
+    PrivateColumnError,
+    QuerySyntaxError,
+    RefusedQueryError,
+    UnknownNameError,
+    UnsupportedError,
+    first_line,
+)
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.types import fold
 from almanaq.suql.language import Statement
@@ -81,6 +88,7 @@ class StatementReader:
         views: Callable[[Relation], str | None] = lambda _: None,
     ) -> None:
         self._connection, self._catalog, self._functions, self._views = connection, catalog, functions, views
+        self._own_types: frozenset[str] | None = None
         self._known_views: dict[str, str | None] = {}
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
@@ -156,6 +164,18 @@ class StatementReader:
     def catalog(self) -> Catalog:
         """The relations that queries may name."""
         return self._catalog
+
+    @property
+    def guards(self) -> bool:
+        """Whether there are columns that no query may read."""
+        return any(relation.withheld for relation in self._catalog.relations)
+
+    def is_own_type(self, name: str) -> bool:
+        """Return whether a type was made in the database: one that is an ENUM has its values without any row."""
+        if self._own_types is None:
+            made = "SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal"
+            self._own_types = frozenset(str(row[0]) for row in self._connection.execute(made).fetchall())
+        return name.lower() in self._own_types
 
     @property
     def functions(self) -> FunctionCatalog:
@@ -253,6 +273,9 @@ class _Check:
                 "text functions inside a lambda or a list comprehension are not supported: unnest the list, and ask "
                 "about its elements in rows of their own"
             )
+        elif kind == "TYPE" and self.reader.guards and self.reader.is_own_type(str(node["type_name"])):
+            message = f"the type {node['type_name']} may tell the values of a private column; leave it out"
+            raise PrivateColumnError(message, **_place(node, self.text, len(node["type_name"])))
         elif kind == "PARAMETER":
             self.parameters.append(str(node["identifier"]))
         self._parts([part for key, part in node.items() if key not in ("qualified_name", "literal", "value")], scope)

@@ -151,8 +151,8 @@ class _Lineage:
 
 
 def is_enum_call(node: exp.Expr) -> bool:
-    """Return whether a node is a call that gives values of an ENUM's type, whoever has that."""
-    return isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS
+    """Return whether a node is a call that gives values of an ENUM's type, whoever has that; `typeof` lists them."""
+    return isinstance(node, exp.Typeof) or (isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS)
 
 
 def _counts(star: exp.Expr) -> bool:

@@ -1,4 +1,4 @@
-"""Private columns (semantics 16): which of them what a model would see is made of, and those that no query may read."""
+"""Private columns (semantics 16): which of them what a model would see is made of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from almanaq.errors import PrivateColumnError
 from almanaq.suql.catalog.lineage import Origin, is_enum_call, origins, output_origins
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog
@@ -44,41 +43,12 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
 
 
-def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
-    """Raise PrivateColumnError for a name that can only mean a column that no query may read."""
-    named = relations_in(tree, catalog)
-    _refuse_values(tree, catalog)
-    withheld = {name.lower(): f"{relation.name}.{name}" for relation in named for name in relation.withheld}
-    if not withheld:
-        return
-    others = {column.name.lower() for relation in named for column in relation.columns}
-    others |= {alias.alias.lower() for alias in nodes_of(tree, exp.Alias)}
-    for column in nodes_of(tree, exp.Column):
-        name = column.name.lower()
-        if name in withheld and name not in others:
-            meta = column.this.meta
-            raise PrivateColumnError(
-                f"{withheld[name]} is private: no query here may read it; leave it out",
-                query=text,
-                start=meta.get("start"),
-                end=meta.get("end"),
-            )
-
-
-def _refuse_values(tree: exp.Query, catalog: Catalog) -> None:
-    """Refuse to list the values of an ENUM's type where it may be that of a column that no query may read."""
-    call = next(filter(is_enum_call, nodes_of(tree, exp.Anonymous)), None)
-    listing = f"{call.name.lower()}()" if call is not None else "pg_enum" if _reads_labels(tree, catalog) else ""
-    if listing and any(relation.withheld for relation in catalog.relations):
-        raise PrivateColumnError(f"{listing} may list the values of a private column; leave it out")
-
-
 def _reads_labels(tree: exp.Query, catalog: Catalog) -> bool:
     return any(relation.location == ENUM_LABELS for relation in relations_in(tree, catalog))
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
-    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous))) or _reads_labels(tree, catalog)
+    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof))) or _reads_labels(tree, catalog)
     relations = catalog.relations if lists else relations_in(tree, catalog)
     return any(column.private for relation in relations for column in relation.columns)
 

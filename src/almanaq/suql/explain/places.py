@@ -1,41 +1,47 @@
-"""Errors of the database that name a part of the query: with their place in it, and with what is private called so."""
+"""Errors of the database that name a part of the query, with their place in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from almanaq.errors import DatabaseError, PrivateColumnError, QueryError, UnknownNameError, is_engine_error, pointer
+from almanaq.errors import (
+    DatabaseError,
+    PrivateColumnError,
+    QueryError,
+    UnknownNameError,
+    is_engine_error,
+    pointer,
+)
+from almanaq.suql.catalog.relations import Catalog
 
 _NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|(?:source column|Type with name) (\w+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
 
 
 @contextmanager
-def errors_placed(query: str, withheld: Mapping[str, str] | None = None) -> Iterator[None]:
+def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
     """Give errors of a query that are raised within the block a pointer to what they name.
 
-    Args:
-        withheld: columns that no query may read, in lower case, and the relation of each: one that the engine finds
-            missing is a PrivateColumnError.
+    A name that means nothing only because its column is withheld raises PrivateColumnError.
     """
     try:
         yield
     except DatabaseError as error:
-        raise placed(_as_private(error, query, withheld or {}), query) from error.__cause__
+        raise placed(_withheld(error, catalog), query) from error.__cause__
 
 
-def _as_private(error: DatabaseError, query: str, withheld: Mapping[str, str]) -> DatabaseError:
-    """Return the error of a column that a query may not read where its name means nothing to the engine."""
-    if not isinstance(error, UnknownNameError) and "does not exist" not in str(error):
+def _withheld(error: DatabaseError, catalog: Catalog) -> DatabaseError:
+    """Return an error of an unknown name as that of a private column where the name is one's."""
+    if not isinstance(error, UnknownNameError):
         return error
-    for found in _NAMED.finditer(str(error)):
-        name = (found[1] or found[2] or found[3]).split(".")[-1].lower()
-        relation = withheld.get(name)
-        if relation is not None and re.search(rf"\b{re.escape(relation)}\b", query, re.IGNORECASE):
-            private = f'{relation}."{name}" is private: no query here may read it; leave it out'
-            return PrivateColumnError(private)
+    private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
+    for found in _NAMED.finditer(str(error).partition("; did you mean")[0]) if private else ():
+        name = private.get((found[1] or found[2] or found[3]).split(".")[-1].lower())
+        if name is not None:
+            message = f"{name} is private: no query here may read it; leave it out"
+            return PrivateColumnError(message, query=error.query, start=error.start, end=error.end)
     return error
 
 
