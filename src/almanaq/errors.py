@@ -220,7 +220,7 @@ class UnknownNameError(QueryError, ProgrammingError):
 
     >>> con.sql("SELECT nmae FROM dogs")
     Traceback (most recent call last):
-    almanaq.errors.UnknownNameError: Binder Error: Referenced column "nmae" not found in FROM clause; did you mean 'name'?
+    almanaq.errors.UnknownNameError: Binder Error: Referenced column "nmae" not found ... did you mean 'name'?
       line 1, column 8:
         SELECT nmae FROM dogs
                ^^^^
