@@ -27,7 +27,7 @@ from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement,
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.text_functions import TEXT_FUNCTIONS, declared, has_text, is_text_call
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call
 
 _CLAUSES = (
     *(
@@ -395,6 +395,8 @@ def check_reads(tree: exp.Expr) -> None:
             raise RefusedQueryError("a parameter is a name or a number")
         if isinstance(node, exp.Window) and is_text_call(node.this):
             raise UnsupportedError(f"{node.this.name}() is no window function: it reads one document of each row")
+        if isinstance(node, exp.Anonymous) and is_text_call(node):
+            check_arity(node.name, len(node.expressions))
 
 
 def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:

@@ -107,23 +107,34 @@ class PostgresLanguage:
 
 
 def _read(reader: Dialect, given: Tree) -> exp.Expr:
-    """Return sqlglot's tree of PostgreSQL's; grouping sets of expressions, which it does not read, are read alone."""
+    """Return sqlglot's tree of PostgreSQL's; what sqlglot would read otherwise is read alone.
+
+    That are expressions in grouping sets, and `(a = b) IS NULL`, which is written without parentheses.
+    """
     given = _copy(given)
-    apart: dict[str, str] = {}
+    apart: dict[str, Tree] = {}
     for node in walk(given):
-        for item in node.content if node.DESCRIPTOR.name == "GroupingSet" else ():
-            if item.WhichOneof("node") not in ("column_ref", "grouping_set", "row_expr"):
-                name = f"{_APART}{len(apart)}"
-                alone = parse("SELECT 1")
-                alone.target_list[0].res_target.val.CopyFrom(item)
-                apart[name] = write(alone)
-                item.ClearField(item.WhichOneof("node"))
-                item.column_ref.fields.add().string.sval = name
+        for item in _misread(node):
+            name = f"{_APART}{len(apart)}"
+            alone = apart[name] = parse("SELECT 1")
+            alone.target_list[0].res_target.val.CopyFrom(item)
+            item.ClearField(item.WhichOneof("node"))
+            item.column_ref.fields.add().string.sval = name
     tree = _parse(reader, write(given))
     for column in nodes_of(tree, exp.Column) if apart else ():
         if column.name in apart:
-            column.replace(_parse(reader, apart[column.name]).expressions[0])
+            made = _read(reader, apart[column.name]).expressions[0]
+            column.replace(exp.paren(made, copy=False) if isinstance(column.parent, exp.Is) else made)
     return tree
+
+
+def _misread(node: Tree) -> list[Tree]:
+    """Return the operands of a part of a tree that sqlglot does not read as such."""
+    kind = node.DESCRIPTOR.name
+    if kind == "GroupingSet":
+        return [i for i in node.content if i.WhichOneof("node") not in ("column_ref", "grouping_set", "row_expr")]
+    tested = kind in ("BooleanTest", "NullTest") and node.arg.WhichOneof("node") == "a_expr"
+    return [node.arg] if tested else []
 
 
 def _parse(reader: Dialect, text: str) -> exp.Expr:

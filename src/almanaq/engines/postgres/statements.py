@@ -25,7 +25,7 @@ from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Parameters, Statement
 from almanaq.suql.syntax.hints import clause_meant
 from almanaq.suql.syntax.limits import DEEPEST, check_length
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 
 Tree = Any
 """A message of PostgreSQL's tree; each has the name of a struct of its parser."""
@@ -72,6 +72,8 @@ def parse(text: str) -> Tree:
         statements = parser().parse(text).stmts
     except parser().PgQueryError as error:
         start = max(0, int(getattr(error, "cursorpos", 0) or 0) - 1)
+        if start >= len(text.rstrip()):  # the end is where something is missing: behind the last word
+            start = len(text.rstrip()) - len(text.split()[-1]) if text.split() else start
         place: dict[str, Any] = {"query": text, "start": start, "end": start} if start < len(text) else {}
         meant = clause_meant(text, place.get("start"))
         raise QuerySyntaxError(f"not a query: {first_line(error)}{meant}", **place) from error
@@ -395,6 +397,7 @@ class _Check:
                 raise UnsupportedError(message, **self._place(node, len(path[0])))
             if node.agg_star or node.agg_distinct or node.agg_order or node.HasField("agg_filter"):
                 raise UnsupportedError(f"{path[0]}() is no aggregate: it reads one document of each row")
+            check_arity(path[0], len(node.args), **self._place(node, len(path[0])))
             return
         functions = self.reader.functions
         if self.strict and not functions.is_steady(path):

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.language import PostgresLanguage
+from almanaq.engines.postgres.messages import server_error
 from almanaq.engines.postgres.statements import bind, computes
-from almanaq.errors import SourceError, engine_error, first_line
+from almanaq.errors import SourceError, first_line
 from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
@@ -102,10 +103,10 @@ class PostgresDatabase:
             for result in (connection.pgconn.prepare(b"", query), connection.pgconn.describe_prepared(b"")):
                 if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
                     error = psycopg.errors.error_from_result(result)
-                    raise engine_error(first_line(error), type(error))
+                    raise server_error(error, first_line(error))
             return tuple((result.fname(i) or b"").decode() for i in range(result.nfields))
         except psycopg.Error as error:
-            raise engine_error(first_line(error), type(error)) from error
+            raise server_error(error, first_line(error)) from error
         finally:
             self._give_back(connection)
 

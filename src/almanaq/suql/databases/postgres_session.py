@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from almanaq.engines.postgres.messages import server_error
 from almanaq.engines.postgres.statements import bind, names_of, parse, walk
 from almanaq.errors import (
     DatabaseError,
     NotSupportedError,
     OperationalError,
-    engine_error,
     first_line,
 )
 from almanaq.suql.databases.interruptible import MultiStreamSession, Work
@@ -334,7 +334,7 @@ class PostgresSession(MultiStreamSession[Work]):
             message += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
             message = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
-        return engine_error(message, type(error))
+        return server_error(error, message)
 
 
 def _bare(sql: str) -> str:
