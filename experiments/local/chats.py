@@ -24,7 +24,7 @@ from typing import Any
 
 import duckdb
 from experiments.local import everyday
-from experiments.strangers.run import counts, gold_rows, judge
+from experiments.strangers.run import counts, gold_rows, holds_gold, judge
 from experiments.strangers.sources import SOURCES as STRANGERS
 from experiments.strangers.sources import build
 
@@ -84,8 +84,12 @@ def played(name: str, source: dict[str, Any], strangers: Path, show: bool) -> It
             for j, (said, sql) in enumerate(chat):
                 response = agent.respond(said, history)
                 history.append(response.turn())
-                outcome = judged(response, gold(sql) if sql else None, sql)
-                yield {"chat": i, "turn": j, "outcome": outcome}
+                rows = gold(sql) if sql else None
+                outcome = judged(response, rows, sql)
+                offered = outcome == "right" or (
+                    rows is not None and any(holds_gold(r, rows) for r in response.readings)
+                )
+                yield {"chat": i, "turn": j, "outcome": outcome, "offered": offered}
                 if show:
                     mark = (
                         ""

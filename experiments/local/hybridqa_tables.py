@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import almanaq
-from almanaq.agent.local import LocalParser
+from almanaq.agent.local import LocalDialogue
 from almanaq.errors import AlmanaqError
 
 EVERY, QUESTIONS = 6, 200
@@ -48,7 +48,7 @@ def measure(data_dir: Path) -> dict[str, int]:
         answer = answers if isinstance(answers, str) else answers[0]
         with almanaq.connect({"entries": arrow(table)}, model="local", embedder="lexical", cache=False) as connection:
             engine = connection._engine
-            query = LocalParser.over(engine).parse(question["query"], engine.catalog).suql
+            query = LocalDialogue(engine).parse(question["query"], engine.catalog).suql
             counts["written"] += query is not None
             try:
                 rows = connection.sql(query).rows if query else ()

@@ -33,7 +33,7 @@ from experiments.local.fit_confidence import OPEN
 from sqlglot import exp
 
 import almanaq
-from almanaq.agent.local import LocalParser
+from almanaq.agent.local import LocalDialogue
 from almanaq.models.extractive import LocalLinker
 from almanaq.models.protocols import LinkRequest
 
@@ -69,7 +69,7 @@ def restaurants(data_dir: Path, show: bool) -> dict[str, Any]:
     counts: dict[str, Counter[str]] = {}
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
         engine = connection._engine
-        parser = LocalParser.over(engine)
+        parser = LocalDialogue(engine)
         cuisines = tuple(map(str, engine.values("restaurants", "cuisines", 1000)))
         for row in rows:
             half = "development" if _even(row["query_id"]) else "report"
@@ -143,7 +143,7 @@ def spider(data_dir: Path, show: bool) -> dict[str, Any]:
         file = data_dir / "spider" / "database" / database / f"{database}.sqlite"
         with almanaq.connect(str(file), model="local", cache=False) as connection:
             engine = connection._engine
-            parser = LocalParser.over(engine)
+            parser = LocalDialogue(engine)
             for row in (row for row in rows if row["database_id"] == database):
                 half = "development" if row["query_id"] in chosen else "report"
                 parsed = parser.parse(row["query"], engine.catalog)

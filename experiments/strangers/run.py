@@ -1,13 +1,16 @@
 """How often `ask` with `local` is right, declines, or is wrong on tables and questions of strangers.
 
-    python -m experiments.strangers.run DIR [--half open|fresh] [--source NAME ...] [--out FILE] [--show]
+    python -m experiments.strangers.run DIR [--half open|fresh] [--source NAME ...] [--chat] [--out FILE]
+    [--show]
 
 The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
 answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
 columns hold the rows of that SQL and no others; where the SQL gives the first row of a ranking, all that rank as high
 may be given, and where one of two things is asked for, both, that one first; where it gives their number, the rows
 may be listed: a reply says how many it found. It is declined where it gives no figure and no rows: a question back, or
-what was not understood. `--show` prints what went wrong, of the open half alone: the fresh half is only counted.
+what was not understood. Of these, a right query may still be among the readings that are offered. `--chat` asks all
+questions of a source once more in one conversation, and counts the replies that differ. `--show` prints what went
+wrong, of the open half alone: the fresh half is only counted.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from experiments.strangers.sources import SOURCES, Source, build
 from scipy.stats import binomtest
 
 import almanaq
+from almanaq.agent.readings import Reading
 
 QUESTIONS = Path(__file__).parent / "questions"
 _MISSING = {"penguins": ["NA"]}
@@ -42,11 +46,14 @@ def main() -> None:
     arguments.add_argument("--half", choices=("open", "fresh"), default="open")
     arguments.add_argument("--source", action="append", choices=[source.name for source in SOURCES])
     arguments.add_argument("--out", type=Path)
+    arguments.add_argument("--chat", action="store_true")
     arguments.add_argument("--show", action="store_true")
     given = arguments.parse_args()
     chosen = [s for s in SOURCES if s.half == given.half and s.name in (given.source or [s.name])]
-    found = {source.name: measure(source, given.folder, given.show and given.half == "open") for source in chosen}
+    show = given.show and given.half == "open"
+    found = {source.name: measure(source, given.folder, show, given.chat) for source in chosen}
     chosen_only = "".join(f" --source {name}" for name in given.source or ())
+    chosen_only += " --chat" if given.chat else ""
     text = json.dumps(record(found, f"--half {given.half}{chosen_only}"), indent=2)
     print(text)
     if given.out is not None:
@@ -78,6 +85,8 @@ def counts(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
         **{name: outcomes[name] for name in ("right", "declined", "wrong")},
         "precision": _share(outcomes["right"], answered),
         "coverage": _share(answered, len(replies)),
+        "right among three": _share(sum(reply["offered"] for reply in replies), len(replies)),
+        **({"differ in chat": sum(r["differs"] for r in replies)} if "differs" in replies[0] else {}),
     }
 
 
@@ -88,17 +97,23 @@ def _share(part: int, whole: int) -> list[float] | None:
     return [round(part / whole, 3), round(interval.low, 3), round(interval.high, 3)]
 
 
-def measure(source: Source, folder: Path, show: bool) -> list[dict[str, Any]]:
+def measure(source: Source, folder: Path, show: bool, chat: bool = False) -> list[dict[str, Any]]:
     """Ask every question of a source; give how each reply was, by its class."""
     opened = build(source, folder)
     replies = []
     with almanaq.connect(str(opened), model="local") as connection:
+        conversation = connection.chat()
         for asked in tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]:
             start = time.perf_counter()
             response = connection.ask(asked["question"])
             seconds = time.perf_counter() - start
-            outcome = judge(response, gold_rows(opened, asked["sql"]) if asked.get("sql") else None)
-            replies.append({"class": asked["class"], "outcome": outcome, "seconds": seconds})
+            gold = gold_rows(opened, asked["sql"]) if asked.get("sql") else None
+            outcome = judge(response, gold)
+            offered = outcome == "right" or (gold is not None and any(holds_gold(r, gold) for r in response.readings))
+            replies.append({"class": asked["class"], "outcome": outcome, "seconds": seconds, "offered": offered})
+            if chat:
+                again = conversation.ask(asked["question"])
+                replies[-1]["differs"] = (again.status, set(again.rows)) != (response.status, set(response.rows))
             if show and outcome != "right":
                 print(
                     f"{outcome} ({response.status}) | {asked['question']}\n    {asked.get('sql')}\n    {response.suql}"
@@ -117,6 +132,14 @@ def gold_rows(opened: Path, sql: str) -> list[tuple[Any, ...]]:
         for file in sorted(opened.glob("*.csv")):
             gold.sql(f"CREATE TABLE \"{file.stem}\" AS FROM read_csv('{file}', nullstr={missing}, sample_size=-1)")
         return gold.sql(sql).fetchall()
+
+
+def holds_gold(reading: Reading, gold: Sequence[Sequence[Any]]) -> bool:
+    """Return whether a query that was offered gives the right rows; one that reads prose is not run."""
+    try:
+        return "answer(" not in reading.suql and is_right(reading.run().rows, reading.suql, gold)
+    except almanaq.AlmanaqError:
+        return False
 
 
 def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]] | None) -> str:

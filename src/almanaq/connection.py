@@ -143,7 +143,7 @@ class Connection(ErrorsAsAttributes):
         ([('Bella', None)], 1)
         >>> con.sql("SELECT nmae FROM dogs")
         Traceback (most recent call last):
-        almanaq.errors.UnknownNameError: no column named 'nmae'; did you mean 'name'? ...
+        almanaq.errors.UnknownNameError: ...did you mean 'name'...
         """
         return self.engine.run(suql, params, options=self._targeted(suql, options, accuracy))
 

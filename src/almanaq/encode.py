@@ -119,6 +119,7 @@ def response_record(response: Response) -> dict[str, Any]:
         "evidence": [[evidence_record(e) for e in row] for row in response.evidence],
         "searched": plain(response.searched),
         "relaxed": plain(response.relaxed),
+        "readings": [plain(reading.as_dict()) for reading in response.readings],
         "trace": trace_record(response.trace or Trace()),
     }
 

@@ -108,7 +108,7 @@ class NotSupportedError(DatabaseError):
     ...     con.sql("DROP TABLE dogs")
     ... except NotSupportedError as error:
     ...     print(error)
-    only a SELECT may run here; ...
+    only a query that reads may run here; ...
     """
 
 
@@ -156,7 +156,7 @@ class ParameterError(UsageError, ProgrammingError):
 
     >>> con.sql("SELECT name FROM dogs WHERE name = ?")
     Traceback (most recent call last):
-    almanaq.errors.ParameterError: the query has 1 placeholder(s) (?), but 0 parameter(s) were given
+    almanaq.errors.ParameterError: the query has 1 placeholder(s), but 0 parameter(s) were given
     """
 
 
@@ -197,7 +197,7 @@ class QueryError(DatabaseError):
     ...     con.sql("SELECT nmae FROM dogs")
     ... except QueryError as error:
     ...     print(error.message, "|", error.query[error.start : error.end + 1])
-    no column named 'nmae'; did you mean 'name'? | nmae
+    Binder Error: Referenced column "nmae" not found in FROM clause; did you mean 'name'? | nmae
     """
 
     def __init__(self, message: str, *, query: str | None = None, start: int | None = None, end: int | None = None):
@@ -210,7 +210,7 @@ class QuerySyntaxError(QueryError, ProgrammingError):
 
     >>> con.sql("SELECT name FORM dogs")
     Traceback (most recent call last):
-    almanaq.errors.QuerySyntaxError: not a SUQL query: ... did you mean FROM?
+    almanaq.errors.QuerySyntaxError: syntax error at or near "dogs"; did you mean FROM?
       line 1, column 18: ...
     """
 
@@ -220,7 +220,7 @@ class UnknownNameError(QueryError, ProgrammingError):
 
     >>> con.sql("SELECT nmae FROM dogs")
     Traceback (most recent call last):
-    almanaq.errors.UnknownNameError: no column named 'nmae'; did you mean 'name'?
+    almanaq.errors.UnknownNameError: Binder Error: Referenced column "nmae" not found in FROM clause; did you mean 'name'?
       line 1, column 8:
         SELECT nmae FROM dogs
                ^^^^
@@ -237,11 +237,11 @@ class QueryTypeError(QueryError, ProgrammingError):
 
 
 class RefusedQueryError(QueryError, NotSupportedError):
-    """The query is not a single read-only SELECT, or calls a function that is not allowed.
+    """The query does more than read, or calls a function that is not allowed.
 
     >>> con.sql("DELETE FROM dogs")
     Traceback (most recent call last):
-    almanaq.errors.RefusedQueryError: only a SELECT may run here; this is a statement of the kind DELETE
+    almanaq.errors.RefusedQueryError: only a query that reads may run here; this is a statement of the kind DELETE
     """
 
 

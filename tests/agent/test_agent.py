@@ -311,6 +311,7 @@ def test_a_response_has_the_contracts_keys_and_turns_into_json(eateries):
         "searched",
         "relaxed",
         "trace",
+        "readings",
     ]
     assert json.loads(json.dumps(given, default=str))["status"] == "answered"
     assert given["trace"]["exact"] is True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.agent.test_understand import DECLINED, UNDERSTOOD
 
 import almanaq
 from almanaq.agent.local.languages import foreign
@@ -36,8 +35,9 @@ def test_a_language_is_known_by_its_commonest_words(language, question):
 @pytest.mark.parametrize(
     "question",
     [
-        *UNDERSTOOD,
-        *DECLINED,
+        "how many growers are there?",
+        "total kilos per town in 2023",
+        "who is the oldest player of the Turkish squad",
         "who directed Das Boot?",
         "how many customers are in La Paz",
         "hi",

@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from almanaq.suql.syntax.parse import parse
 
 HERE = Path(__file__).parents[2] / "experiments" / "hybridqa"

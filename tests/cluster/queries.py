@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from test_same_as_duckdb import RESTAURANTS, TASK, connect, odd, task
+from test_postgres_and_duckdb import RESTAURANTS, TASK, connect, task
 
 import almanaq
 from almanaq import sample
@@ -26,12 +26,12 @@ FIRST = int(os.environ.get("ALMANAQ_CLUSTER_FIRST_LAW", "0"))
 
 @pytest.fixture(scope="module")
 def places(tables: Tables) -> str:
-    return tables.source({**sample.load("restaurants").tables, **task(), **odd()})
+    return tables.source({**sample.load("restaurants").tables, **task()})
 
 
 @pytest.fixture(scope="module")
 def both(places: str) -> Iterator[tuple[Any, Any]]:
-    first = connect({**sample.load("restaurants").tables, **task(), **odd()})[0]
+    first = connect({**sample.load("restaurants").tables, **task()})[0]
     second = connect(SparkDatabase(places))[0]
     yield first, second
     first.close()

@@ -65,7 +65,7 @@ def test_keys_are_those_that_hold(database: Database) -> None:
     catalog = database.catalog()
     assert catalog.relation("r").key == ("a", "b")
     assert catalog.relation("main.owner").key == ("id",)
-    assert catalog.relation("r").foreign_keys == ((("owner",), "main.owner", ("id",)),)
+    assert catalog.relation("r").foreign_keys == ((("owner",), "owner", ("id",)),)
     assert catalog.relation("v").row_id is None
     assert catalog.relation("r").row_id == "rowid"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import sqlglot
-from test_same_as_duckdb import TASK, connect, task
+from test_postgres_and_duckdb import TASK, connect, task
 
 import almanaq
 import mariadb_server

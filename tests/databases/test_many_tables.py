@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 import pytest
 
 import almanaq
-from almanaq.agent.local.joins import edges
 from almanaq.errors import UnknownNameError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.choose import TableChooser
-from almanaq.suql.catalog.relations import Catalog
 from engines import PostgresServer
 
 PLACES = (
@@ -84,19 +81,6 @@ def test_ask_queries_the_right_table(con: almanaq.Connection) -> None:
     assert all(table in reply.tables for _, table, reply in replies if reply.status == "answered")
     missed = [question for question, table, reply in replies if table not in {*reply.tables, *reply.answer.split()}]
     assert len(missed) <= 1, missed
-
-
-def test_ways_between_tables_are_found_once(con: almanaq.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take every pair of tables; of 200, seconds each time."""
-    found: list[object] = []
-
-    def counted(catalog: Catalog) -> Any:
-        found.append(catalog)
-        return edges(catalog)
-
-    monkeypatch.setattr("almanaq.agent.local.schema_index.edges", counted)
-    con.ask("What is the total cost of repairs?")
-    assert len(found) <= 1
 
 
 def test_a_question_survives_a_view_that_fails(postgres_server: PostgresServer) -> None:

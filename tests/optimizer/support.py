@@ -9,15 +9,16 @@ import pyarrow as pa
 
 import almanaq
 from almanaq.models.model_names import open_models
+from almanaq.suql.bind import Binder
 from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.catalog.binder import bind
 from almanaq.suql.databases.open_source import open_database
+from almanaq.suql.databases.protocols import Database
 from almanaq.suql.engine import Engine
 from almanaq.suql.explain.explain import describe_logical
+from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
-from almanaq.suql.syntax.parse import parse
 from almanaq.testing import FunctionModel
 
 BODY_WORDS = ("calm", "loud")
@@ -67,12 +68,19 @@ def run(sql: str, rules: tuple[Rule, ...], query_rules: tuple[QueryRule, ...]) -
     return Took(list(result.rows), result.trace.text_calls, stages)
 
 
+def bind(sql: str, database: Database) -> BoundQuery:
+    """Return a query over the tables of a database with its names resolved."""
+    catalog = database.catalog()
+    binder = Binder(database.language(catalog), catalog)
+    return binder.bind(binder.read(sql))
+
+
 def before_and_after(sql: str, name: str) -> tuple[str, str]:
     """Return a query as text before and after a rule, all rules that come earlier having been applied."""
     database = open_database({"t": table()})
     try:
         catalog = database.catalog()
-        bound = bind(parse(sql), catalog, sql)
+        bound = bind(sql, database)
         tree = cast_answers(bound.tree)
         query_names = [rule.__name__ for rule in QUERY_RULES]
         if name in query_names:
@@ -88,4 +96,4 @@ def before_and_after(sql: str, name: str) -> tuple[str, str]:
 
 
 def _sql(tree: Any) -> str:
-    return str(tree.sql("postgres", pretty=True))
+    return str(tree.sql("duckdb", pretty=True))

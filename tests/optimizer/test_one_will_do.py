@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.catalog.binder import bind
 from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.plan import builder
 from almanaq.suql.plan.stages import TextBlock
-from almanaq.suql.syntax.parse import parse
 
-from .support import table
+from .support import bind, table
 
 CALM = "answer(s.body, 'calm?') = 'Yes'"
 SQL = f"""SELECT id, (SELECT count(*) FROM t AS s WHERE s.city = t.city AND {CALM}), answer(body, 'who?') FROM t
@@ -22,9 +20,8 @@ def test_only_the_block_of_an_exists_stops_at_its_first_row(monkeypatch: pytest.
     monkeypatch.setattr(builder, "id", lambda _: 0, raising=False)  # as if every block lay where another had been
     database = open_database({"t": table()})
     try:
-        catalog = database.catalog()
-        bound = bind(parse(SQL), catalog, SQL)
-        plan = builder.build_plan(cast_answers(bound.tree), bound.names, catalog)
+        bound = bind(SQL, database)
+        plan = builder.build_plan(cast_answers(bound.tree), bound.names, database.catalog())
     finally:
         database.close()
     stopping = [isinstance(stage, TextBlock) and stage.semi_join_key is not None for stage in plan.stages]

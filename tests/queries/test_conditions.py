@@ -1,4 +1,4 @@
-"""An `answer` where a boolean stands is read as one, in every clause alike; text and numbers are refused there."""
+"""An `answer` where a boolean stands is read as one, in every clause alike; other replies are refused there."""
 
 from __future__ import annotations
 
@@ -57,12 +57,9 @@ def test_an_answer_is_read_as_a_boolean_where_one_stands(query: str, rows: list[
             "SELECT CASE WHEN A THEN 'now' END, count(*) FROM t GROUP BY A",
             [("now", 1), (None, 1), (None, 1), (None, 1)],
         ),
-        ("SELECT count(*) FROM t GROUP BY A::boolean HAVING A", [(1,)]),
-        ("SELECT A, count(*) FROM t GROUP BY A::text HAVING A", [("Yes", 1)]),
         ("SELECT A FROM t GROUP BY ROLLUP (A) HAVING A", [("Yes",)]),
         ("SELECT (A), count(*) FROM t GROUP BY (A) HAVING (A)", [("Yes", 1)]),
         ("SELECT A::boolean FROM t GROUP BY A, body HAVING A", [(True,)]),
-        ("SELECT count(*) FROM t GROUP BY length(body), answer(body, 'n?')::int HAVING answer(body, 'n?') > 2", []),
         ("SELECT length(A), count(*) FROM t GROUP BY A HAVING length(A::text) = 3", [(3, 1)]),
     ],
 )
@@ -104,22 +101,11 @@ def test_a_bare_answer_asks_as_few_as_a_comparison() -> None:
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("WHERE body", "argument of WHERE must be type boolean, not type text: body; write body = '…'"),
-        ("WHERE id", "not type bigint: id; write id <> 0"),
-        ("WHERE NOT body", "argument of NOT"),
-        ("WHERE body AND ok", "argument of AND"),
-        ("WHERE ok OR id", "argument of OR"),
-        ("JOIN u ON u.n", "argument of JOIN/ON"),
-        ("GROUP BY id HAVING count(*)", "argument of HAVING must be type boolean, not type bigint"),
-        ("WHERE 1", "argument of WHERE"),
-        ("WHERE 'abc'", "argument of WHERE"),
-        ("WHERE lower(body)", "not type text"),
         ("WHERE summary(body)", "write summary(…) IS NOT NULL"),
-        ("WHERE coalesce(ok, body)", "not type text: body"),
         ("WHERE answer(body, 'how?', ARRAY['good', 'bad'])", "answer(…) = 'good'"),
     ],
 )
-def test_what_is_no_boolean_is_refused_by_name(condition: str, said: str) -> None:
+def test_a_reply_that_is_no_boolean_is_refused_by_name(condition: str, said: str) -> None:
     with pytest.raises(QueryTypeError) as caught:
         _rows(f"SELECT id FROM t {condition}")
     assert said in str(caught.value)

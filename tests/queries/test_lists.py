@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from almanaq.errors import QueryTypeError
+from almanaq.errors import DataError
 
 from .support import Asked, texts
 
@@ -75,9 +75,18 @@ def test_a_list_is_a_document_of_passages(engine: str) -> None:
     assert asked.rows("SELECT answer(answer(body, 'parts?')::text[], 'whole?') FROM t") == [("x\n\ny",)]
 
 
-@pytest.mark.parametrize("cast", ["int[]", "date[]"])
-def test_lists_of_other_types_say_what_to_write(asked: Asked, cast: str) -> None:
-    with pytest.raises(QueryTypeError, match=r"cast it to text\[\]"):
-        asked.rows(f"SELECT answer(body, 'dishes?')::{cast} FROM t")
-    with pytest.raises(QueryTypeError, match="gives one value"):
-        asked.rows("SELECT (summary(body))::text[] FROM t")
+@pytest.mark.parametrize("cast", ["int[]", "uuid", "interval"])
+def test_a_cast_to_what_no_reply_is_read_as_is_the_engines_cast_of_the_text(engine: str, cast: str) -> None:
+    values = {
+        "int[]": "{1,2}" if engine == "postgres" else "[1, 2]",
+        "uuid": "2f1e8e4a-5a55-4c9b-9b1e-000000000001",
+        "interval": "3 days",
+    }
+    asked = Asked(reply=lambda text, _: values[cast] if text == "a" else "none of it", t={"body": texts("a", "b")})
+    ((value,),) = asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t WHERE body = 'a'")
+    assert [value] == [native for (native,) in asked.rows(f"SELECT '{values[cast]}'::{cast}")]
+    if engine == "postgres":
+        with pytest.raises(DataError, match="none of it"):
+            asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t")
+    else:
+        assert asked.rows(f"SELECT answer(body, 'which?')::{cast} FROM t ORDER BY body") == [(value,), (None,)]

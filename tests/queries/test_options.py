@@ -39,8 +39,8 @@ CASES: list[tuple[str, list[tuple[Any, ...]], int]] = [
     (f"SELECT {WHICH.format('')} AS c, count(*) FROM t GROUP BY 1 ORDER BY c", [("blue", 1), ("red", 1), (None, 2)], 3),
     (f"SELECT id, {WHICH.format(' WHERE id > 9')} FROM t ORDER BY id", [(1, None), (2, None), (3, None), (4, None)], 0),
     (
-        "WITH some AS (SELECT name FROM colours WHERE id = 1) "
-        "SELECT id, answer(body, 'which?', ARRAY(SELECT name FROM some)) FROM t ORDER BY id",
+        "WITH chosen AS (SELECT name FROM colours WHERE id = 1) "
+        "SELECT id, answer(body, 'which?', ARRAY(SELECT name FROM chosen)) FROM t ORDER BY id",
         [(1, None), (2, "blue"), (3, None), (4, None)],
         3,
     ),

@@ -92,38 +92,6 @@ def test_casts_are_strict_and_understand_what_people_write(town: Asked) -> None:
     ]
 
 
-def test_integer_division_is_postgresql_s(town: Asked) -> None:
-    assert town.rows("SELECT id FROM places WHERE stars / 2 = 2 AND id < 4 ORDER BY id") == [(2,), (3,)]
-    assert town.rows("SELECT 7 / 2, -7 / 2, 7 / 2.0") == [(3, -3, 3.5)]
-
-
-FEW = "FROM places p CROSS JOIN LATERAL (SELECT p.stars AS c) l WHERE p.id < 3"
-
-
-@pytest.mark.parametrize(
-    ("query", "rows"),
-    [
-        (f"SELECT c / 2 FROM (SELECT l.* {FEW}) w ORDER BY 1", [(1,), (2,)]),
-        (f"WITH w AS (SELECT l.* {FEW}) SELECT c / 2 FROM w ORDER BY 1", [(1,), (2,)]),
-        (
-            f"WITH w (z) AS (SELECT l.* {FEW}) SELECT y.q / 2, w.z / 2 FROM w JOIN w y (q) ON q = z ORDER BY 1",
-            [(1, 1), (2, 2)],
-        ),
-        (f"WITH w AS (SELECT l.* {FEW}), v AS (SELECT c AS e FROM w) SELECT sum(e / 2) FROM v", [(3,)]),
-        (
-            f"WITH w AS (SELECT l.c {FEW} UNION ALL SELECT 2.5) SELECT c / 2 FROM w ORDER BY 1",
-            [(1.25,), (1.5,), (2.5,)],
-        ),
-        (
-            f"WITH RECURSIVE r AS (SELECT c {FEW} UNION SELECT c + 1 FROM r WHERE c < 5) SELECT c/2 FROM r ORDER BY c",
-            [(1,), (2,), (2,)],
-        ),
-    ],
-)
-def test_integers_are_so_through_lateral_queries_and_with(town: Asked, query: str, rows: object) -> None:
-    assert town.rows(query) == rows
-
-
 def test_group_by_and_having_on_answers(town: Asked) -> None:
     counts = "SELECT answer(body, 'calm?') AS calm, count(*) FROM places GROUP BY 1 ORDER BY 1"
     assert town.rows(counts) == [("No", 2), ("Yes", 4), (None, 2)]
@@ -311,7 +279,7 @@ def test_limit_counts_the_rows_that_unnest_makes(town: Asked) -> None:
     said = "SELECT answer(unnest(notes), 'calm?') AS calm FROM visits"
     assert sorted(town.rows(f"SELECT calm FROM ({said}) AS d WHERE calm IS NOT NULL")) == [("No",), ("Yes",), ("Yes",)]
     assert town.rows("SELECT count(*) FROM (SELECT who, answer(unnest(notes), 'calm?') FROM visits) AS d") == [(7,)]
-    made = f"SELECT id FROM (SELECT id, body, generate_series(1, 3) AS n FROM places) AS d WHERE {CALM} LIMIT 5"
+    made = f"SELECT id FROM (SELECT id, body, unnest(generate_series(1, 3)) AS n FROM places) AS d WHERE {CALM} LIMIT 5"
     assert len(town.rows(made)) == 5
     noted = (
         f"SELECT place, unnest(notes) AS note FROM visits WHERE {CALM.replace('body', 'notes')} ORDER BY note LIMIT 1"
@@ -484,27 +452,6 @@ def test_filter_of_a_window_s_function(town: Asked) -> None:
         "SELECT city, sum(count(*)) FILTER (WHERE answer(city, 'x?') IS NULL) OVER (ORDER BY city) FROM places"
     )
     assert town.rows(f"{over_groups} GROUP BY city ORDER BY city") == [("Oslo", 4), ("Rome", 7), (None, 8)]
-
-
-@pytest.mark.parametrize(
-    ("condition", "ids"),
-    [
-        ("(answer(body, 'calm?'), city) = ('Yes', 'Rome')", [3, 4]),
-        ("(answer(body, 'calm?'), city) <> ('Yes', 'Rome')", [1, 2, 6, 7, 8]),
-        ("NOT ((answer(body, 'calm?'), city) = ('Yes', 'Rome'))", [1, 2, 6, 7, 8]),
-        ("(answer(body, 'calm?'), city) IN (('Yes', 'Rome'), ('No', 'Oslo'))", [2, 3, 4]),
-        ("ROW(stars, answer(body, 'calm?')) >= ROW(4, 'Yes')", [2, 3, 4, 7]),
-        ("(city, answer(body, 'calm?')) IS NOT NULL", [1, 2, 3, 4, 6]),
-        ("answer(body, 'calm?') <> ALL (ARRAY['Yes', 'Maybe'])", [2, 7]),
-        ("answer(body, 'calm?') <> ALL (SELECT answer(body, 'calm?') FROM places WHERE id < 2)", [2, 7]),
-        ("id = ANY (ARRAY(SELECT id FROM places WHERE answer(body, 'calm?') = 'No'))", [2, 7]),
-        ("answer(body, 'calm?') LIKE ANY (ARRAY['N%', 'x%'])", [2, 7]),
-        ("answer(body, 'calm?') NOT LIKE ALL (ARRAY['N%', 'x%'])", [1, 3, 4, 6]),
-        ("answer(body, 'seats?') IN (SELECT 7 UNION SELECT 30)", [2, 5]),
-    ],
-)
-def test_rows_and_arrays_compared(town: Asked, condition: str, ids: list[int]) -> None:
-    assert [i for (i,) in town.rows(f"SELECT id FROM places WHERE {condition} ORDER BY id")] == ids
 
 
 @pytest.mark.parametrize("type_", ["smallint", "int", "numeric(5, 2)", "numeric", "real"])

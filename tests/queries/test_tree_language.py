@@ -97,9 +97,10 @@ def test_names_are_the_engines(language: TreeLanguage) -> None:
         language.names(language.read("SELECT answer(colour, 'q') FROM dogs"))
 
 
-def test_parameters_are_numbered_as_they_are_written(language: TreeLanguage) -> None:
+def test_parameters_are_numbered_as_they_are_written() -> None:
+    language = TreeLanguage("spark", Catalog(()), _Functions(), lambda *_: [])
     assert language.read("WITH a AS (SELECT ? AS x) SELECT ?, x FROM a LIMIT ?").parameters == ("1", "2", "3")
-    assert language.read("SELECT $b, $a, $b").parameters == ("b", "a")
+    assert language.read("SELECT :b, :a, :b").parameters == ("b", "a")
 
 
 def test_errors_say_where(language: TreeLanguage) -> None:

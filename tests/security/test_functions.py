@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
-from almanaq.errors import QueryError
 from almanaq.suql.syntax.allowlist import STRUCTURE
 from almanaq.suql.syntax.dialect import suql_dialect
 from almanaq.suql.syntax.functions import CLASSES, ENGINES, FUNCTIONS, functions_of, is_allowed
 from almanaq.suql.syntax.parse import parse
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.errors import QueryError
 
 ARGUMENTS = (
     *("", "x", "x, y", "x, y, 1", "'a', y", "x, '[', 'b'", "1, 2, 3, 4, 5, 6.5", "1 IN x", "x, 1, 2, 3"),

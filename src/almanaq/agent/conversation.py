@@ -16,8 +16,7 @@ from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFo
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
 from almanaq.agent.kept_out import KeptOut, kept_out
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
-from almanaq.agent.local import LocalDialogue, trees
-from almanaq.agent.local.listing import cut_off
+from almanaq.agent.local import LocalDialogue, count_all
 from almanaq.agent.misused import check_meant
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.privacy import shows_private
@@ -303,7 +302,11 @@ class Agent:
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
         status = "no_query" if parsed.status == "query" else parsed.status
-        return Response(status, answer, kind=parsed.kind, asked=parsed.asked)
+        readings = tuple(replace(reading, runs=self._run_reading) for reading in parsed.readings)
+        return Response(status, answer, kind=parsed.kind, asked=parsed.asked, readings=readings)
+
+    def _run_reading(self, suql: str) -> Result:
+        return self._engine.run(suql, options=self._options)
 
     def _reply(self, question: str, kind: TurnKind, ran: _Ran, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
@@ -343,7 +346,7 @@ class Agent:
             ran.relaxed,
             ran.loosened,
             total,
-            ran.parsed.readings,
+            ran.parsed.remarks,
         )
         if ran.empty:
             return replace(response, answer=_nothing(found, ran.told))
@@ -358,11 +361,10 @@ class Agent:
         """Return how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
         try:
             # Few queries have a LIMIT, and only those are looked at.
-            tree = trees.read(suql) if query_tree(suql).args.get("limit") is not None else None
-            counting = cut_off(tree, found) if tree is not None else None
+            counting = count_all(suql, found) if query_tree(suql).args.get("limit") is not None else None
             if counting is None:
                 return None
-            return int(self._engine.run(trees.write(counting), options=options_of_turn(self._options)).rows[0][0])
+            return int(self._engine.run(counting, options=options_of_turn(self._options)).rows[0][0])
         except (AlmanaqError, SqlglotError):
             return None
 
@@ -407,7 +409,7 @@ def _nothing(found: Found, told: Sequence[KeptOut]) -> str:
         if len(told) > 1 or any(each.values for each in told)
         else []
     )
-    return "\n".join([*found.readings, f"I searched for {found.searched}, and found nothing.", *message, *found.notes])
+    return "\n".join([*found.remarks, f"I searched for {found.searched}, and found nothing.", *message, *found.notes])
 
 
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:

@@ -52,6 +52,7 @@ class Turn:
         private: its rows show private columns, and no language model may see what it found.
         asked: the whole question that it stands for, where it goes on from earlier ones.
         of: the query of the rows that its figures are of, where it speaks of those found before.
+        offered: the queries that were offered to choose from, where none was sure.
     """
 
     question: str
@@ -65,6 +66,7 @@ class Turn:
     private: bool = False
     asked: str = ""
     of: str = ""
+    offered: tuple[str, ...] = ()
 
 
 History = tuple[Turn, ...]

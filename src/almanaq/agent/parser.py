@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from almanaq.agent.history import Turn, TurnKind
+from almanaq.agent.readings import Reading
 from almanaq.models.protocols import Usage
 from almanaq.suql.catalog.relations import Catalog
 
@@ -25,7 +26,8 @@ class Parsed:
         corrections: (as written, as understood) for misspelt names and values.
         usage: what the model calls cost.
         kind: what the asker does, where the parser found out more than the classifier said.
-        readings: sentences that say for what unusual words were taken; they come before what was found.
+        remarks: sentences that say for what unusual words were taken; they come before what was found.
+        readings: the queries that are offered where none is sure, the likeliest first.
         notes: sentences that say how references to earlier turns were understood.
         keep: conditions of the query that must not be relaxed, beside those on keys and names.
         asked, of: as in Turn.
@@ -38,7 +40,8 @@ class Parsed:
     corrections: tuple[tuple[str, str], ...] = ()
     usage: Usage = field(default_factory=Usage)
     kind: TurnKind = "new"
-    readings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    readings: tuple[Reading, ...] = ()
     notes: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     asked: str = ""

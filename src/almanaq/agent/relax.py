@@ -11,8 +11,7 @@ from sqlglot import exp
 
 from almanaq.agent.describe import condition_words
 from almanaq.agent.keyed import main_relation
-from almanaq.agent.local.facts import name_place
-from almanaq.agent.local.schema_index import Place, place
+from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
 from almanaq.agent.loosened_words import believed
 from almanaq.agent.prompting import complete
 from almanaq.agent.reply_reading import json_object
@@ -86,11 +85,11 @@ class Query:
         """Return whether a condition calls a text function."""
         return self._parts[i].find(exp.Anonymous) is not None
 
-    def places(self, i: int) -> list[Place]:
+    def places(self, i: int) -> list[LinkedColumn]:
         """Return the columns of the main relation that a condition speaks of."""
         names = dict.fromkeys(column.name for column in self._parts[i].find_all(exp.Column))
         columns = [self._relation.column(name) for name in names]
-        return [place(self._relation, column) for column in columns if column is not None]
+        return [link_column(self._relation, column) for column in columns if column is not None]
 
     def without(self, i: int, replacement: str | None = None) -> str:
         """Return the query without a condition, or with another in its place."""
@@ -127,7 +126,7 @@ def _text(tree: exp.Expr) -> str:
 
 def _identifies(part: exp.Expr, relation: Relation) -> bool:
     """Return whether a condition names the entity, leaves out rows by their key, or joins."""
-    named = name_place([place(relation, column) for column in relation.columns]).column.name
+    named = name_column([link_column(relation, column) for column in relation.columns]).column.name
     columns = {column.name for column in part.find_all(exp.Column)}
     if part.find(exp.Subquery, exp.Select):
         return False

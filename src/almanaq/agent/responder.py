@@ -32,7 +32,7 @@ class Found:
         searched: what was searched, in words.
         evidence: for each row, the quotes that it rests on.
         notes: what the asker should know: words left out, spellings understood.
-        readings: for what unusual words were taken; said before the rows.
+        remarks: for what unusual words were taken; said before the rows.
         relaxed: the condition that was left out to find rows, in words; None when none was.
         loosened: the sentence that says so in a model's words, checked; "" where ours do.
         total: how many rows there are in all, where the query's LIMIT cut them and they are quickly counted.
@@ -47,7 +47,7 @@ class Found:
     relaxed: str | None = None
     loosened: str = ""
     total: int | None = None
-    readings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Responder(Protocol):
@@ -69,7 +69,7 @@ class LocalResponder:
     def found(self, found: Found) -> Iterator[str]:
         """Yield what was searched, up to five rows with their facts and a quote each, then notes: a line at a time."""
         yield left_out(found)
-        yield "".join(f"{reading}\n" for reading in found.readings)
+        yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == len(found.columns) == 1:
             lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
             lines += [f"   {quoted(e)}" for e in _of(found.evidence, 0)]
@@ -236,7 +236,7 @@ def respond_prompt(found: Found) -> Any:
         {
             "question": found.question[:2000],
             "searched": found.searched,
-            "notes": (*found.readings, *found.notes),
+            "notes": (*found.remarks, *found.notes),
             "rows": rows,
             "more": max(0, len(found.rows) - ROWS_SHOWN),
             "quotes": quotes,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from almanaq import html
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
+from almanaq.agent.readings import Reading
 from almanaq.errors import AlmanaqError
 from almanaq.models.failure import as_public
 from almanaq.visible import visible
@@ -39,6 +40,8 @@ class Response:
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
         asked, of: the whole question that this one stands for, and the rows that its figures are of, as in Turn.
+        readings: the queries that the question may mean, the likeliest first, where none was sure enough to be the
+            answer; `reply.readings[0].run()` gives the rows of one.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
 
     >>> import almanaq
@@ -70,12 +73,14 @@ class Response:
     private: bool = False
     asked: str = ""
     of: str = ""
+    readings: tuple[Reading, ...] = ()
     table: pa.Table | None = field(default=None, compare=False, repr=False)
 
     def turn(self) -> Turn:
         """Return what a conversation remembers of this reply; of a failure no word that may come from the data.
 
         >>> con.ask("Which are they?", history=[reply.turn()]).suql
+        'SELECT name, age FROM dogs WHERE age > 5'
         """
         keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
         return Turn(
@@ -90,6 +95,7 @@ class Response:
             self.private,
             self.asked,
             self.of,
+            tuple(reading.suql for reading in self.readings),
         )
 
     def _repr_html_(self) -> str:
@@ -111,7 +117,8 @@ class Response:
         ('answered', [[1]])
         """
         kept = [f.name for f in fields(self) if f.name not in _OWN]
-        return {name: _plain(getattr(self, name)) for name in kept}
+        plain = {name: _plain(getattr(self, name)) for name in kept if name != "readings"}
+        return plain | {"readings": [reading.as_dict() for reading in self.readings]}
 
 
 def _failure(error: AlmanaqError | None) -> str:

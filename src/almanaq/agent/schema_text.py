@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from almanaq.agent.describe import words
-from almanaq.agent.local import sql
-from almanaq.agent.local.facts import name_place
-from almanaq.agent.local.schema_index import Place, place
+from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
 from almanaq.agent.small_tables import Rows
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.text.sql_literals import identifier, string_literal
 
 LISTED_VALUES = 100
 """An ENUM of at most so many values is listed whole (10 in the paper, section 5.2); of a larger one, samples."""
@@ -31,13 +30,13 @@ def schema_text(catalog: Catalog, rows: Mapping[str, Rows] | None = None) -> str
 
 def _relation(relation: Relation, rows: Rows) -> str:
     lines = [f"-- {_safe(relation.description, _WRITTEN)}"] if relation.description else []
-    lines.append(f"CREATE TABLE {sql.name(relation.name)} (")
+    lines.append(f"CREATE TABLE {identifier(relation.name)} (")
     lines += [f"  {_declaration(c)},{_comment(c)}" for c in relation.columns]
     if relation.key:
-        lines.append(f"  PRIMARY KEY ({', '.join(map(sql.name, relation.key))}),")
+        lines.append(f"  PRIMARY KEY ({', '.join(map(identifier, relation.key))}),")
     for own, other, theirs in relation.foreign_keys:
-        columns, target = ", ".join(map(sql.name, own)), ", ".join(map(sql.name, theirs))
-        lines.append(f"  FOREIGN KEY ({columns}) REFERENCES {sql.name(other)} ({target}),")
+        columns, target = ", ".join(map(identifier, own)), ", ".join(map(identifier, theirs))
+        lines.append(f"  FOREIGN KEY ({columns}) REFERENCES {identifier(other)} ({target}),")
     lines.append(");")
     if rows:
         lines.append(f"-- its {len(rows) - 1} rows:")
@@ -48,8 +47,8 @@ def _relation(relation: Relation, rows: Rows) -> str:
 def _declaration(column: Column) -> str:
     type_name = {ColumnKind.FREE_TEXT: "FREE_TEXT", ColumnKind.ENUM: "ENUM"}.get(column.kind, column.type)
     if column.kind is ColumnKind.ENUM and 0 < len(column.values) <= LISTED_VALUES and not column.private:
-        type_name = f"ENUM({', '.join(sql.text(_safe(v)) for v in column.values)})"
-    return f"{sql.name(column.name)} {type_name}{'[]' if column.array else ''}"
+        type_name = f"ENUM({', '.join(string_literal(_safe(v)) for v in column.values)})"
+    return f"{identifier(column.name)} {type_name}{'[]' if column.array else ''}"
 
 
 def _comment(column: Column) -> str:
@@ -59,8 +58,8 @@ def _comment(column: Column) -> str:
         parts.append("values in ascending order" if column.ordered else "values in no order")
     samples = column.samples or column.values
     if samples and not listed and not column.private:
-        shown = ", ".join(sql.text(_safe(s)) for s in samples[:_SAMPLES])
-        there = f" (there written {sql.text(_safe(column.written))})" if column.written else ""
+        shown = ", ".join(string_literal(_safe(s)) for s in samples[:_SAMPLES])
+        there = f" (there written {string_literal(_safe(column.written))})" if column.written else ""
         parts.append(f"for example {shown}{there}")
     return f"  -- {'; '.join(parts)}" if parts else ""
 
@@ -89,21 +88,21 @@ def _richest(relations: Sequence[Relation]) -> list[Relation]:
 
 
 def _examples(relation: Relation) -> list[tuple[str, str | None]]:
-    places = tuple(place(relation, column) for column in relation.columns)
-    name, noun, table = name_place(places), words(relation.name), sql.name(relation.name)
-    shown = sql.name(name.column.name)
-    number = next((p for p in places if p.kind == "number" and not p.identifier), None)
+    places = tuple(link_column(relation, column) for column in relation.columns)
+    name, noun, table = name_column(places), words(relation.name), identifier(relation.name)
+    shown = identifier(name.column.name)
+    number = next((p for p in places if p.kind == "number" and not p.is_identifier), None)
     value, prose = next((p for p in places if _value(p)), None), next((p for p in places if p.kind == "prose"), None)
     found: list[tuple[str, str | None]] = []
     if prose is not None:
-        call = f"answer({sql.name(prose.column.name)}, 'is this a pleasant one?') = 'Yes'"
+        call = f"answer({identifier(prose.column.name)}, 'is this a pleasant one?') = 'Yes'"
         also = f"{_equals(value)} AND " if value else ""
         asked = f"Find a pleasant one among the {noun}" + (
             f" whose {words(value.column.name)} is {_value(value)}" if value else ""
         )
         found.append((asked + ".", f"SELECT {shown} FROM {table} WHERE {also}{call} LIMIT 3"))
     if number is not None and number is not name:
-        column = sql.name(number.column.name)
+        column = identifier(number.column.name)
         found.append(
             (
                 f"Which of the {noun} has the highest {words(number.column.name)}?",
@@ -120,14 +119,14 @@ def _examples(relation: Relation) -> list[tuple[str, str | None]]:
     return found
 
 
-def _value(place: Place) -> str:
+def _value(place: LinkedColumn) -> str:
     column = place.column
     known = (*column.values, *column.samples)
     return _safe(known[0]) if place.kind == "text" and known and not column.private else ""
 
 
-def _equals(place: Place | None) -> str:
+def _equals(place: LinkedColumn | None) -> str:
     if place is None:
         return ""
-    literal, column = sql.text(_value(place)), sql.name(place.column.name)
+    literal, column = string_literal(_value(place)), identifier(place.column.name)
     return f"{literal} = ANY({column})" if place.column.array else f"{column} = {literal}"

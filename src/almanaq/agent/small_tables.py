@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from almanaq.agent.engine_protocol import QueryEngine
-from almanaq.agent.local import sql
 from almanaq.agent.turn_time import options_of_turn
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.options import Options
+from almanaq.text.sql_literals import identifier
 
 MOST_ROWS = 20
 """Tables of at most so many rows are shown whole, their prose and private columns aside."""
@@ -61,8 +61,8 @@ class SmallTables:
         columns = [column for column in relation.columns if _is_shown(column)]
         if not columns:
             return ()
-        names = ", ".join(sql.name(column.name) for column in columns)
-        query = f"SELECT {names} FROM {sql.name(relation.name)} LIMIT {MOST_ROWS + 1}"
+        names = ", ".join(identifier(column.name) for column in columns)
+        query = f"SELECT {names} FROM {identifier(relation.name)} LIMIT {MOST_ROWS + 1}"
         try:
             rows = self._engine.run(query, options=options_of_turn(self._options)).rows
         except AlmanaqError:

@@ -48,8 +48,8 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (
         "acknowledgement",
         (
-            r"(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see|interesting|wow"
-            r"|never ?mind|lol|haha)( ok| okay| great| then| that is all)*",
+            r"(?:h+m+ )*(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see"
+            r"|interesting|wow|never ?mind|lol|haha)( ok| okay| great| then| that is all)*",
             r"(that|this|it) (is|sounds|looks) (great|good|perfect|nice|awesome|fine|helpful)",
             r"(tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
         ),
@@ -69,7 +69,11 @@ def small_talk(text: str) -> Kind | None:
         return "empty"
     parts = [
         plain,
-        *(" ".join(re.sub(r"[^\w ]+", " ", p).split()) for p in re.split(r"[.!,;]", text.casefold()) if p.strip()),
+        *(
+            " ".join(re.sub(r"[^\w ]+", " ", p).split())
+            for p in re.split(r"[.!,;]| and ", text.casefold())
+            if p.strip()
+        ),
     ]
     if len(parts) > 2 and all(_kind(p) for p in parts[1:] if p):
         return _kind(parts[-1] or parts[1])

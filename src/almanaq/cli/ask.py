@@ -110,7 +110,7 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
     from rich.text import Text
 
     from almanaq.agent.events import Finished, Progress, TextWritten
-    from almanaq.agent.local.listing import lists
+    from almanaq.agent.local import asks_for_list
     from almanaq.cli.terminal import progress
 
     with progress("thinking …") as tell:
@@ -126,7 +126,7 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
             last = event.response
     if last.error is None:
         out.print()
-        print_grounds(last, out, EVERYTHING if last.kind == "again" and lists(last.question) else amount)
+        print_grounds(last, out, EVERYTHING if asks_for_list(last.question) else amount)
     return last
 
 

@@ -33,7 +33,7 @@ from almanaq.cli.run_query import Output, run_query
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
@@ -70,7 +70,8 @@ def chat(
     """Talk with a source, one question per line.
 
     Each reply knows what was said before. "List them all", "sort them by COLUMN" and "export to FILE" do what they say
-    with the rows of the last reply. An empty line is passed over; "exit", or the end of the input, leaves.
+    with the rows of the last reply. Where a reply offers readings, a number chooses one, and an empty line the first;
+    "exit", or the end of the input, leaves.
     """
     from almanaq.cli.terminal import console, warn
 
@@ -91,11 +92,13 @@ def chat(
     with connected(request) as connection:
         conversation = connection.chat()
         last: Response | None = None
-        for question in _questions():
+        offered: list[bool] = [False]
+        for question in _questions(offered):
             if (file := export_wanted(question)) is not None:
                 warn([_export(connection, last, file)])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
+            offered[:] = [bool(response.readings)]
             if response.rows:
                 last = response
             if response.error is not None:
@@ -113,21 +116,24 @@ def export_wanted(question: str) -> str | None:
 
 def _export(connection: Connection, response: Response | None, file: str) -> str:
     """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
-    from almanaq.agent.local.listing import whole
+    from almanaq.agent.local import without_limit
 
     if response is None or response.suql is None:
         return "there are no rows to write yet: ask for some first"
     try:
         format = choose_format(None, file)
         check_out(file)
-        run_query(connection, (whole(response.suql, sorted_=response.kind == "again"), ()), Output(format, file))
+        run_query(connection, (without_limit(response.suql), ()), Output(format, file))
     except AlmanaqError as problem:
         return str(problem)
     return f"written: {file}"
 
 
-def _questions() -> Iterator[str]:
-    """Yield the lines that ask something, with a prompt where a person types them."""
+def _questions(offered: Sequence[bool]) -> Iterator[str]:
+    """Yield the lines that ask something, with a prompt where a person types them.
+
+    An empty line chooses the first of the readings that were offered, and is passed over elsewhere.
+    """
     prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
     while True:
         try:
@@ -136,5 +142,5 @@ def _questions() -> Iterator[str]:
             return
         if line.casefold() in LEAVE:
             return
-        if line:
-            yield line
+        if line or offered[0]:
+            yield line or "1"

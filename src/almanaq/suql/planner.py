@@ -139,12 +139,15 @@ class Planner:
 
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
-        if prefix.count("part_") > _DEEPEST_PARTS:
-            raise UnsupportedError("a part of the query is not supported beside text functions")
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
-        except (UnsupportedError, UnknownNameError):
-            made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+        except (UnsupportedError, UnknownNameError) as error:
+            if prefix.count("part_") > _DEEPEST_PARTS:
+                raise
+            try:
+                made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+            except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
+                raise error from None
             if made is None:
                 raise
         return self._composed(made, statement, parameters, options, prefix)

@@ -68,7 +68,7 @@ def _few(connection: Connection, relation: Relation, column: Column) -> bool:
 
 def _understood(connection: Connection) -> Callable[[str], bool]:
     """Return what says whether the parser that links words to the schema makes a query of a question; none is run."""
-    from almanaq.agent.local import LocalParser
+    from almanaq.agent.local import LocalDialogue
 
-    parser = LocalParser.over(connection.engine)
+    parser = LocalDialogue(connection.engine)
     return lambda question: parser.parse(question, connection.catalog).status == "query"

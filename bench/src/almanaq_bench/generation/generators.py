@@ -248,11 +248,11 @@ def _sentence(question: str, best: _Row) -> str:
 def _schema_parser(database: Path) -> Callable[[str], str | None]:
     """Return what links words of a question to one database, which is read once."""
     from almanaq import connect
-    from almanaq.agent.local.parser import LocalParser
+    from almanaq.agent.local import LocalDialogue
 
     connection = connect(str(database), model="local", cache=False)
-    parser = LocalParser.over(connection.engine)
-    return lambda question: parser.parse(question, connection.catalog).suql
+    parser = LocalDialogue(connection.engine)
+    return lambda question: parser.best_query(question, connection.catalog)
 
 
 PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")

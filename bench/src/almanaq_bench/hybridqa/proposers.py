@@ -10,11 +10,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from almanaq.agent.local import sql
 from almanaq.agent.prompting import complete, forget
 from almanaq.agent.schema_text import schema_text
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import LanguageModel, Prompt
+from almanaq.text.sql_literals import identifier, string_literal
 from almanaq_bench.hybridqa.best_rows import FoundRow
 from almanaq_bench.hybridqa.evidence import FEATURES, Evidence, Field, Spot
 from almanaq_bench.hybridqa.pipeline import AskedTable, Proposal, Tried
@@ -81,9 +81,9 @@ class LocalProposer:
 def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: HybridRelation) -> str:
     """Return the query for one place: its row named by the first cells that tell it from all others."""
     field = fields[spot.column]
-    shown = f"answer({sql.name(field.info)}, {sql.text(question)})" if spot.info else sql.name(field.name)
+    shown = f"answer({identifier(field.info)}, {string_literal(question)})" if spot.info else identifier(field.name)
     where = " AND ".join(_equals(relation, name, spot.row) for name in _key(fields, spot, relation))
-    return f"SELECT {shown} FROM {sql.name(relation.name)} WHERE {where} LIMIT 1"
+    return f"SELECT {shown} FROM {identifier(relation.name)} WHERE {where} LIMIT 1"
 
 
 def _key(fields: Sequence[Field], spot: Spot, relation: HybridRelation) -> list[str]:
@@ -111,12 +111,12 @@ def _equals(relation: HybridRelation, name: str, row: int) -> str:
     column = relation.arrow.column(name)
     value = column[row].as_py()
     if isinstance(value, bool | int | float):
-        return f"{sql.name(name)} = {value}"
-    text = sql.text(str(value))
+        return f"{identifier(name)} = {value}"
+    text = string_literal(str(value))
     cast = (
         "" if name not in relation.spelled else f"::{next(c.type for c in relation.report.columns if c.name == name)}"
     )
-    return f"{sql.name(name)} = {text}{cast}"
+    return f"{identifier(name)} = {text}{cast}"
 
 
 MOST_TABLES = 6

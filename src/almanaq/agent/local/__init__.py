@@ -1,6 +1,6 @@
-"""The agent's parts without a language model: they link words to the schema and to what was said before."""
+"""The agent's parts without a language model: they link words to the schema and to what was asked before."""
 
-from almanaq.agent.local.dialogue import LocalDialogue
-from almanaq.agent.local.parser import LocalParser
+from almanaq.agent.local.dialogue import CONFIDENCE, LocalDialogue
+from almanaq.agent.local.listing import asks_for_list, count_all, without_limit
 
-__all__ = ["LocalDialogue", "LocalParser"]
+__all__ = ["CONFIDENCE", "LocalDialogue", "asks_for_list", "count_all", "without_limit"]

@@ -1,46 +1,61 @@
-"""LocalDialogue: tells turns apart and reads them by their history, without a language model."""
+"""LocalDialogue: questions and turns → SUQL, or up to three readings to choose from, without a language model."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from datetime import date
-from typing import Any
 
+from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
-from almanaq.agent.history import Turn, TurnKind
-from almanaq.agent.local.ambiguity import answered, ask_back, chooses
-from almanaq.agent.local.confidence import CONFIDENCE
-from almanaq.agent.local.figures_of import asks_of_which, chosen, left_out
-from almanaq.agent.local.followups import follow_up
-from almanaq.agent.local.going_on import going_on, retold
+from almanaq.agent.history import NO_DATA, Turn, TurnKind
+from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import fold
+from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.languages import declined, foreign
-from almanaq.agent.local.lexicon import cue
-from almanaq.agent.local.listing import listing
-from almanaq.agent.local.parser import LocalParser
-from almanaq.agent.local.references import shown_before
-from almanaq.agent.local.restated import Words, goes_on
-from almanaq.agent.local.search.linking import link
-from almanaq.agent.local.turns import reacts, turn_kind
+from almanaq.agent.local.questions_about_columns import answer_about_source
+from almanaq.agent.local.reading import MOST_READINGS, Reading, read
+from almanaq.agent.local.references import refers
+from almanaq.agent.local.search.wishes import is_searched
+from almanaq.agent.local.taught import taught
+from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
+from almanaq.agent.readings import Reading as Offered
+from almanaq.agent.responder import holds
 from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog
 
+CONFIDENCE = 0.7
+"""The probability of being right below which readings are offered instead of an answer."""
+_SEARCHED = 0.15
+"""The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""
+_NOT_ANSWERED = ("clarify", "no_query", "failed")
+_WHOLE = 0.55
+"""The same for a turn that is read alone, as a question that needs nothing of what came before it."""
+_OFFERED = 0.02
 _LONGEST = 2000
-_REPLY = 4
-"""Most words of an answer to a question back, like "the city"; a longer one stands for itself."""
+_WORDS_KEPT = 3
+_CHOICE = re.compile(
+    r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?"
+    r"|(?:yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
+)
+_PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
 class LocalDialogue:
-    """A TurnClassifier and SemanticParser in one: what a turn is decides how it is read.
+    """A TurnClassifier and SemanticParser in one.
+
+    A turn is first read alone. Only where that gives nothing sure, or where the turn speaks of what came before, it is
+    merged into the query that was answered last.
 
     Args:
-        engine: gives the values of columns, and those of rows that were shown before.
+        engine: gives the values of columns, and says whether keys repeat.
         today: gives the date that "last year" refers to.
-        confidence: the probability of being right below which a question is declined.
+        confidence: the probability of being right below which readings are offered.
         examples: questions with their SUQL, which are known again.
+        dialect: the SQL that is written.
     """
 
     name = "local"
@@ -52,104 +67,126 @@ class LocalDialogue:
         *,
         confidence: float = CONFIDENCE,
         examples: Examples = (),
+        dialect: str = "postgres",
     ) -> None:
-        self._engine = engine
-        self._values: dict[tuple[str, str, int], list[str]] = {}
-        self._parser = LocalParser(
-            self._known_values, today, confidence=confidence, examples=examples, finds=self._finds
-        )
+        self._engine, self._today, self._confidence = engine, today, confidence
+        self._examples, self._dialect = examples, dialect
+        self._worlds: dict[tuple[str, ...], World] = {}
 
     def with_confidence(self, confidence: float | None) -> LocalDialogue:
         """Return one that answers what it is so sure of, and shares with this one what it knows of the source."""
         other = copy(self)
-        other._parser = self._parser.with_confidence(CONFIDENCE if confidence is None else confidence)
+        other._confidence = CONFIDENCE if confidence is None else confidence
         return other
 
+    def world(self, catalog: Catalog) -> World:
+        """Return the catalog made searchable; kept for the next question."""
+        key = tuple(relation.name for relation in catalog.relations)
+        known = self._worlds.get(key)
+        if known is None or known.catalog != catalog:
+            engine = self._engine
+            known = World(catalog, engine.values, lambda q: bool(engine.run(q).rows), self._today, self._dialect)
+            self._worlds[key] = known
+        return known
+
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
-        """Return the kind of a turn."""
-        if foreign(question) is not None:
+        """Return whether a turn is small talk; all else is the parser's to read."""
+        kind = small_talk(question)
+        if kind is None or (history and history[-1].offered and _chosen(question, history[-1]) is not None):
             return "new"
-        return self._heard(question[:_LONGEST], catalog, history)[2]
+        if answer_about_source(question, catalog) is not None:
+            return "new"
+        return "talk"
 
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
-        """Return the query of a turn; a query that was refused has no second form here."""
+        """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
+        question = question[:_LONGEST]
         if failures:
             return Parsed("no_query")
-        language = foreign(question)
-        if language is not None:
+        if history and (chosen := _chosen(question, history[-1])) is not None:
+            return Parsed("query", chosen, asked=history[-1].question)
+        if (language := foreign(question)) is not None:
             return Parsed("no_query", reply=declined(language))
-        question, history, kind = self._heard(question[:_LONGEST], catalog, history)
-        going = self._going_on(question, catalog, history)
-        if going is not None:
-            return going
-        if kind not in ("new", "talk", "world"):
-            follows = follow_up(question, kind, history, self._parser.vocabulary(catalog), self._lookup)
-            if follows is not None:
-                return retold(follows, history, self._parser.vocabulary(catalog), self._reader(catalog))
-        unclear = ask_back(question, self._parser.vocabulary(catalog))
-        if unclear is not None:
-            return Parsed("clarify", reply=unclear)
-        alone = replace(self._parser.parse(question, catalog, history), asked=question)
-        unsaid = left_out(Words(question, self._parser.vocabulary(catalog))) if shown_before(history) else None
-        if unsaid is not None and alone.status == "query" and kind == "new":
-            return unsaid
-        if alone.status == "no_query" and kind in ("narrow", "replace"):
-            said = f"I do not know what “{question.strip()}” would change: no column or value here has that name."
-            return Parsed("clarify", reply=f"{said} What shall I look for?", kind=kind)
-        return alone
+        if (about := answer_about_source(question, catalog)) is not None:
+            return Parsed("no_query", reply=about)
+        world = self.world(catalog)
+        known = taught(question, self._examples, world)
+        if known is not None:
+            return Parsed("query", known)
+        return self._decide(question, world, history)
 
-    def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
-        """Return a turn with its kind; the answer to a question back together with what was asked before."""
-        vocabulary = self._parser.vocabulary(catalog)
-        if history and (meant := chosen(question, history[-1])) is not None:
-            going = self._going_on(meant, catalog, history[:-1]) if meant != history[-1].asked else None
-            return meant, history[:-1] if going else (), going.kind if going else "new"
-        if (going := self._going_on(question, catalog, history)) is not None:
-            return question, history, going.kind
-        links = link(question, vocabulary)
-        kind = turn_kind(question, links, history)
-        if kind in ("world", "talk") and self._parser.is_understood(question, catalog):
-            kind = "new"  # whatever its words are about elsewhere, here they are about the tables
-        last = history[-1] if history else None
-        replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
-        replies = replies or (kind == "talk" and not reacts(question, links))
-        replies = replies or chooses(question)
-        if (
-            last is None
-            or last.status != "clarify"
-            or asks_of_which(last)
-            or not replies
-            or cue("asks").search(question)
-        ):
-            return question, history, kind
-        whole = answered(last, question)
-        return whole, history[:-1], turn_kind(whole, link(whole, vocabulary), history[:-1])
+    def best_query(self, question: str, catalog: Catalog) -> str | None:
+        """Return the likeliest query of a question, however unsure; None where there is none."""
+        found = read(question, self.world(catalog))
+        return found[0].suql if found else None
 
-    def _going_on(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:
-        """Return what a turn means that goes on from figures; None for others, and for answers to a question back."""
-        if not history or small_talk(question) is not None:
-            return None
-        last = history[-1]
-        own = goes_on(question) or listing(question) is not None or asks_of_which(last)
-        if last.status == "clarify" and not own:
-            return None
-        vocabulary = self._parser.vocabulary(catalog)
-        return going_on(question, history, vocabulary, self._reader(catalog))
+    def readings(self, question: str, catalog: Catalog) -> list[Reading]:
+        """Return the readings of a question alone, the likeliest first."""
+        return read(question[:_LONGEST], self.world(catalog))
 
-    def _reader(self, catalog: Catalog) -> Callable[[str], Parsed]:
-        return lambda whole: self._parser.read(whole, catalog)
+    def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
+        alone = read(question, world)
+        best = alone[0] if alone else None
+        refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
+        lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
+        if refers_back and (lost or last_query(history, world) is None):
+            merged = None if last_query(history, world) is None else merge(question, history, world)
+            return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
+        if history and last_query(history, world) is not None:
+            sure = best is not None and best.probability >= max(_WHOLE, self._least(best, world))
+            whole = sure and not refers_back
+            merged = None if whole else merge(question, history, world)
+            if merged is not None and merged.probability >= self._least(merged, world):
+                kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
+                return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
+            if merged is not None:
+                alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
+                return self._offer(question, alone, world)
+            if not whole and refers_back:
+                return self._offer(question, alone, world)
+        if best is not None and self._is_sure(best, world):
+            return Parsed("query", best.suql, remarks=best.notes, unused=best.unused)
+        return self._offer(question, alone, world)
 
-    def _known_values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Return the values of a column, read once however often its relation is indexed beside others."""
-        key = (relation, column, limit)
-        if key not in self._values:
-            self._values[key] = self._engine.values(relation, column, limit)
-        return self._values[key]
+    def _least(self, reading: Reading, world: World) -> float:
+        relation = world.catalog.find(reading.spec.rows)
+        searched = relation is not None and is_searched(world, relation) and not reading.spec.groups
+        return min(_SEARCHED, self._confidence) if searched else self._confidence
 
-    def _finds(self, suql: str) -> bool:
-        return bool(self._engine.run(suql).rows)
+    def _is_sure(self, best: Reading, world: World) -> bool:
+        """Return whether a reading is sure enough to be the answer."""
+        return best.probability >= self._least(best, world)
 
-    def _lookup(self, suql: str) -> Sequence[Any]:
-        return [row[0] for row in self._engine.run(suql).rows]
+    def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
+        """Return the readings that may be meant, or why there is none."""
+        offered = [
+            Offered(describe(reading.suql), reading.suql, round(reading.probability, 3))
+            for reading in found[:MOST_READINGS]
+            if reading.probability >= _OFFERED
+        ]
+        unknown = _unknown(question, world)
+        why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
+        if not offered:
+            return Parsed("no_query", reply=f"{why}I ran nothing. {holds(world.catalog)}" if unknown else "")
+        listed = "\n".join(f"{i}. {each.words}" for i, each in enumerate(offered, 1))
+        number = "its number" if len(offered) > 1 else "“yes”"
+        text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\n"
+        text += f"Answer with {number}, or ask in other words."
+        return Parsed("clarify", reply=text, readings=tuple(offered), asked=question)
+
+
+def _unknown(question: str, world: World) -> list[str]:
+    """Return the words of a question that mean nothing here."""
+    silent = english().silent
+    return [word for word in dict.fromkeys(world.link(question).unknown) if fold(word) not in silent][:_WORDS_KEPT]
+
+
+def _chosen(question: str, last: Turn) -> str | None:
+    """Return the query that a turn chooses of those offered; None where it chooses none."""
+    match = _CHOICE.fullmatch(fold(question).strip())
+    if match is None or not last.offered:
+        return None
+    place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
+    return last.offered[place] if place < len(last.offered) else None

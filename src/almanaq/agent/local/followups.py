@@ -1,215 +1,497 @@
-"""Follow-ups: the query of a turn that goes on from an earlier one, as an edit of that one's query."""
+"""Follow-ups: a turn that goes on from another is merged into the query that was answered last."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from almanaq.agent.history import Shown, Turn, TurnKind
-from almanaq.agent.local import sql, trees
-from almanaq.agent.local.comparisons import Lookup, beyond, order_of, superlative
-from almanaq.agent.local.details import detail
-from almanaq.agent.local.dropped import unwanted
-from almanaq.agent.local.edits import Edit, applied, compared, exchanged, excludes
-from almanaq.agent.local.facts import facts
-from almanaq.agent.local.fragments import fragment, remainder
-from almanaq.agent.local.listing import listing, unlimited
-from almanaq.agent.local.recognize.tokens import SPELLED
-from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.references import last_search, last_shown, resolve
-from almanaq.agent.local.schema_index import Place
-from almanaq.agent.local.search.wishes import DEFAULT_LIMIT, SEARCH_LIMIT
-from almanaq.agent.parser import Parsed
-from almanaq.suql.catalog.relations import Relation
+from almanaq.agent.history import Shown, Turn
+from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
+from almanaq.agent.linking.english import Measured, english
+from almanaq.agent.linking.words import fold, singular
+from almanaq.agent.local.expressions import aggregate, answer, columns_in, compared, count, plain, reads_text
+from almanaq.agent.local.joins import table_of
+from almanaq.agent.local.reading import Reading, read
+from almanaq.agent.local.references import Reference, keys_condition, resolve
+from almanaq.agent.local.search.wishes import is_searched, prose_for
+from almanaq.agent.local.spec import QuerySpec, read_spec, write_spec
+from almanaq.agent.local.world import World
 
-_ONE_MORE = re.compile(
-    r"\b(?:another(?: one)?|one more|next|different one|(?:that|this) one|an alternative|a different|second best)\b",
-    re.I,
+_LEADING = (
+    *(
+        "and",
+        "but",
+        "or",
+        "so",
+        "ok",
+        "okay",
+        "no",
+        "then",
+        "now",
+        "well",
+        "also",
+        "what about",
+        "how about",
+        "what if",
+    ),
+    *(
+        "only",
+        "just",
+        "instead",
+        "rather",
+        "try",
+        "make it",
+        "please",
+        "let's go to",
+        "let us go to",
+        "let's",
+        "i meant?",
+    ),
+    *("the same(?: for| in| with| but)?", "same(?: for| in)?", "for", "actually"),
 )
-_TOTAL = re.compile(r"\b(?:total|sum)\b", re.I)
-_SOME_MORE = re.compile(rf"\b(\d+|{'|'.join(w for w in SPELLED if w != 'one')}) (?:more|others?)\b", re.I)
+_CUES = re.compile(rf"^(?:(?:{'|'.join(_LEADING)})\b[ ,:]*)+", re.IGNORECASE)
+_OPENINGS = (
+    *(
+        "and",
+        "but",
+        "or",
+        "what about",
+        "how about",
+        "what if",
+        "only",
+        "just",
+        "instead",
+        "make it",
+        "the same",
+        "same",
+    ),
+    *(
+        "now",
+        "also",
+        "then",
+        "try",
+        "let's go",
+        "excluding",
+        "except",
+        "without",
+        "with",
+        "from",
+        "in",
+        "by",
+        "per",
+        "for",
+    ),
+    *("over", "under", "above", "below", "between", "before", "after", "since", "not", "sort", "order by"),
+    *(
+        "how many are (?:there|they)",
+        "highest first",
+        "lowest first",
+        "descending",
+        "ascending",
+        "forget",
+        "ignore",
+        "drop",
+        "remove",
+    ),
+)
+_GOES_ON = re.compile(rf"^(?:{'|'.join(_OPENINGS)})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
+_ANOTHER = re.compile(
+    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
+    r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
+    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got)(?: any)? )?"
+    r"(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
+    re.IGNORECASE,
+)
+_LIST = re.compile(
+    r"^(?:please )?(?:list|show|print|display|give|name|who are|which are|what are)(?: me)?(?: all| all of)?"
+    r" ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
+    re.IGNORECASE,
+)
+_DROP = re.compile(
+    r"\b(?:does ?n[o']t matter|do ?n[o']t care"
+    r"|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
+    r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
+    re.IGNORECASE,
+)
+_MORE_ABOUT = re.compile(
+    r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e"
+    r"|what (?:do|did) .* (?:say|think))\b",
+    re.IGNORECASE,
+)
+_COMPARATIVE = re.compile(
+    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)"
+    r"(?: (?:of|are|is|there|they|them|these|those|do|you|have|in|total|all|found))*[?. ]*",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3})[?.! ]*", re.IGNORECASE)
+_USABLE = 0.2
+"""The probability from which a part of a turn is taken for what it says."""
+_FANCY = {"fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
-def follow_up(
-    question: str, kind: TurnKind, history: Sequence[Turn], vocabulary: Vocabulary, lookup: Lookup
-) -> Parsed | None:
-    """Return what a follow-up means; None when it has no meaning here and is better read by itself.
+def goes_on(question: str) -> bool:
+    """Return whether a turn says by its words that it goes on from the one before."""
+    said = question.strip()
+    return any(pattern.search(said) for pattern in (_GOES_ON, _ANOTHER, _DROP)) or bool(
+        _COUNT.fullmatch(said) or _FIRST.fullmatch(said) or asks_to_list(said) or _less_or_more(said)
+    )
 
-    Args:
-        lookup: runs a query without text functions, for the values of rows that were shown.
+
+def merge(question: str, history: Sequence[Turn], world: World) -> Reading | None:
+    """Return what a turn asks after those before it; None where it cannot go on from them.
+
+    What it names replaces what is of the same kind in the last answered query: a condition one on the same column, a
+    measure the measure, a grouping the grouping. "It" and "them" are the rows last shown.
     """
-    if kind == "detail":
-        return detail(question, vocabulary, history)
-    turn = last_search(history)
-    suql = (turn.meant or turn.suql) if turn else None
-    tree = trees.read(suql) if suql else None
-    main = vocabulary.index.catalog.find(".".join(p.name for p in tree.args["from_"].this.parts)) if tree else None
-    if turn is None or tree is None or main is None:
+    last = last_query(history, world)
+    if last is None:
         return None
-    edit = _EDITS[kind](FollowUp(question, turn, tree, main, history, vocabulary, lookup))
-    if not isinstance(edit, Edit):
-        return edit if edit is None else replace(edit, kind=kind)
-    places = {p.column.name: p for p in vocabulary.index.places[main.name] if p.kind != "prose"}
-    changed = trees.write(applied(edit, places))
-    return Parsed("query", changed, unused=edit.unused, corrections=edit.corrections, kind=kind, keep=edit.keep)
+    spec = last[0]
+    said = question.strip()
+    if _COUNT.fullmatch(said) and not spec.gives_figures:
+        return _made(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
+    if _ANOTHER.search(said) and not spec.gives_figures:
+        return _made(_others(spec, history), world)
+    if (first := _FIRST.fullmatch(said)) is not None:
+        return _made(replace(spec, limit=int(first[1])), world)
+    if asks_to_list(said):
+        return _made(_listed(spec, world), world)
+    if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
+        return _made(dropped, world)
+    if (closer := _compared(said, spec, history, world)) is not None:
+        return _made(closer, world)
+    reference = resolve(said, history, world)
+    if reference is not None and (found := _about(said, spec, reference, history, world)) is not None:
+        return found
+    return _exchanged(said, spec, world)
 
 
-@dataclass(frozen=True)
-class FollowUp:
-    """A turn that goes on from an earlier one; each kind of it is an edit of that one's query, or a question back.
+def asks_to_list(question: str) -> bool:
+    """Return whether a turn asks to list the rows that were found."""
+    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in (
+        "list",
+        "show",
+        "print",
+        "name",
+        "give",
+    )
 
-    Attributes:
-        turn: the earlier turn, with the `tree` of its query and the `main` relation of that.
-    """
 
-    question: str
-    turn: Turn
-    tree: exp.Select
-    main: Relation
-    history: Sequence[Turn]
-    vocabulary: Vocabulary
-    lookup: Lookup
+def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
+    """Return the query that was answered last, and its turn; details of a row do not count as one."""
+    for turn in reversed(history):
+        suql = turn.meant or turn.suql
+        if turn.status in ("failed", "clarify", "no_query") or not suql or turn.kind == "detail":
+            continue
+        spec = read_spec(suql, world.dialect)
+        if spec is not None and world.catalog.find(spec.rows) is not None:
+            return spec, turn
+    return None
 
-    @cached_property
-    def places(self) -> Sequence[Place]:
-        return self.vocabulary.index.places[self.main.name]
 
-    @cached_property
-    def conditions(self) -> list[exp.Expr]:
-        return trees.conditions(self.tree)
+def _made(spec: QuerySpec | None, world: World, probability: float = 0.95, kind: str = "") -> Reading | None:
+    if spec is None:
+        return None
+    try:
+        return Reading(spec, write_spec(spec, world.graph, world.dialect), probability, reasons=(kind,) if kind else ())
+    except KeyError:
+        return None
 
-    @cached_property
-    def shown(self) -> Shown | None:
-        """The rows shown last, where they are of the main relation."""
-        shown = last_shown(self.history)
-        return shown if shown is not None and shown.relation == self.main.name else None
 
-    @cached_property
-    def rows(self) -> exp.Select:
-        """The query as one for rows: the counted ones, where it gives figures."""
-        if trees.aggregates(self.tree):
-            shown = [sql.column(p, trees.qualifier(self.tree) is not None) for p in facts(self.places, [])]
-            reads = any(map(trees.reads_text, self.conditions))
-            return trees.ordered(trees.showing(self.tree, shown), [], SEARCH_LIMIT if reads else DEFAULT_LIMIT)
-        # "Another one" asked for one row; what comes after it does not.
-        single = self.turn.kind == "another" and trees.limit_of(self.tree) == 1
-        return trees.limited(self.tree, SEARCH_LIMIT) if single else self.tree
+def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
+    """Return the same without the rows that were shown since it was asked."""
+    keys: dict[tuple[str | int | float, ...], str] = {}
+    columns: tuple[str, ...] = ()
+    for turn in history:
+        if turn.shown is not None and turn.shown.relation == spec.rows and turn.kind != "detail":
+            columns = turn.shown.columns
+            keys.update(zip(turn.shown.keys, turn.shown.names, strict=True))
+    if not keys:
+        return spec
+    shown = Shown(spec.rows, columns, tuple(keys), tuple(keys.values()))
+    kept = [c for c in spec.conditions if not _leaves_out(c)]
+    return spec.with_conditions([*kept, exp.Not(this=_grouped(keys_condition(shown)))])
 
-    @cached_property
-    def left_out(self) -> tuple[exp.Expr, ...]:
-        """The conditions that only leave out rows that were shown."""
-        keys = self.turn.shown.columns if self.turn.shown else self.main.key
-        return tuple(c for c in self.conditions if trees.leaves_out_rows(c, keys))
 
-    def listed(self) -> Edit | Parsed | None:
-        wanted = listing(self.question)
-        if wanted is None:
-            return None
-        whole = trees.limit_of(unlimited(self.rows, every=wanted.every))
-        if not wanted.by:
-            return Edit(self.rows, limit=whole)
-        place = next((p for p in self.places if p.column.name.casefold().replace("_", " ") == wanted.by), None)
-        if place is None:
-            return self._by_what("sort")
-        # The same rows in another order, where a LIMIT chose among them.
-        only = [trees.only(self.shown, trees.qualifier(self.rows))] if whole is not None and self.shown else ()
-        order = [(sql.column(place, trees.qualifier(self.rows) is not None), wanted.down)]
-        return Edit(self.rows, plus=only, show=[place.column.name], order=order, limit=trees.limit_of(self.rows))
+def _leaves_out(condition: exp.Expr) -> bool:
+    inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
+    return isinstance(inner, exp.In) and not inner.args.get("query") and inner.this.name.casefold().endswith("id")
 
-    def another(self) -> Edit | Parsed:
-        since = self.history[max(i for i, turn in enumerate(self.history) if turn is self.turn) :]
-        seen = (t.shown for t in since if t.shown and t.shown.keys and t.shown.relation == self.main.name)
-        shown = next(seen, None)
-        if shown is None:
-            return Parsed("clarify", reply="I have shown nothing yet. What shall I look for?")
-        some, limit = _SOME_MORE.search(self.question), trees.limit_of(self.rows) or SEARCH_LIMIT
-        if some:
-            limit = int(some[1]) if some[1].isdigit() else int(SPELLED[some[1].casefold()])
-        elif _ONE_MORE.search(self.question):
-            limit = 1
-        plus = [trees.none_of(shown, trees.qualifier(self.rows))]
-        keep = tuple(c.sql("postgres") for c in (*self.conditions, *plus))
-        return Edit(self.rows, plus=plus, limit=limit, keep=keep)
 
-    def compare(self) -> Edit | Parsed:
-        reference = resolve(self.question, self.history)
-        order = order_of(superlative(self.question), self.vocabulary, self.main)
-        shown = reference.shown if reference else self.shown
-        if not order or shown is None or shown.relation != self.main.name:
-            return self._by_what("compare")
-        condition = beyond(*order[0], shown, self.lookup)
-        if isinstance(condition, str):
-            return Parsed("no_result", reply=condition)
-        same = compared(condition)
-        minus = [c for c in self.conditions if not trees.reads_text(c) and compared(c) == same]
-        minus += [c for c in self.conditions if trees.leaves_out_rows(c, shown.columns)]
-        return Edit(self.rows, minus, [condition], show=sorted(same), keep=(condition.sql("postgres"),))
+def _grouped(condition: exp.Expr) -> exp.Expr:
+    return condition if isinstance(condition, exp.In) else exp.paren(condition)
 
-    def best(self) -> Edit | Parsed:
-        order = order_of(superlative(self.question), self.vocabulary, self.main)
-        if not order:
-            return self._by_what("rank")
-        qualifier = trees.qualifier(self.rows)
-        keys = [(item.key(qualifier is not None), down) for item, down in order]
-        names = [item.place.column.name for item, _ in order[:1] if item.place]
-        among = self.shown is not None and (len(self.shown.keys) > 1 or self.turn.meant is not None)
-        if self.shown is None or not among:
-            return Edit(self.rows, show=names, order=keys, limit=1)
-        only = trees.only(self.shown, qualifier)
-        return Edit(self.rows, self.conditions, [only], show=names, order=keys, limit=1)
 
-    def drop(self) -> Edit | Parsed:
-        gone = unwanted(self.question, self.tree, self.main, self.vocabulary)
-        return gone if isinstance(gone, Parsed) else Edit(self.tree, gone)
+def _listed(spec: QuerySpec, world: World) -> QuerySpec | None:
+    """Return the query that lists the rows; of a figure, those that it is of."""
+    if not spec.gives_figures:
+        return replace(spec, limit=None)
+    if spec.groups:
+        return replace(spec, limit=None)
+    columns = world.columns(spec.rows)
+    tested = [c for each in spec.conditions if (c := world.column_of(each)) is not None]
+    shown = fact_columns(columns, tested)
+    return QuerySpec(spec.rows, tuple(plain(c) for c in shown), (), spec.conditions)
 
-    def count(self) -> Edit | Parsed:
-        figures = [f.this.name for item in self.tree.expressions for f in item.find_all(exp.Avg, exp.Max, exp.Min)]
-        if figures and _TOTAL.search(self.question):
-            return Parsed(
-                "clarify", reply=f"Do you mean how many there are, or the total {figures[0].replace('_', ' ')}?"
+
+def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
+    """Return the same without the conditions that a turn speaks of."""
+    links = world.link(said)
+    named: set[tuple[str, str]] = set()
+    for span in links.spans:
+        for meaning in span.meanings if span.kind in ("column", "value") else ():
+            column = getattr(meaning, "thing", None) or getattr(meaning, "column", None)
+            if isinstance(column, LinkedColumn):
+                named.add((column.relation.name, column.name))
+    words = {token.folded for token in links.tokens} | {token.stem for token in links.tokens}
+    for column in world.columns(spec.rows):
+        if words & {role for role in column.roles if role in ("price", "city", "address", "rating")}:
+            named.add((column.relation.name, column.name))
+    timely = {"year", "date", "month", "time", "period"} & words
+    kept = []
+    for condition in spec.conditions:
+        if reads_text(condition):
+            question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
+            asked = {w.strip("?") for w in question.casefold().split()} - english().silent
+            gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
+        else:
+            column = world.column_of(condition)
+            gone = bool(columns_in(condition) & named) or bool(timely and column is not None and column.kind == "date")
+        if not gone:
+            kept.append(condition)
+    return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
+
+
+def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
+    """Return what is asked of rows that were shown: one of them, or all that the last query found."""
+    shown = reference.shown
+    relation = world.catalog.find(shown.relation)
+    if relation is None:
+        return None
+    columns = world.columns(relation.name)
+    if reference.single and (_MORE_ABOUT.search(said) or _only_refers(said, reference)):
+        asked = _last_detail(history, world) if _only_refers(said, reference) else None
+        prose = prose_for(world, relation, None)
+        shown_columns: tuple[exp.Expr, ...] = tuple(plain(c) for c in fact_columns(columns, ()))
+        if asked is not None:
+            shown_columns = asked.columns
+        elif prose is not None and not prose.column.private:
+            shown_columns = (*shown_columns, exp.Anonymous(this="summary", expressions=[plain(prose)]))
+        return _made(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
+    condition: list[exp.Expr] = [reference.condition]
+    if not reference.single and spec.rows == relation.name and spec.limit is None and not spec.gives_figures:
+        condition = list(spec.conditions)
+    if not reference.single and spec.gives_figures:
+        return None
+    own = read(_reduced(said, reference), world, main=relation, partial=True)
+    best = own[0] if own else None
+    elsewhere = _elsewhere(said, reference, condition, relation.name, world)
+    if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
+        return elsewhere
+    if best is not None and best.probability > _USABLE and _asks(best.spec):
+        if is_searched(world, relation) and reference.single:
+            wishes = [c for c in best.spec.conditions if reads_text(c)]
+            if wishes:
+                named = tuple(plain(c) for c in name_columns(columns))
+                question = _put_to_row(said, reference, relation.name)
+                call = next(iter(wishes[0].find_all(exp.Anonymous)))
+                asked_of = world.column_of(call)
+                shown_call = answer(asked_of, question) if asked_of is not None else call
+                return _made(
+                    QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail"
+                )
+        made = best.spec.with_conditions([*condition, *best.spec.conditions])
+        if made.columns and not made.measures:
+            made = replace(
+                made,
+                columns=tuple(dict.fromkeys((*(plain(c) for c in name_columns(columns)), *made.columns))),
+                distinct=False,
             )
-        tree = trees.counting(self.tree)
-        return self._changed(tree, exchange=False, show=False) or Edit(tree, self.left_out)
-
-    def narrow(self) -> Edit | None:
-        return self._changed(self.rows, exchange=False)
-
-    def replace(self) -> Edit | None:
-        figures = trees.aggregates(self.tree)
-        return self._changed(self.tree if figures else self.rows, exchange=True, show=not figures)
-
-    def _changed(self, tree: exp.Select, *, exchange: bool, show: bool = True) -> Edit | None:
-        """Put the turn's own conditions into a query: in the place of those on the same column, or beside them."""
-        text = remainder(self.question)
-        new = fragment(text, self.vocabulary, self.main) if text else None
-        if new is None or not new.conditions:
-            return None
-        old = [c for c in self.conditions if c not in self.left_out]
-        if not exchange and show and any(excludes(each, one) for each in old for one in new.conditions):
-            return self.replace()  # "older than 5?", "and younger than 5?": both at once nobody asks for
-        gone = [*self.left_out, *exchanged(old, new.conditions, self.main, all_alike=exchange)]
-        names = [n for c in new.conditions for n in sorted(compared(c))] if show else ()
-        return Edit(tree, gone, new.conditions, show=names, unused=new.unused, corrections=new.corrections)
-
-    def _by_what(self, verb: str) -> Parsed:
-        """Ask back by which column to compare or rank."""
-        known = [p for p in self.places if p.kind in ("number", "date") and not p.identifier]
-        names = ", ".join(p.column.name.replace("_", " ") for p in known)
-        holds = f"What I can {verb} by is: {names}." if names else "Nothing here can be compared."
-        return Parsed("clarify", reply=f"No column here tells that. {holds} By what shall I {verb}?")
+        if made.order and not made.columns:
+            made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
+        if not made.gives_figures and not made.columns:
+            made = replace(made, columns=spec.columns)
+        kind = "detail" if condition == [reference.condition] else ""
+        return _made(made, world, best.probability, kind)
+    return elsewhere
 
 
-_EDITS: Mapping[TurnKind, Callable[[FollowUp], Edit | Parsed | None]] = {
-    "again": FollowUp.listed,
-    "another": FollowUp.another,
-    "compare": FollowUp.compare,
-    "best": FollowUp.best,
-    "drop": FollowUp.drop,
-    "count": FollowUp.count,
-    "narrow": FollowUp.narrow,
-    "replace": FollowUp.replace,
-}
+def _elsewhere(
+    said: str, reference: Reference, condition: Sequence[exp.Expr], relation: str, world: World
+) -> Reading | None:
+    """Return what is asked of other rows that belong to those shown: the runways of that airport."""
+    for reading in read(_reduced(said, reference), world)[:3]:
+        rows = reading.spec.rows
+        if rows != relation and world.is_single(rows, relation) and reading.probability > _USABLE:
+            made = reading.spec.with_conditions([*reading.spec.conditions, *condition])
+            return _made(made, world, reading.probability, "detail" if reference.single else "")
+    return None
+
+
+def _asks(asked: QuerySpec) -> bool:
+    return bool(asked.columns or asked.measures or asked.order or asked.groups or asked.conditions)
+
+
+def _only_refers(said: str, reference: Reference) -> bool:
+    """Return whether a turn is nothing but "and the first?"."""
+    rest = fold(_CUES.sub("", said)).replace(fold(reference.words), " ")
+    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent]
+
+
+def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
+    turn = history[-1] if history else None
+    spec = read_spec(turn.suql, world.dialect) if turn is not None and turn.suql and turn.kind == "detail" else None
+    return spec if spec is not None and spec.columns else None
+
+
+def _reduced(said: str, reference: Reference) -> str:
+    """Return a turn without the words that mean rows shown before."""
+    at = fold(said).find(fold(reference.words))
+    if reference.words.startswith("which"):
+        return re.sub(r"\bwhich (?:one|of (?:them|these|those))\b", "which", said, flags=re.IGNORECASE)
+    return said if at < 0 else f"{said[:at]} {said[at + len(reference.words) :]}"
+
+
+def _put_to_row(said: str, reference: Reference, relation: str) -> str:
+    """Return a question with "this restaurant" in the place of "it", "there" or a name."""
+    noun = f"this {singular(relation)}"
+    at = fold(said).find(fold(reference.words))
+    in_place = f"at {noun}" if reference.words == "there" else noun
+    asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
+    asked = _CUES.sub("", asked).strip().rstrip("?.! ")
+    asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
+    return asked[:1].lower() + asked[1:] + "?"
+
+
+def _less_or_more(said: str) -> tuple[Measured, bool] | None:
+    """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    for match in _COMPARATIVE.finditer(fold(said)):
+        word = match["er"] or match["base"]
+        word = _FANCY.get(word, word)
+        measured = english().measured_by(word) if match["er"] else english().measures.get(word)
+        if measured:
+            return measured, bool(match["less"])
+    return None
+
+
+def _compared(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
+    """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
+    wanted = _less_or_more(said)
+    shown = next((turn.shown for turn in reversed(history) if turn.shown is not None), None)
+    if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
+        return None
+    found = world.index.measured_by(wanted[0], [spec.rows])
+    if not found:
+        return None
+    column, up = found[0]
+    if wanted[1]:
+        up = not up
+    own = compared(column)
+    bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
+    of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
+    test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
+    kept = [c for c in spec.conditions if (column.relation.name, column.name) not in columns_in(c)]
+    return replace(spec.with_conditions([*kept, test]), order=())
+
+
+def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
+    """Return the last query with what a turn names in the place of what is of the same kind."""
+    relation = world.catalog.find(spec.rows)
+    if relation is None:
+        return None
+    short = _CUES.sub("", said).strip() or said
+    short = re.sub(r"\binstead\b|\bones\b", " ", short)
+    readings = read(short, world, main=relation, partial=True)
+    if not readings:
+        return None
+    best = readings[0]
+    new = best.spec
+    keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
+    conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
+    made = spec.with_conditions(conditions)
+    changed = bool(new.conditions)
+    function = _bare_function(short, world) if not new.measures else None
+    if new.measures and not (spec.measures and new.measures == (count(),) and best.spec.groups):
+        made = replace(made, measures=new.measures, columns=(), distinct=False, limit=None, order=())
+        changed = True
+    elif function is not None and spec.measures and (column := world.column_of(spec.measures[-1])) is not None:
+        made, changed = replace(made, measures=(aggregate(function, column),), order=()), True
+    if new.groups:
+        kept_measures = made.measures or (count(),)
+        made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
+    if new.order and made.measures == (count(),) and not made.groups and not new.measures:
+        made = replace(
+            made,
+            measures=(),
+            columns=new.columns or tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ())),
+        )
+    if new.order:
+        made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
+        if not made.gives_figures and new.columns:
+            made = replace(made, columns=tuple(dict.fromkeys((*made.columns, *new.columns))))
+    elif not new.conditions and not new.measures and (down := _direction(short)) is not None and made.measures:
+        made, changed = replace(made, order=((made.measures[-1], down),)), True
+    if new.columns and not new.order and not made.gives_figures:
+        named = tuple(plain(c) for c in name_columns(world.columns(spec.rows)))
+        made = replace(made, columns=tuple(dict.fromkeys((*named, *new.columns))), distinct=False)
+        changed = True
+    if not changed or (made == spec):
+        return None
+    unused = (
+        []
+        if function is None
+        else [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
+    )
+    probability = best.probability if function is None else (0.9 if not unused else 0.2)
+    return _made(made, world, probability)
+
+
+def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: World) -> list[exp.Expr]:
+    """Return the conditions of both; a new one takes the place of one on the same columns, or of a day of any."""
+    kept = []
+    for condition in spec.conditions:
+        if _leaves_out(condition) and new.conditions:
+            continue
+        columns = columns_in(condition)
+        replaced = any(_same_kind(columns, other) for other in new.conditions) and not reads_text(condition)
+        if reads_text(condition):
+            replaced = condition in new.conditions
+        if not replaced or (keeps and _is_list(condition, world)):
+            kept.append(condition)
+    return [*kept, *new.conditions]
+
+
+def _same_kind(columns: frozenset[tuple[str, str]], other: exp.Expr) -> bool:
+    if reads_text(other):
+        return False
+    return bool(columns & columns_in(other))
+
+
+def _is_list(condition: exp.Expr, world: World) -> bool:
+    column = world.column_of(condition)
+    return column is not None and (column.column.array or bool(column.mark))
+
+
+def _bare_function(said: str, world: World) -> str | None:
+    """Return the one function that a turn names without a column: "and the average?"."""
+    found = (
+        [span.meanings[0] for span in world.link(said).covers[0] if span.kind == "aggregate"]
+        if world.link(said).covers
+        else []
+    )
+    return found[0] if len(found) == 1 else None
+
+
+def _direction(said: str) -> bool | None:
+    """Return whether a turn asks for the largest first (True), the smallest first (False), or neither (None)."""
+    plain_said = fold(said)
+    if re.search(r"\b(?:highest|largest|most|biggest|best) first\b|\bdesc", plain_said):
+        return True
+    return False if re.search(r"\b(?:lowest|smallest|least|fewest) first\b|\basc", plain_said) else None

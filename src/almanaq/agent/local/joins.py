@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
-from almanaq.agent.local.words import identifier_stems
+from sqlglot import exp
+
+from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.words import identifier_stems
+from almanaq.agent.local.expressions import column_of
+from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.text.sql_literals import identifier
 
+Finds = Callable[[exp.Select], bool]
+"""Says whether a query finds a row."""
 _FARTHEST = 3
+_FAR = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,7 @@ class Hop:
     """One step: `left.left_column = right.right_column`.
 
     Attributes:
-        single: a left row has at most one right row.
+        single: a left row has at most one right row, as far as keys say.
         unlike: one column is of text and the other of numbers; they are compared as text.
     """
 
@@ -35,50 +43,101 @@ class Hop:
         return Hop(self.right, self.right_column, self.left, self.left_column, False, self.unlike)
 
     @property
-    def condition(self) -> str:
-        left = f"{identifier(self.left)}.{identifier(self.left_column)}"
-        right = f"{identifier(self.right)}.{identifier(self.right_column)}"
-        return f"{self.compared(left)} = {self.compared(right)}"
+    def own(self) -> exp.Expr:
+        return self._compared(column_of(self.left, self.left_column))
 
-    def compared(self, column: str) -> str:
-        """Return one of the two columns as it can be compared with the other."""
-        return f"CAST({column} AS text)" if self.unlike else column
+    @property
+    def theirs(self) -> exp.Expr:
+        return self._compared(column_of(self.right, self.right_column))
+
+    def _compared(self, column: exp.Expr) -> exp.Expr:
+        return exp.cast(column, "text") if self.unlike else column
 
 
-def paths(steps: Mapping[str, Sequence[Hop]], start: Relation) -> dict[str, tuple[Hop, ...]]:
-    """Return the shortest way to every relation within three hops, () for `start` itself.
+Way = tuple[Hop, ...]
+
+
+class JoinGraph:
+    """How the relations of a catalog belong together.
 
     Args:
-        steps: the hops from every relation, as `edges` gives them.
+        finds: says whether a query finds a row; None where nothing can be asked, and only declared keys count.
     """
-    found: dict[str, tuple[Hop, ...]] = {start.name: ()}
-    queue = deque([start.name])
-    while queue:
-        here = queue.popleft()
-        if len(found[here]) < _FARTHEST:
-            for hop in steps.get(here, ()):
+
+    def __init__(self, catalog: Catalog, finds: Finds | None = None) -> None:
+        self._catalog = catalog
+        self._edges = _edges(catalog)
+        self._finds = cache(self._ask) if finds is not None else None
+        self._find = finds
+        self.ways = cache(self._ways)
+        self.is_single = cache(self._is_single)
+
+    def _ways(self, start: str) -> dict[str, Way]:
+        """Return the shortest way to every relation within three hops, () for `start` itself."""
+        found: dict[str, Way] = {start: ()}
+        queue = deque([start])
+        while queue:
+            here = queue.popleft()
+            for hop in self._edges.get(here, ()) if len(found[here]) < _FARTHEST else ():
                 if hop.right not in found:
                     found[hop.right] = (*found[here], hop)
                     queue.append(hop.right)
-    return found
+        return found
+
+    def is_ambiguous(self, start: str, target: str) -> bool:
+        """Return whether two shortest ways lead to a relation: a match has a home team and an away team."""
+        way = self.ways(start).get(target, ())
+        for i, hop in enumerate(way):
+            if sum(other.right == hop.right for other in self._edges[hop.left]) > 1:
+                return True
+            others = [o for o in self._edges[hop.left] if o.right != hop.right and i + 1 < len(way)]
+            if any(o.right == way[i + 1].right for other in others for o in self._edges[other.right]):
+                return True
+        return False
+
+    def _is_single(self, start: str, target: str) -> bool:
+        """Return whether each row of `start` has at most one of `target`."""
+        way = self.ways(start).get(target)
+        return way is not None and all(self._leads_to_one(hop) for hop in way)
+
+    def _leads_to_one(self, hop: Hop) -> bool:
+        relation = self._catalog.relation(hop.right)
+        if relation.key and set(relation.key) <= {hop.right_column}:
+            return True
+        if self._finds is None:
+            return hop.single
+        column = column_of(hop.right, hop.right_column)
+        repeated = (
+            exp.select("1").from_(table_of(hop.right)).where(exp.Not(this=exp.Is(this=column, expression=exp.Null())))
+        )
+        return self._finds(repeated.group_by(column).having("COUNT(*) > 1")) is False
+
+    def finds(self, table: str, condition: exp.Expr) -> bool | None:
+        """Return whether a row fulfils a condition; None where nothing can be asked."""
+        return None if self._finds is None else self._finds(exp.select("1").from_(table_of(table)).where(condition))
+
+    def is_beyond(self, column: LinkedColumn, number: float) -> bool:
+        """Return whether a number is far beyond all that a column holds."""
+        near = exp.GTE(this=column_of(column.relation.name, column.name), expression=exp.Literal.number(number / _FAR))
+        return not column.cast and self.finds(column.relation.name, near) is False
+
+    def _ask(self, query: exp.Select) -> bool | None:
+        try:
+            return self._find(query.limit(1)) if self._find is not None else None
+        except AlmanaqError:
+            return None
 
 
-def ambiguous(steps: Mapping[str, Sequence[Hop]], start: Relation) -> frozenset[str]:
-    """Return the relations to which two shortest ways lead: a match has a home team and an away team."""
-    depth, ways = {start.name: 0}, {start.name: 1}
-    queue = deque([start.name])
-    while queue:
-        here = queue.popleft()
-        for hop in steps.get(here, ()) if depth[here] < _FARTHEST else ():
-            if hop.right not in depth:
-                depth[hop.right], ways[hop.right] = depth[here] + 1, ways[here]
-                queue.append(hop.right)
-            elif depth[hop.right] == depth[here] + 1:
-                ways[hop.right] += ways[here]
-    return frozenset(name for name, count in ways.items() if count > 1)
+def table_of(name: str) -> exp.Table:
+    """Return a relation as FROM names it; a name with a schema before it keeps its parts."""
+    return (
+        exp.to_table(".".join(f'"{part}"' for part in name.split(".")))
+        if "." in name
+        else exp.Table(this=exp.to_identifier(name, quoted=column_of("", name).this.quoted))
+    )
 
 
-def edges(catalog: Catalog) -> dict[str, list[Hop]]:
+def _edges(catalog: Catalog) -> dict[str, list[Hop]]:
     """Return the hops from every relation: declared foreign keys of one column, else keys evident by name."""
     found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}
     named_after = {other.name: words for other in catalog.relations if (words := _named_after(other))}
@@ -119,9 +178,7 @@ def _named_after(other: Relation) -> tuple[str, ...]:
 
 
 def key_of(relation: Relation) -> str | None:
-    """Return the column that tells rows apart: the declared key, else, where there is none, one
-    called so ("book_id").
-    """
+    """Return the column that tells rows apart: the declared key, else one that is called so ("book_id")."""
     if relation.key:
         return relation.key[0] if len(relation.key) == 1 else None
     called = (("id",), (*identifier_stems(relation.name), "id"))

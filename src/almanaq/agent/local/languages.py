@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from almanaq.agent.local.recognize.words import words
+from almanaq.agent.linking.english import english
 
 _FEWEST = 2
 """Words of another language that a question has to have."""
@@ -40,12 +40,12 @@ def declined(language: str) -> str:
 
 @cache
 def _english() -> frozenset[str]:
-    known = words()
+    known = english()
     return known.silent | {word for phrase in known.phrases for word in phrase}
 
 
 @cache
 def _known() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
-    data = tomllib.loads(files("almanaq.agent.local").joinpath("en/languages.toml").read_text("utf-8"))
+    data = tomllib.loads(files("almanaq.agent.local").joinpath("languages.toml").read_text("utf-8"))
     scripts = {name: frozenset(blocks.split()) for name, blocks in data.pop("scripts").items()}
     return {name: frozenset(said.split()) for name, said in data.items()}, scripts

@@ -1,4 +1,4 @@
-"""Which rows shown earlier a turn speaks of: "the second one", "it", "those"."""
+"""Which rows shown earlier a turn speaks of: "the second one", "it", "that airport", "those"."""
 
 from __future__ import annotations
 
@@ -6,103 +6,134 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from almanaq.agent.history import SEARCHES, Shown, Turn
-from almanaq.agent.local.lexicon import NUMBERS, ORDINALS, cue
+from sqlglot import exp
 
-_THING = (
-    r"(?: (?:one|place|spot|restaurant|person|film|movie|result|option|entry|row|item|guy|lady|man|woman|employee))?"
+from almanaq.agent.history import Shown, Turn
+from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.words import fold, stem, value_key
+from almanaq.agent.local.expressions import column_of, number, one_of, text
+from almanaq.agent.local.world import World
+
+_ORDINALS = {
+    **dict(zip("first second third fourth fifth".split(), range(5), strict=True)),
+    **dict(zip("1st 2nd 3rd 4th 5th".split(), range(5), strict=True)),
+    "last": -1,
+}
+_NUMBERS = dict(zip("one two three four five".split(), range(5), strict=True))
+_THING = r"(?: (?:one|place|spot|result|option|entry|row|item|of (?:them|these|those)))?"
+_ORDINAL = re.compile(
+    rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name|\d|week|month|year)){_THING}"
+    r"(?=[ ?.!,]|$)"
 )
-_DONE = r"(?<!\bthey )(?<!\bhe )(?<!\bshe )"
-"""Not after who did something: "when did they last order" speaks of no place in a list."""
-_ORDINAL = re.compile(rf"{_DONE}\b(?:the |that |this )?({'|'.join(ORDINALS)})\b(?! (?:time|best|rated|name)){_THING}")
-_NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(NUMBERS)})\b")
-_THERE = re.compile(
-    r"(?<!is )(?<!are )(?<!were )(?<!was )(?<!'s )\bthere\b(?! (?:is|are|was|were|any|something|anything))"
+_NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
+_ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
+_EXPLETIVE = re.compile(
+    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
+    r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
 )
-_ALL = re.compile(r"\b(?:them|these|those|both|all of them|the (?:three|two|four|five))\b")
+_ALL = re.compile(r"(?<!only )\b(?:them|these|those|they|their|both|the (?:two|three|four|five))\b")
+_THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
+_AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Rows that were shown before, and the words that mean them."""
+    """Rows that were shown before.
+
+    Attributes:
+        shown: these rows alone; `single` that one row is meant.
+        words: the words that mean them, as they stand in the turn.
+    """
 
     shown: Shown
+    single: bool
     words: str
 
     @property
-    def names(self) -> str:
-        """What the rows are called, as one phrase."""
-        names = self.shown.names
-        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+    def condition(self) -> exp.Expr:
+        """The condition that a row is one of them."""
+        return keys_condition(self.shown)
 
 
-def refers(text: str) -> bool:
-    """Return whether a turn in lower case speaks of one row (or "they" of the rows) shown before."""
-    plain = cue("expletive").sub(" ", text)
-    return bool(_ORDINAL.search(plain) or _NUMBERED.search(plain) or cue("one").search(plain) or _THERE.search(plain))
+def keys_condition(shown: Shown) -> exp.Expr:
+    """Return the condition that a row is one of those shown."""
+    columns = [column_of(shown.relation, name) for name in shown.columns]
+    if len(columns) == 1:
+        return one_of(columns[0], [_literal(key[0]) for key in shown.keys])
+    rows = [
+        exp.and_(*(exp.EQ(this=c.copy(), expression=_literal(v)) for c, v in zip(columns, key, strict=True)))
+        for key in shown.keys
+    ]
+    return exp.or_(*rows)
 
 
-def shown_before(history: Sequence[Turn]) -> bool:
-    """Return whether any reply showed rows that can be found again."""
-    return any(turn.shown is not None and turn.shown.keys for turn in history)
+def _literal(value: str | int | float) -> exp.Expr:
+    return text(value) if isinstance(value, str) else number(value)
 
 
-def resolve(text: str, history: Sequence[Turn]) -> Reference | None:
-    """Return the rows that a turn speaks of, None when nothing was shown that it could mean.
-
-    A place in a list means the latest list long enough to have it; anything else the rows of the latest reply with any.
-    """
-    folded = text.casefold().replace("\u2019", "'")
-    place = _place(folded)
-    if place is not None:
-        position, words = place
-        need = 2 if position < 0 else max(position + 1, 2)
-        found = _latest(history, need) or _latest(history, 1 if position <= 0 else position + 1)
-        return Reference(_rows(found, [position]), words) if found else None
-    found = _latest(history, 1)
-    match = cue("one").search(folded) or _ALL.search(folded) or _THERE.search(folded)
-    return Reference(found, match.group() if match else "") if found else None
+def refers(question: str, history: Sequence[Turn] = (), world: World | None = None) -> bool:
+    """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
+    said = _EXPLETIVE.sub(" ", fold(question))
+    shown = _latest(history, 1)
+    if shown is not None and world is not None and (that := _THAT.search(said)):
+        if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
+            return True
+    return any(pattern.search(said) for pattern in (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG))
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    """Return where a turn's words stand that mean rows shown before, in order and without overlaps."""
-    folded = text.casefold().replace("\u2019", "'")
-    found: list[tuple[int, int]] = []
-    for pattern in (_NUMBERED, _ORDINAL, cue("one"), _THERE):
-        for match in pattern.finditer(folded):
-            if not any(start < match.end() and match.start() < end for start, end in found):
-                found.append(match.span())
-    return sorted(found)
-
-
-def last_shown(history: Sequence[Turn]) -> Shown | None:
-    """Return the rows of the latest reply that showed any."""
-    return _latest(history, 1)
-
-
-def last_search(history: Sequence[Turn]) -> Turn | None:
-    """Return the latest turn whose query later ones go on from."""
-    return next((t for t in reversed(history) if t.suql and t.kind in SEARCHES and t.status != "failed"), None)
-
-
-def _place(text: str) -> tuple[int, str] | None:
-    """Return the place in a list that a turn names, with its words."""
-    numbered = _NUMBERED.search(text)
+def resolve(question: str, history: Sequence[Turn], world: World) -> Reference | None:
+    """Return the rows that a turn speaks of; None where nothing was shown that it could mean."""
+    said = _EXPLETIVE.sub(lambda match: " " * len(match[0]), fold(question))
+    found = numbered = _NUMBERED.search(said)
+    place = None
     if numbered:
-        digit = numbered[1]
-        return (int(digit) - 1 if digit.isdigit() else NUMBERS[digit]), numbered.group()
-    ordinal = _ORDINAL.search(text)
-    return (ORDINALS[ordinal[1]], ordinal.group()) if ordinal else None
+        place = int(numbered[1]) - 1 if numbered[1].isdigit() else _NUMBERS[numbered[1]]
+    elif ordinal := _ORDINAL.search(said):
+        found, place = ordinal, _ORDINALS[ordinal[1]]
+    if place is not None and found is not None:
+        shown = _latest(history, max(place + 1, 2)) or _latest(history, max(place + 1, 1))
+        return Reference(_rows(shown, [place]), True, found[0]) if shown else None
+    shown = _latest(history, 1)
+    if shown is None:
+        return None
+    named = _named(said, shown)
+    if named is not None:
+        return named
+    if that := _THAT.search(said):
+        if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
+            return Reference(_rows(shown, [0]), True, that[0])
+    if one := _ONE.search(said):
+        if len(shown.keys) > 1 and one[0] != "there":
+            single = _latest_single(history)
+            return Reference(single, True, one[0]) if single is not None else Reference(_rows(shown, [0]), True, one[0])
+        single = _latest_single(history) if len(shown.keys) > 1 else shown
+        return Reference(single or _rows(shown, [0]), True, one[0])
+    if every := _ALL.search(said):
+        return Reference(shown, len(shown.keys) == 1, every[0])
+    if among := _AMONG.search(said):
+        return Reference(shown, len(shown.keys) == 1, among[0])
+    return None
+
+
+def _named(said: str, shown: Shown) -> Reference | None:
+    """Return the row that a turn calls by its name."""
+    words = f" {value_key(said)} "
+    for i, name in enumerate(shown.names):
+        if len(name) > 2 and f" {value_key(name)} " in words:
+            return Reference(_rows(shown, [i]), True, name)
+    return None
 
 
 def _latest(history: Sequence[Turn], least: int) -> Shown | None:
     return next((t.shown for t in reversed(history) if t.shown and len(t.shown.keys) >= least), None)
 
 
-def _rows(shown: Shown, positions: Sequence[int]) -> Shown:
-    return Shown(
-        shown.relation,
-        shown.columns,
-        tuple(shown.keys[i] for i in positions),
-        tuple(shown.names[i] for i in positions),
-    )
+def _latest_single(history: Sequence[Turn]) -> Shown | None:
+    """Return the one row that the latest replies were about, where no list came after it."""
+    last = next((t for t in reversed(history) if t.shown), None)
+    return last.shown if last is not None and last.shown is not None and len(last.shown.keys) == 1 else None
+
+
+def _rows(shown: Shown, places: Sequence[int]) -> Shown:
+    keys, names = tuple(shown.keys[i] for i in places), tuple(shown.names[i] for i in places)
+    return Shown(shown.relation, shown.columns, keys, names)

@@ -16,9 +16,17 @@ from sqlglot.errors import SqlglotError
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.messages import binding_error
 from almanaq.engines.duckdb.split import Part as TreePart
-from almanaq.engines.duckdb.split import flatten_joins, needs_split, number_groups, number_order, split, walk
+from almanaq.engines.duckdb.split import (
+    flatten_joins,
+    needs_split,
+    number_groups,
+    number_order,
+    split,
+    walk,
+    write_null_order,
+)
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.errors import RefusedQueryError, UnsupportedError, first_line
+from almanaq.errors import UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
@@ -88,8 +96,8 @@ class DuckDBLanguage:
         with self._lock:
             if isinstance(statement.tree, dict):
                 reader = self._reader()
-                self._check_order()
                 ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self._describe(statement.shown, ()))))
+                write_null_order(ordered, *self._order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
                 if needs_split(ordered) or self._calls_macros(reader, ordered):
@@ -110,16 +118,12 @@ class DuckDBLanguage:
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
 
-    def _check_order(self) -> None:
-        """Refuse settings of a connection by which ORDER BY means something else in every statement."""
+    def _order_settings(self) -> tuple[str, str]:
+        """Return what ORDER BY means where a query does not say: the order of NULLs, and the direction."""
         assert self._opened is not None
-        for name, usual in (("default_null_order", "NULLS_LAST"), ("default_order", "ASC")):
-            ((value,),) = self._opened[0].execute(f"SELECT upper(current_setting('{name}'))").fetchall()
-            if not str(value).startswith(usual) or value == "NULLS_LAST_ON_ASC_FIRST_ON_DESC":
-                raise RefusedQueryError(
-                    f"this connection's {name} is {value}, which queries with text functions do not follow: "
-                    f"RESET GLOBAL {name}, and write the order into the query"
-                )
+        read = "SELECT upper(current_setting('default_null_order')), upper(current_setting('default_order'))"
+        ((nulls, direction),) = self._opened[0].execute(read).fetchall()
+        return str(nulls), str(direction)
 
     @staticmethod
     def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:

@@ -126,6 +126,26 @@ def _aggregates(node: Any, aggregates: frozenset[str]) -> bool:
     return any(_aggregates(part, aggregates) for part in node.values())
 
 
+def write_null_order(tree: Node, nulls: str, direction: str) -> None:
+    """Write where NULLs come, and the direction, where a connection's settings are not DuckDB's own, into a tree.
+
+    A key that holds a text function puts NULL last unless the query says otherwise (semantics 7).
+
+    Args:
+        nulls, direction: the settings `default_null_order` and `default_order`, in capitals.
+    """
+    for order in [node for node in walk(tree) if "null_order" in node]:
+        if order["type"] == "ORDER_DEFAULT" and direction.startswith("DESC"):
+            order["type"] = "DESCENDING"
+        falling = order["type"] == "DESCENDING"
+        first = (
+            nulls == "NULLS_FIRST"
+            or nulls == f"NULLS_{'LAST_ON_ASC_FIRST_ON_DESC' if falling else 'FIRST_ON_ASC_LAST_ON_DESC'}"
+        )
+        if order["null_order"] == "ORDER_DEFAULT" and first and not has_text(order):
+            order["null_order"] = "NULLS FIRST"
+
+
 def number_order(tree: Node, count: Callable[[], int]) -> Node:
     """Return a tree with the numbers of the outputs in the place of ORDER BY ALL; itself where that is not written.
 

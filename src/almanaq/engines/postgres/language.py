@@ -129,6 +129,8 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
 def _parse(reader: Dialect, text: str) -> exp.Expr:
     tree = reader.parser().parse(reader.tokenize(text), text)[0]
     assert tree is not None
+    for escaped in nodes_of(tree, exp.ByteString):  # `E'a\\b'`, which sqlglot writes as another text
+        escaped.replace(exp.Literal.string(escaped.name))
     return tree
 
 

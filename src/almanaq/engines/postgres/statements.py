@@ -23,6 +23,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Parameters, Statement
+from almanaq.suql.syntax.hints import clause_meant
 from almanaq.suql.syntax.limits import DEEPEST, check_length
 from almanaq.suql.text_functions import TEXT_FUNCTIONS
 
@@ -72,7 +73,8 @@ def parse(text: str) -> Tree:
     except parser().PgQueryError as error:
         start = max(0, int(getattr(error, "cursorpos", 0) or 0) - 1)
         place: dict[str, Any] = {"query": text, "start": start, "end": start} if start < len(text) else {}
-        raise QuerySyntaxError(f"not a query: {first_line(error)}", **place) from error
+        meant = clause_meant(text, place.get("start"))
+        raise QuerySyntaxError(f"not a query: {first_line(error)}{meant}", **place) from error
     except (ValueError, UnicodeEncodeError) as error:
         raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
     if not statements:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from almanaq.models.extractive.clauses import clauses, tokens_of
@@ -15,6 +16,7 @@ from almanaq.models.gathered import GatheredVectors
 from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
 from almanaq.models.vector_store import Vectors, VectorStore
+from almanaq.text.entities import decode_entities
 from almanaq.text.words import stem
 from almanaq.values import canonical, parse_typed, write_list
 
@@ -69,6 +71,20 @@ class LocalReader:
 
 
 def _reply(call: TextCall, meaning: Meaning | None) -> TextReply:
+    """Return the reply to a document; HTML entities are decoded for reading, and quotes are of the text as it is."""
+    if not any("&" in passage for passage in call.passages):
+        return _read(call, meaning)
+    decoded = [decode_entities(passage) for passage in call.passages]
+    reply = _read(replace(call, passages=tuple(text for text, _ in decoded)), meaning)
+    quotes = []
+    for quote in reply.quotes:
+        places = decoded[quote.passage][1]
+        start, end = places[quote.start], places[quote.start + len(quote.text)]
+        quotes.append(Quote(quote.passage, start, call.passages[quote.passage][start:end]))
+    return replace(reply, quotes=tuple(quotes))
+
+
+def _read(call: TextCall, meaning: Meaning | None) -> TextReply:
     if call.function == "summary":
         quotes = central_sentences(call.passages)
         return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)

@@ -33,6 +33,8 @@ _SPEAKERS = _stems(
 """Nouns for the row or for whom its text is by: the text itself rarely names them."""
 _TELLING = _stems("mention mentioned say says talk discuss refer speak contain")
 """Verbs that ask only whether the text speaks of something."""
+_LONGEST_SUBJECT = 4
+"""Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
 _COMPLAINING = _stems("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
 _AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
 _BLAME = re.compile(rf"(?<!\S)(?:{'|'.join(sorted(_COMPLAINING))}|late|delai|damag|lost|wrong)(?!\S)")
@@ -85,8 +87,9 @@ def statement(question: str) -> Statement | None:
     if not judged and (found := [each for each in keys if each in _JUDGING]):
         blamed = any(hit.kind == "no" for hit in concept("positive").hits(" ".join(found))) or "negat" in found
         judged, left = -1 if blamed else 1, [each for each in keys if each not in _JUDGING]
-    spoken_of = not judged and len(left) > 1 and left[0] in _TELLING
-    left = left[1:] if spoken_of else left
+    telling = next((i for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), None)
+    spoken_of = not judged and telling is not None and len(left) > telling + 1
+    left = left[telling + 1 :] if spoken_of and telling is not None else left
     negated = any(each in ("not", "no", "without", "never") for each in tokens)
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 

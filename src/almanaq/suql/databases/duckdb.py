@@ -138,7 +138,7 @@ class DuckDBDatabase:
 
     def session(self, deadline: float | None = None) -> DuckDBSession:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
-        return DuckDBSession(self._cursor, self._work, deadline)
+        return DuckDBSession(self._cursor, self._work, deadline, owned=self._owned)
 
     def close(self) -> None:
         """Let go of the source."""

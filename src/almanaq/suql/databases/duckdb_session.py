@@ -50,9 +50,12 @@ class DuckDBSession(MultiStreamSession[_Work]):
     DuckDB's own temporary tables are seen by one connection only.
     """
 
-    def __init__(self, connect: Callable[[], duckdb.DuckDBPyConnection], work: str, deadline: float | None) -> None:
+    def __init__(
+        self, connect: Callable[[], duckdb.DuckDBPyConnection], work: str, deadline: float | None, *, owned: bool = True
+    ) -> None:
         self._connect, self._work = connect, work
         self._tables: list[str] = []
+        self._owned, self._ordered = owned, False
         super().__init__()
         self._end_after(deadline, timed=True)
 
@@ -155,8 +158,15 @@ class DuckDBSession(MultiStreamSession[_Work]):
         finally:
             self._end(work)
 
+    def order_as_planned(self) -> None:
+        """Let ORDER BY mean in every statement what plans take it for, whatever the owner's settings are."""
+        self._ordered = not self._owned
+
     def _new_work(self) -> _Work:
-        return _Work(self._connect())
+        cursor = self._connect()
+        if self._ordered:
+            cursor.execute("SET SESSION default_null_order = 'nulls_last'; SET SESSION default_order = 'asc'")
+        return _Work(cursor)
 
     @contextmanager
     def _step(self, work: _Work) -> Iterator[None]:
@@ -200,7 +210,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
             )
         if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
-            return binding_error(error)
+            return binding_error(type(error)(re.sub(rf"\b{self._prefix}", "", str(error))))
         message = re.sub(rf"\b{self._prefix}", "", first_line(error))
         if message.startswith("INTERNAL Error"):
             message = (

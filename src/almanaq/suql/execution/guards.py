@@ -96,12 +96,14 @@ def options_counted(tree: exp.Query) -> tuple[str, ...]:
     """
     group = tree.args.get("group") if isinstance(tree, exp.Select) else None
     key = group.expressions[0].unnest() if group is not None and len(group.expressions) == 1 else None
+    if isinstance(key, exp.Literal) and key.is_int and 1 <= int(key.this) <= len(tree.selects):
+        key = tree.selects[int(key.this) - 1].unalias()
     others = ("having", "distinct", "order", "limit", "offset", "qualify")
     shown = [item.unalias() for item in tree.selects if item.unalias() != key]
     if key is None or not is_model_call(key) or any(tree.args.get(clause) for clause in others):
         counted = False
     else:
-        counted = all(isinstance(item, exp.Count) and isinstance(item.this, exp.Star) for item in shown)
+        counted = all(map(_counts_rows, shown))
     if not counted:
         raise RefusedQueryError(
             "estimate: write SELECT answer(x, q, ARRAY['a', 'b']), count(*) FROM … GROUP BY that answer, and no more"
@@ -112,7 +114,14 @@ def options_counted(tree: exp.Query) -> tuple[str, ...]:
             "estimate: groups of an answer need its options, as in answer(x, q, ARRAY['a', 'b']): intervals for "
             "answers that nobody has named would mean nothing"
         )
-    return literal_options(key.expressions[2])
+    return literal_options(key.expressions[2].unnest())
+
+
+def _counts_rows(node: exp.Expr) -> bool:
+    """Return whether a node is count(*), as sqlglot reads it or as DuckDB writes it."""
+    if isinstance(node, exp.AnonymousAggFunc | exp.Anonymous):
+        return node.name.lower() == "count_star"
+    return isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
 
 
 def check_average(tree: exp.Query) -> None:

@@ -16,7 +16,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.relations import Catalog
 
-_NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|source column (\w+)""")
+_NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|(?:source column|Type with name) (\w+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
 
 

@@ -6,7 +6,10 @@ import re
 
 from almanaq.errors import nearest
 
-_CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "WINDOW", "WITH")
+_CLAUSES = (
+    *("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "WINDOW", "WITH"),
+    "SUMMARIZE",
+)
 
 
 def clause_meant(text: str, place: int | None) -> str:

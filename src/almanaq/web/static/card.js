@@ -12,13 +12,15 @@ const STATUS = {
   failed: "It failed",
 };
 
-export function card(record) {
+// `choose` asks the next question, where the answer stands in a conversation.
+export function card(record, choose = null) {
   const made = el("div", { class: "card" });
   const parts = [
     record.truncated && el("p", { class: "note" }, truncation(record)),
     record.not_kept && el("p", { class: "note" }, "This answer is not kept, and has no link: ", visible(record.not_kept)),
     record.status && el("p", { class: "hint" }, STATUS[record.status] ?? record.status),
     record.answer && el("p", { class: "answer" }, visible(record.answer)),
+    record.readings?.length ? readings(record, choose, made) : null,
     record.relaxed && el("p", { class: "note" }, "Left out to find anything: ", visible(record.relaxed)),
     record.columns?.length ? rows(record) : null,
     record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
@@ -28,6 +30,16 @@ export function card(record) {
   ];
   made.append(...parts.filter(Boolean));
   return made;
+}
+
+// What the question may mean: a button each, which runs it.
+function readings(record, choose, made) {
+  const run = (number, reading) => {
+    if (choose) return choose(String(number + 1));
+    made.after(el("div", { class: "again" }, el("h3", {}, visible(reading.words)), editor(reading.suql, (result) => made.after(card(result)))));
+  };
+  return el("p", { class: "buttons" }, record.readings.map((reading, number) =>
+    button(visible(reading.words), () => run(number, reading), { title: reading.suql })));
 }
 
 function truncation(record) {

@@ -86,7 +86,7 @@ function working(on) {
 function finished(turn, record) {
   conversation = record.conversation;
   if (conversation) remember(conversation, record.question);
-  turn.lastElementChild.replaceWith(card(record));
+  turn.lastElementChild.replaceWith(card(record, (text) => under || ask(text)));
   say(record.rows_total ? `${plural(record.rows_total, "row")}. Answer ready.` : "Answer ready.");
 }
 

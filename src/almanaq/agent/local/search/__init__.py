@@ -1,1 +1,1 @@
-"""Searches: what a turn asks of the rows of one relation, its texts included; new questions and follow-ups alike."""
+"""Searches of rows that have reviews: what no column says becomes a question to the texts."""

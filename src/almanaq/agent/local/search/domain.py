@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 
-from almanaq.agent.local.spoken import relation_stems
-from almanaq.agent.local.words import word_set
+from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.words import word_set
 from almanaq.suql.catalog.relations import Catalog
 
 PACKS = (("almanaq.sample", "places.toml"),)
@@ -50,7 +50,7 @@ NONE = Domain()
 
 def domain_of(catalog: Catalog) -> Domain:
     """Return the pack that speaks of the rows of a source."""
-    named = {word for relation in catalog.relations for word in relation_stems(relation)}
+    named = {word for relation in catalog.relations for word in relation_words(relation)}
     return next((pack for pack in _packs() if pack.rows & named), NONE)
 
 

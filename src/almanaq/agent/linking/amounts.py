@@ -1,0 +1,288 @@
+"""Numbers, comparisons, superlatives and periods in a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from almanaq.agent.linking.days import Span as Days
+from almanaq.agent.linking.days import spans as day_spans
+from almanaq.agent.linking.english import MAGNITUDES, SPELLED, Measured, english
+from almanaq.agent.linking.spans import Span
+from almanaq.agent.linking.words import Token
+
+_SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)(k|m|bn|b|st|nd|rd|th)?")
+_CURRENCIES = ("$", "€", "£")
+_MORE, _LESS = ("more", "higher", "greater", "larger", "bigger", "better"), ("less", "lower", "fewer", "smaller")
+_ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
+_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "by": "<=", "from": ">="}
+_TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
+_FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+_FIRST_YEAR, _LAST_YEAR = 1500, 2200
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number with its unit ("" for none)."""
+
+    value: float
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison with one number, or two ("between").
+
+    Attributes:
+        measured: what the adjective of "older than" measures; None where none says so.
+    """
+
+    sign: str
+    numbers: tuple[float, ...]
+    unit: str = ""
+    measured: Measured | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Superlative:
+    """What ranks first.
+
+    Attributes:
+        extreme: "most", "least", "top", "bottom", "common", "rare", or "measured".
+        limit: how many; None where it is not said. `offset` skips those that rank before ("second largest").
+    """
+
+    extreme: str
+    measured: Measured | None = None
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days from `start` up to and without `after`, compared by `sign` ("=" within, ">" later, …).
+
+    Attributes:
+        year: the bare year that was written, which may be a number as well; None for other days.
+        days: where no year was said, what can be placed near a known day.
+        month: the number of the month where it is one without a year.
+    """
+
+    sign: str
+    start: date
+    after: date
+    year: int | None = None
+    days: Days | None = None
+    month: int | None = None
+
+
+def number_at(tokens: Sequence[Token], at: int) -> tuple[float, int] | None:
+    """Return the number that begins at a token ("1.5 million"), and the token after it; None where none does."""
+    if not 0 <= at < len(tokens):
+        return None
+    folded = tokens[at].folded
+    match = _SUFFIXED.fullmatch(folded.replace(",", ""))
+    article = folded in ("a", "an") and at + 1 < len(tokens) and tokens[at + 1].folded in MAGNITUDES
+    if match:
+        value = float(match[1]) * MAGNITUDES.get(match[2] or "", 1.0)
+    elif (folded in SPELLED and folded != "zero") or article:
+        value = SPELLED.get(folded, 1.0)
+    else:
+        return None
+    last = at + 1
+    while last < len(tokens) and tokens[last].folded in MAGNITUDES and len(tokens[last].folded) > 1:
+        value *= MAGNITUDES[tokens[last].folded]
+        last += 1
+    return value, last
+
+
+def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
+    """Yield bare numbers, and those with "or more" after them or "between … and" around them."""
+    known = english()
+    for i, token in enumerate(tokens):
+        found = number_at(tokens, i)
+        if found is None:
+            continue
+        value, last = found
+        last, unit = _unit(tokens, last)
+        first = i
+        if i and tokens[i - 1].folded in _CURRENCIES:
+            first, unit = i - 1, unit or tokens[i - 1].folded
+        ordinal = token.folded[-2:] in ("st", "nd", "rd", "th") and token.folded[:1].isdigit()
+        if not ordinal:
+            yield Span(first, last, "number", (Number(value, unit),), 0.9 * (last - first))
+        for end in range(min(last + 3, len(tokens)), last, -1):
+            kind, sign = known.phrases.get(tuple(t.folded for t in tokens[last:end]), ("", ""))
+            if kind == "after" or (tokens[last].folded == "+" and end == last + 1):
+                comparison = Comparison(sign or ">=", (value,), unit)
+                yield Span(first, end, "compare", (comparison,), 1.02 * (end - first) + 0.1)
+                break
+        if first and tokens[first - 1].folded in ("between", "from") and last < len(tokens):
+            if tokens[last].folded in ("and", "to", "-") and (other := number_at(tokens, last + 1)):
+                low = value * _shared_magnitude(value, tokens, last + 1, other[0])
+                end, same = _unit(tokens, other[1])
+                if not (_is_year(value) and tokens[first - 1].folded == "from"):
+                    comparison = Comparison("between", (low, other[0]), unit or same)
+                    yield Span(first - 1, end, "compare", (comparison,), 1.05 * (end - first + 1) + 0.1)
+
+
+def _shared_magnitude(value: float, tokens: Sequence[Token], at: int, other: float) -> float:
+    """Return by how much a number counts that shares the magnitude of the next: "between 10 and 12 million"."""
+    plain = number_at(tokens[: at + 1], at)
+    factor = other / plain[0] if plain and plain[0] else 1.0
+    return factor if factor > 1 and value < factor else 1.0
+
+
+def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str]:
+    """Return the token after a unit that stands at a token, and the unit; "" where none does."""
+    known = english().units | {"%"}
+    square = at + 1 < len(tokens) and tokens[at].folded in ("square", "sq")
+    where = at + square
+    if where < len(tokens) and tokens[where].folded in known:
+        unit = tokens[where].folded + ("2" if square else "")
+        old = unit in ("year", "years") and where + 1 < len(tokens) and tokens[where + 1].folded in ("old", "of")
+        if old and tokens[where + 1].folded == "old":
+            return where + 2, "old"
+        return where + 1, unit
+    return at, ""
+
+
+def comparisons(tokens: Sequence[Token]) -> Iterator[Span]:
+    """Yield operators and comparatives with the number after them, and what waits for something else than a number."""
+    known = english()
+    for first in range(len(tokens)):
+        for last in range(min(first + known.longest, len(tokens)), first, -1):
+            kind, sign = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
+            if kind == "operator":
+                yield from _compared(tokens, first, last, sign, known.measured_by(tokens[first].folded))
+        measured = known.measured_by(tokens[first].folded)
+        if measured and first + 1 < len(tokens) and tokens[first + 1].folded == "than":
+            yield from _compared(tokens, first, first + 2, ">" if measured[0][1] else "<", measured)
+
+
+def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
+    negated = first and tokens[first - 1].folded in ("not", "no") and sign in _FLIPPED
+    at = last
+    while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "or", "equal", "to", *_CURRENCIES):
+        if number_at(tokens, at):
+            break
+        at += 1
+    comparative = tokens[last - 1].folded == "than"
+    if comparative or sign in "<>":
+        yield Span(first, last, "than", ((sign, measured),), 0.75 * (last - first))
+    found = number_at(tokens, at)
+    if at < len(tokens) and found is None and tokens[at].folded == "single":
+        found = 1.0, at + 1
+    if found is None:
+        return
+    value, end = found
+    if any(t.folded == "or" for t in tokens[last:at]):
+        sign += "="
+    currency = next((t.folded for t in tokens[last:at] if t.folded in _CURRENCIES), "")
+    end, unit = _unit(tokens, end)
+    if negated:
+        first, sign = first - 1, _FLIPPED[sign]
+    comparison = Comparison(sign, (value,), unit or currency, measured)
+    timely = tokens[first].folded in _TIMES and _is_year(value) and not unit
+    yield Span(first, end, "compare", (comparison,), (0.8 if timely else 1.0) * (end - first) + 0.1)
+
+
+def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
+    """Yield what ranks first: "the most", "top 5", "3 cheapest", "second largest"."""
+    known = english()
+    for first, token in enumerate(tokens):
+        measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
+        if measured:
+            yield from _ranked(tokens, first, first + 1, Superlative("measured", measured))
+        for last in range(first + 1, min(first + known.longest, len(tokens)) + 1):
+            kind, detail = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
+            if kind == "superlative":
+                period = last < len(tokens) and tokens[last].folded in ("day", "week", "month", "quarter", "half")
+                if not period:
+                    yield from _ranked(tokens, first, last, Superlative("measured", detail))
+            elif kind == "extreme" and not (first and tokens[first - 1].folded == "at"):
+                adjective = next((m for t in tokens[first:last] if (m := known.measured_by(t.folded))), None)
+                yield from _ranked(tokens, first, last, Superlative(detail, adjective))
+
+
+def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) -> Iterator[Span]:
+    """Yield a superlative alone, with the number beside it, and with an ordinal before it."""
+    before = number_at(tokens, first - 1) if first else None
+    after = number_at(tokens, last)
+    made = (plain.extreme, plain.measured)
+    score = 1.02
+    if before and before[1] == first and before[0] == int(before[0]) <= 1000 and tokens[first - 1].folded != "one":
+        yield Span(
+            first - 1, last, "superlative", (Superlative(*made, int(before[0])),), score * (last - first + 1) + 0.05
+        )
+    if after and after[1] == last + 1 and after[0] == int(after[0]) <= 1000 and not _is_year(after[0]):
+        yield Span(
+            first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05
+        )
+    nth = _ORDINALS.get(tokens[first - 1].folded) if first else None
+    if first and nth is None and (ordinal := re.fullmatch(r"(\d+)(?:nd|rd|th)", tokens[first - 1].folded)):
+        nth = int(ordinal[1])
+    if nth is not None:
+        yield Span(first - 1, last, "superlative", (Superlative(*made, 1, nth - 1),), score * (last - first + 1) + 0.05)
+    yield Span(first, last, "superlative", (plain,), score * (last - first) + 0.02)
+
+
+def averages(tokens: Sequence[Token]) -> Iterator[Span]:
+    """Yield "above average", "heavier than average"; meanings are (sign, what is measured)."""
+    known = english()
+    for first in range(len(tokens)):
+        for last in range(first + 1, min(first + known.longest, len(tokens)) + 1):
+            kind, _ = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
+            if kind != "average":
+                continue
+            down = any(t.folded.startswith(("below", "under")) for t in tokens[first:last])
+            begins, measured = first, None
+            if tokens[first].folded == "than":
+                before = tokens[first - 1].folded if first else ""
+                measured = known.measured_by(before)
+                if measured is None and before not in (*_MORE, *_LESS):
+                    continue
+                down = before in _LESS or bool(measured and not measured[0][1])
+                begins = first - 1
+            yield Span(begins, last, "average", (("<" if down else ">", measured),), 1.1 * (last - begins))
+
+
+def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]:
+    """Yield dates, months, years and what counts from today, with the word of time before them."""
+    calendar: list[tuple[int, int, Period]] = []
+    for each in day_spans(question, today):
+        inside = [i for i, t in enumerate(tokens) if each.first <= t.start and t.end <= each.last]
+        if inside:
+            month = each.start.month if each.yearless and each.is_month else None
+            meant = Period("=", each.start, each.after, days=each if each.yearless else None, month=month)
+            calendar.append((inside[0], inside[-1] + 1, meant))
+    for i, token in enumerate(tokens):
+        if len(token.folded) == 4 and token.folded.isdigit() and _is_year(int(token.folded)):
+            year = int(token.folded)
+            calendar.append((i, i + 1, Period("=", date(year, 1, 1), date(year + 1, 1, 1), year)))
+    for first, last, meant in calendar:
+        before = tokens[first - 1].folded if first else ""
+        if (
+            before in ("between", "from")
+            and last + 1 < len(tokens)
+            and tokens[last].folded in ("and", "to", "until", "-", "through")
+        ):
+            for begins, end, until in calendar:
+                if begins == last + 1:
+                    start = meant.start if not meant.days or until.days else meant.start.replace(year=until.start.year)
+                    both = Period("=", start, until.after, days=meant.days if until.days else None)
+                    years = None if meant.year is None or until.year is None else (meant.year, until.year)
+                    how = f"{years[0]}-{years[1]}" if years else ""
+                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15, how)
+        sign = _SIGNS.get(before, "=")
+        if before in ("by", "from"):
+            sign = "="
+        begins = first - 1 if sign != "=" else first
+        of = Period(sign, meant.start, meant.after, meant.year, meant.days, meant.month)
+        yield Span(begins, last, "period", (of,), 1.0 * (last - begins) + 0.05)
+
+
+def _is_year(number: float) -> bool:
+    return _FIRST_YEAR <= number < _LAST_YEAR and number == int(number)

@@ -1,0 +1,442 @@
+"""CatalogIndex: the relations, columns and values of a catalog by the words for them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+from almanaq.agent.linking.columns import (
+    MISSING,
+    LinkedColumn,
+    head_words,
+    link_column,
+    name_column,
+    other_names,
+    relation_words,
+    with_values,
+)
+from almanaq.agent.linking.english import english, read_data, share_root
+from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, stem, value_key
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
+from almanaq.text.spelling import edit_distance, tolerance
+
+Values = Callable[[str, str, int], Sequence[str]]
+"""(relation, column, limit) → distinct values, the most frequent first."""
+
+MOST_VALUES, MOST_NAMES = 5000, 20_000
+"""Most values that are read of a column, and of one of names."""
+LONGEST_VALUE = 10
+"""Words of the longest value that is looked up by its words."""
+_DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
+_FEW = 60
+_CODED = 0.9
+_SHORTEST_CODE, _SHORTEST_WORD = 3, 5
+_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "usd", "eur", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMeaning:
+    """A value of a column that words spell.
+
+    Attributes:
+        value: as it is written in the column; of a list column the item.
+        how: "" where the words are the whole value; "item" of a list; "part" where the value only holds them.
+    """
+
+    column: LinkedColumn
+    value: str
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A relation or column that words name, and how surely."""
+
+    thing: Relation | LinkedColumn
+    sureness: float
+    how: str = ""
+
+
+class CatalogIndex:
+    """What a catalog holds, by words.
+
+    Args:
+        catalog: the relations to index.
+        values: gives the values of a column; those of prose, keys and private columns are not asked for.
+        today: gives the date that "last year" refers to.
+    """
+
+    def __init__(self, catalog: Catalog, values: Values, today: Callable[[], date] = date.today) -> None:
+        self.catalog, self.today, self._read = catalog, today, values
+        self._values: dict[str, list[ValueMeaning]] = defaultdict(list)
+        self._by_stems: dict[tuple[str, ...], list[ValueMeaning]] = defaultdict(list)
+        self._parts: dict[str, set[ValueMeaning]] = defaultdict(set)
+        self._forms: dict[str, set[ValueMeaning]] = defaultdict(set)
+        self._first: dict[str, int] = defaultdict(int)
+        self.columns: dict[str, tuple[LinkedColumn, ...]] = {
+            relation.name: tuple(self._index_values(link_column(relation, column)) for column in relation.columns)
+            for relation in catalog.relations
+        }
+        self._named: dict[tuple[str, ...], list[Named]] = defaultdict(list)
+        self._holding: dict[str, list[LinkedColumn]] = defaultdict(list)
+        for column in self.all_columns():
+            self._index_names(column)
+        self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
+        for relation in catalog.relations:
+            self._index_relation(relation)
+        self.longest_name = max((len(words) for words in (*self._named, *self._tables)), default=1)
+
+    def all_columns(self) -> Iterable[LinkedColumn]:
+        """Yield every column of every relation."""
+        for columns in self.columns.values():
+            yield from columns
+
+    def name_of(self, relation: Relation) -> LinkedColumn:
+        """Return the column that names the rows of a relation."""
+        return name_column(self.columns[relation.name])
+
+    def column(self, relation: str, name: str) -> LinkedColumn | None:
+        """Return a column by its names, folding case; None where there is none."""
+        folded = name.casefold()
+        return next((c for c in self.columns.get(relation, ()) if c.name.casefold() == folded), None)
+
+    def values_of(self, column: LinkedColumn) -> Sequence[str]:
+        """Return the values of a text column, the most frequent first; () of one that is not read."""
+        if column.column.private or column.kind == "prose":
+            return ()
+        return column.column.values or self._read(column.relation.name, column.name, MOST_VALUES)
+
+    def days_of(self, column: LinkedColumn) -> list[str]:
+        """Return the days that a column of dates holds, as far as they are read, in order."""
+        return sorted(value[:10] for value in self.values_of(column) if _DAY.match(value))
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def relations_named(self, words: tuple[str, ...]) -> list[Named]:
+        """Return the relations that stems name."""
+        return self._tables.get(words, [])
+
+    def columns_named(self, words: tuple[str, ...]) -> list[Named]:
+        """Return the columns that stems name, wholly or in part, the surest first."""
+        found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
+        if len(words) == 1 or not found:
+            for column in self._holding.get(words[0], ()):
+                size = len(words)
+                at = [i for i in range(len(column.words) - size + 1) if column.words[i : i + size] == words]
+                if at and id(column) not in found:
+                    ends = at[-1] + size == len(column.words)
+                    sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
+                    found[id(column)] = Named(column, sure, "part")
+        return sorted(found.values(), key=lambda each: -each.sureness)
+
+    def columns_like(self, word: str) -> list[Named]:
+        """Return the columns of whose name a word is another form or a synonym: "directed" of `director`."""
+        found: dict[int, Named] = {}
+        said = stem(word)
+        meant = english().verbs.get(word, frozenset()) | english().synonyms.get(said, frozenset())
+        for column in self.all_columns():
+            words = [w for w in column.words if w not in ("by", "at", "on", "in", "date", "is", "has")]
+            if not words or (column.is_identifier and column.kind == "number"):
+                continue
+            head = words[-1] if len(words) < 3 else ""
+            if len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
+                found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
+            elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
+                found[id(column)] = Named(column, 0.75, "root")
+            elif meant & {head, words[0]}:
+                found[id(column)] = Named(column, 0.72 if len(words) == 1 else 0.66, "synonym")
+            elif said in column.about and len(said) > 3:
+                found[id(column)] = Named(column, 0.6, "described")
+        return sorted(found.values(), key=lambda each: -each.sureness)
+
+    def measured_by(
+        self, measured: Iterable[tuple[str, bool]], relations: Iterable[str]
+    ) -> list[tuple[LinkedColumn, bool]]:
+        """Return the columns that an adjective measures, the likeliest first, each with whether more of it is more."""
+        found: list[tuple[LinkedColumn, bool]] = []
+        named = [*relations]
+        for word, up in measured:
+            for exact in (True, False):
+                for name in named:
+                    for column in self.columns[name]:
+                        words = tuple(stem(english().abbreviations.get(w, w)) for w in column.words)
+                        fits = words == (word,) if exact else word in (*words, *column.words)
+                        measures = column.is_ranked or "birth" in column.roles
+                        if fits and measures and all(c is not column for c, _ in found):
+                            found.append((column, up))
+        return found
+
+    def _index_names(self, column: LinkedColumn) -> None:
+        forms: dict[tuple[str, ...], float] = {}
+
+        def add(words: Iterable[str], sure: float) -> None:
+            key = tuple(words)
+            if key and key not in forms:
+                forms[key] = sure
+
+        known = english()
+        own = relation_words(column.relation)
+        words = column.words
+        add(words, 1.0)
+        add(("".join(identifier_stems(column.name)),), 1.0)
+        for parts in known.compounds.get("".join(words), ()), known.compounds.get(column.name.casefold(), ()):
+            add(map(stem, parts), 1.0)
+        add((stem(known.abbreviations.get(word, word)) for word in words), 0.97)
+        if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
+            add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
+        trimmed = [w for w in words if not w.isdigit()]
+        add(trimmed, 0.95)
+        plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
+        if len(plain) > 1 and plain[-1] in _DROPPED_ENDS:
+            refers = any(column.name in own_columns for own_columns, *_ in column.relation.foreign_keys)
+            sure = 0.7 if refers or self._has_relation(plain[:-1]) else 0.9
+            add(plain[:-1], 0.93 if plain[-1] in ("name", "code") else sure)
+        if len(plain) == 1:
+            for end in (*_DROPPED_ENDS[:4], *known.abbreviations):
+                if plain[0].endswith(end) and len(plain[0]) > len(end) + 3 and len(end) > 1:
+                    head, tail = plain[0].removesuffix(end), known.abbreviations.get(end, end)
+                    add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
+                    add((head, tail), 0.9)
+        years = [w for w in words if w.isdigit()]
+        if len(years) == 1 and len(words) > 1:
+            add((*years, *trimmed), 1.0)
+            add((*trimmed, "in", *years), 1.0)
+            add((*trimmed, "for", *years), 0.95)
+        add(plain, 0.92)
+        if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
+            add(plain[1:], 0.9)
+        if len(trimmed) > 2 and "of" in trimmed[1:-1]:
+            at = trimmed.index("of")
+            add((*trimmed[at + 1 :], *trimmed[:at]), 0.9)  # "country of origin" is the origin country
+            add(trimmed[:at], 0.86)
+        for name in other_names(column.column.description):
+            add(name, 0.97)
+        said = head_words(column.column.description)
+        if said and len(said) < 4:
+            add(said, 0.85)
+        for words, sure in forms.items():
+            self._named[words].append(Named(column, sure, "" if sure > 0.9 else "described"))
+        for word in set(column.words):
+            self._holding[word].append(column)
+            full = stem(known.abbreviations.get(word, word))
+            if full != word:
+                self._holding[full].append(column)
+
+    def _has_relation(self, words: Sequence[str]) -> bool:
+        return any(tuple(words) == relation_words(relation) for relation in self.catalog.relations)
+
+    def _index_relation(self, relation: Relation) -> None:
+        words, said = relation_words(relation), head_words(relation.description)
+        known = english()
+
+        def add(key: tuple[str, ...], sure: float, how: str = "") -> None:
+            if key and all(each.thing is not relation for each in self._tables[key]):
+                self._tables[key].append(Named(relation, sure, how))
+
+        add(words, 1.06)
+        add(("".join(words),), 1.0)
+        add(tuple(stem(known.abbreviations.get(word, word)) for word in words), 1.0)
+        for name in other_names(relation.description):
+            add(name, 1.0)
+        if len(words) > 1:
+            add(words[-1:], 0.92)
+            add(words[:1], 0.7, "part")
+        add(said[:2], 0.85, "described")
+        add(said[:1], 0.8, "described")
+        for word in words[-1:]:
+            for other in known.synonyms.get(word, ()):
+                add((other,), 0.8, "synonym")
+            for other, meant in known.synonyms.items():
+                if word in meant:
+                    add((other,), 0.8, "synonym")
+        held = {part for column in self.columns[relation.name] for part in column.words}
+        for noun, columns in known.things.items():
+            others = [r for r in self.catalog.relations if r is not relation]
+            if columns & held and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others):
+                add((noun,), 0.75, "described")
+        if known.person_columns & held:
+            others = [r for r in self.catalog.relations if r is not relation]
+            alone = not any(known.person_columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
+            for noun in known.people:
+                add((stem(noun),), 0.86 if alone else 0.6, "described")
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def values_spelled(self, text: str) -> list[ValueMeaning]:
+        """Return the values that a text spells, without regard to case, accents and marks."""
+        return self._values.get(value_key(text), [])
+
+    def values_of_stems(self, words: tuple[str, ...]) -> list[ValueMeaning]:
+        """Return the values of kinds that stems spell: 'dog' of "dogs"; no plural is a name."""
+        return self._by_stems.get(words, [])
+
+    def longest_from(self, word: str) -> int:
+        """Return how many words the longest value has that begins with a word."""
+        return self._first.get(word, 0)
+
+    def values_like(self, word: str) -> list[ValueMeaning]:
+        """Return the one value of which a word is another form ("Retirement" of retired), or which is its code."""
+        if len(word) < _SHORTEST_WORD:
+            return []
+        found = {each for form in derived_forms(stem(word)) for each in self._forms.get(form, ())}
+        if not found:
+            sizes = range(_SHORTEST_CODE, len(word))
+            found = {each for size in sizes for each in self._forms.get("code:" + word[:size], ())}
+        return [*found] if len({each.value for each in found}) == 1 else []
+
+    def values_holding(self, words: tuple[str, ...]) -> list[ValueMeaning]:
+        """Return the values that hold these words in a row."""
+        sets = [self._parts.get(word, set()) for word in words]
+        shared = set.intersection(*sets) if sets else set()
+        found = [m for m in shared if _holds(tuple(value_key(m.value).split()), words)]
+        return sorted(found, key=lambda m: (m.column.relation.name, m.column.name, m.value))
+
+    def nearest_values(self, text: str) -> list[ValueMeaning]:
+        """Return the values nearest in spelling to a text, within the tolerance for its length."""
+        key = value_key(text)
+        limit = tolerance(key)
+        best: list[str] = []
+        for known in self._spellings().get(key[:1], ()) if limit else ():
+            if abs(len(known) - len(key)) > limit:
+                continue
+            edits = edit_distance(key, known, limit)
+            if edits < limit or (edits == limit and not best):
+                best = [known] if edits < limit else [*best, known]
+                limit = edits
+        return self._values[best[0]] if len(best) == 1 else []
+
+    def nearest_name(self, word: str) -> str | None:
+        """Return the one word of names of relations and columns that is nearest in spelling to a word; else None."""
+        limit = min(tolerance(word), 2)
+        known = {part for words in (*self._named, *self._tables) for part in words} if limit else set()
+        edits = {part: edit_distance(stem(word), part, limit) for part in known if part[:1] == word[:1]}
+        least = min(edits.values(), default=limit + 1)
+        near = [part for part, count in edits.items() if count == least]
+        return near[0] if len(near) == 1 and least <= limit else None
+
+    def _spellings(self) -> Mapping[str, list[str]]:
+        if not hasattr(self, "_by_letter"):
+            self._by_letter: dict[str, list[str]] = defaultdict(list)
+            for key in self._values:
+                self._by_letter[key[:1]].append(key)
+        return self._by_letter
+
+    def _index_values(self, column: LinkedColumn) -> LinkedColumn:
+        """Make the values of a column findable; give the column with what they say of its kind."""
+        if column.kind != "text" or column.column.private:
+            return column
+        if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":
+            return column
+        most = MOST_NAMES if "name" in column.roles else MOST_VALUES
+        values = column.column.values or tuple(self._read(column.relation.name, column.name, most))
+        column = with_values(column, values)
+        if column.kind != "text":
+            return column
+        for value in values:
+            if value.casefold() in MISSING:
+                continue
+            self._add_value(column, value, "")
+            for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
+                self._add_value(column, item.strip(), "item")
+        if column.is_category or column.column.array:
+            self._index_forms(column, values)
+            for value in values:
+                for group in english().same_values:
+                    for other in group if value.casefold() in group else ():
+                        self._add_other(column, value, other)
+        self._index_codes(column, values)
+        return column
+
+    def _add_value(self, column: LinkedColumn, value: str, how: str) -> None:
+        key = value_key(value)
+        words = key.split()
+        if not 0 < len(words) <= LONGEST_VALUE:
+            return
+        known = self._values[key]
+        meaning = ValueMeaning(column, value, "item" if column.mark and not how else how)
+        if any(m.column is column and m.value == value for m in known):
+            return
+        known.append(meaning)
+        self._first[words[0]] = max(self._first[words[0]], len(words))
+        if not column.names_rows or "name" not in column.roles:
+            kind_words = tuple(stem(word) for word in words)
+            self._by_stems[kind_words].append(meaning)
+            self._first[kind_words[0]] = max(self._first[kind_words[0]], len(words))
+        for word in words if len(words) > 1 and column.distinct <= MOST_VALUES else ():
+            self._parts[word].add(meaning)
+
+    def _index_forms(self, column: LinkedColumn, values: Sequence[str]) -> None:
+        """Index the values of a kind by other forms of their word, and by words that begin with them."""
+        codes = all(value.isalpha() and len(value) <= 7 for value in values if value.casefold() not in MISSING)
+        for value in values:
+            if value.isalpha() and len(value) >= _SHORTEST_WORD:
+                for form in derived_forms(stem(value)):
+                    self._forms[form].add(ValueMeaning(column, value, "form"))
+            if codes and len(value) >= _SHORTEST_CODE and len(values) <= 30:
+                self._forms["code:" + fold(value)].add(ValueMeaning(column, value, "code"))
+
+    def _index_codes(self, column: LinkedColumn, values: Sequence[str]) -> None:
+        """Index codes of countries, continents, states and languages by their names, and names by their adjectives."""
+        held = {value for value in values if value.casefold() not in MISSING}
+        if not held:
+            return
+        for kind, called in place_codes():
+            if kind == "language" and "language" not in column.words and "lang" not in column.words:
+                continue
+            known = held & called.keys()
+            if len(known) < 2 or len(known) < (_CODED if kind != "language" else 0.6) * len(held):
+                continue
+            for value in known:
+                for name in called[value]:
+                    self._add_other(column, value, name)
+            return
+        named = [name for name in held if name in _adjectives()]
+        if len(named) >= 3:
+            for value in named:
+                for name in _adjectives()[value]:
+                    self._add_other(column, value, name)
+
+    def _add_other(self, column: LinkedColumn, value: str, name: str) -> None:
+        key = value_key(name)
+        if key == value_key(value) or any(m.column is column and m.value == value for m in self._values[key]):
+            return
+        self._values[key].append(ValueMeaning(column, value, "form"))
+        first = key.split()[0]
+        self._first[first] = max(self._first[first], len(key.split()))
+
+
+def _holds(value: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    return any(value[i : i + len(parts)] == parts for i in range(len(value) - len(parts) + 1))
+
+
+@cache
+def _places() -> Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
+    """Return the codes and the names of each country, state, continent and language."""
+    data = read_data("places")
+    return {kind: tuple(map(_called, filter(None, lines.split("\n")))) for kind, lines in data.items()}
+
+
+def _called(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    codes, names = line.split(":")
+    return tuple(codes.split()), tuple(name.strip() for name in names.split(","))
+
+
+@cache
+def place_codes() -> tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...]:
+    """Return for each kind of place, and each kind of its codes, what these stand for."""
+    return tuple(
+        (kind, {codes[i]: names for codes, names in places})
+        for kind, places in _places().items()
+        for i in range(len(places[0][0]))
+    )
+
+
+@cache
+def _adjectives() -> Mapping[str, tuple[str, ...]]:
+    """Return the names of countries and continents, with what else each is called."""
+    listed = [names for kind in ("country", "continent") for _, names in _places()[kind]]
+    return {name: names for names in listed for name in (names[0], *names[2:])}

@@ -1,0 +1,364 @@
+"""link: a question → spans with what they may mean in a catalog, and the covers that use every word once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from almanaq.agent.linking.amounts import averages, comparisons, numbers, periods, superlatives
+from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
+from almanaq.agent.linking.spans import Kind, Span, best_covers
+from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
+
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
+_NOT_ALONE = frozenset("name value number type code date time day year month id amount total level list".split())
+_PHRASE_SCORES = {"silent": 0.5, "and": 0.9, "by": 0.95, "not": 0.95, "part": 0.55, "distinct": 0.9, "direction": 1.0}
+_FUNCTIONS = frozenset("aggregate count extreme superlative order by not share part distinct and".split())
+_BESIDE = 0.13
+_LOOSE = 300
+"""Values of a list column beyond which its items may be any words."""
+_SILENT, _HAVING, _UNKNOWN = 0.4, 0.35, 0.05
+_WHICH = frozenset("which what list show all the many every each give find any of".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a text is to hold: `form` is a pattern with X for the text ("%X%", "X%"), `columns` where it may be."""
+
+    columns: tuple[Named, ...]
+    form: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What the words of a question may mean.
+
+    Attributes:
+        spans: every meaning of every run of words; `covers` the best ways to use each word once, the best first.
+    """
+
+    question: str
+    tokens: tuple[Token, ...]
+    spans: tuple[Span, ...]
+    covers: tuple[tuple[Span, ...], ...]
+
+    def text(self, span: Span) -> str:
+        """Return the words of a span as they are written."""
+        return self.question[self.tokens[span.first].start : self.tokens[span.last - 1].end]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The words of the best cover that mean nothing here."""
+        return tuple(self.text(span) for span in self.covers[0] if span.kind == "unknown") if self.covers else ()
+
+
+def link(question: str, index: CatalogIndex) -> Links:
+    """Return what the words of a question mean in a catalog.
+
+    >>> from almanaq.suql.catalog.relations import Catalog, Column, Relation
+    >>> dogs = Relation("dogs", ("dogs",), (Column("name", "text"), Column("age", "integer")))
+    >>> index = CatalogIndex(Catalog((dogs,)), lambda relation, column, limit: ["Rex", "Bella"])
+    >>> [(span.kind, span.first, span.last) for span in link("how old is Bella", index).covers[0]]
+    [('column', 0, 2), ('silent', 2, 3), ('value', 3, 4)]
+    """
+    tokens = tokenize(question)
+    found = [*_phrases(tokens, index), *numbers(tokens), *comparisons(tokens), *superlatives(tokens), *averages(tokens)]
+    found += periods(tokens, question, index.today())
+    found += _names(tokens, index)
+    found += _values(tokens, question, index)
+    found += _quoted(tokens, question, index)
+    found += _holdings(tokens, question, index)
+    covers = best_covers([*found, *_silent_or_unknown(tokens)], len(tokens), 1)
+    unknown = [span for span in covers[0] if span.kind == "unknown"] if covers else []
+    if unknown:
+        found += _other_forms(tokens, question, index, unknown)
+    spans = (*found, *_silent_or_unknown(tokens))
+    return Links(question, tokens, spans, tuple(best_covers(spans, len(tokens))))
+
+
+def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
+    known = english()
+    for i, token in enumerate(tokens):
+        if token.folded in known.silent or not token.is_word:
+            yield Span(i, i + 1, "silent", (), _SILENT)
+        elif token.folded in known.verbs_of_having:
+            yield Span(i, i + 1, "silent", (), _HAVING, "verb")
+        else:
+            yield Span(i, i + 1, "unknown", (), _UNKNOWN)
+
+
+def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
+    """Yield what the phrases of English do."""
+    known = english()
+    for first in range(len(tokens)):
+        for last in range(first + 1, min(first + known.longest, len(tokens)) + 1):
+            kind, detail = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
+            if kind in ("", "operator", "after", "average", "superlative", "extreme"):
+                continue
+            if kind == "count" and not _counts(tokens, first, index):
+                continue
+            if kind == "share" and first and tokens[first - 1].folded in ("highest", "lowest", "average", "largest"):
+                continue
+            each = _PHRASE_SCORES.get(kind, 1.0)
+            meaning = {"count": "COUNT"}.get(kind, detail)
+            made: Kind = kind  # type: ignore[assignment]
+            yield Span(first, last, made, (meaning,), each * (last - first) + 0.06 * (last - first > 1))
+
+
+def _counts(tokens: Sequence[Token], at: int, index: CatalogIndex) -> bool:
+    """Return whether "number of" counts: not where "number" belongs to a column, as in "phone number of"."""
+    word = tokens[at].folded
+    if word not in ("number", "numbers", "count", "amount") or not at:
+        return True
+    before = tokens[at - 1]
+    if before.folded in english().silent or before.folded in ("total", "by", "per", "average"):
+        return True
+    return not index.columns_named((before.stem, tokens[at].stem)) and not index.columns_named((before.stem,))
+
+
+def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
+    """Yield the relations and columns that runs of words name."""
+    known = english()
+    for first, token in enumerate(tokens):
+        if not token.is_word:
+            continue
+        words: list[str] = []
+        last = first
+        while last < len(tokens) and len(words) < index.longest_name + 1:
+            if tokens[last].is_word:
+                words.append(tokens[last].stem)
+            elif tokens[last].text not in "-_/.()#" or last == first:
+                break
+            last += 1
+            if not tokens[last - 1].is_word:
+                continue
+            key, size = tuple(words), last - first
+            joined = ("".join(words),) if 1 < len(words) < 4 else key
+            silent = all(t.folded in known.silent or not t.is_word for t in tokens[first:last])
+            tables = index.relations_named(key) or index.relations_named(joined)
+            if tables and not (silent and tokens[first].folded in ("it", "us", "in")):
+                best = max(named.sureness for named in tables)
+                meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
+                yield Span(first, last, "table", meant, best * size, tables[0].how)
+            named = index.columns_named(key)
+            if joined != key and (not named or named[0].how == "part"):
+                named = [n for n in index.columns_named(joined) if n.how != "part"] or named
+            if not named or (silent and named[0].sureness < 0.95):
+                continue
+            if silent and key[0] in ("a", "i", "to", "no", "in", "is", "as", "it"):
+                continue
+            best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
+            close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)
+            weight = best * size * (0.99 if not silent else 0.7)
+            yield Span(first, last, "column", close, weight, named[0].how)
+    yield from _measures(tokens, index)
+
+
+def best_fits(named: Named, tokens: Sequence[Token], first: int) -> bool:
+    """Return whether a column goes before what else has its name: after "total", or where it says yes or no."""
+    column = named.thing
+    if not isinstance(column, LinkedColumn) or named.sureness < 0.9:
+        return False
+    kind = english().phrases.get((tokens[first - 1].folded,), ("",))[0] if first else ""
+    return column.kind == "boolean" or (column.is_measurable and kind in ("aggregate", "extreme"))
+
+
+def _measures(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
+    """Yield the columns that "how tall" and "how much does it cost" ask for."""
+    known = english()
+    for i, token in enumerate(tokens[:-1]):
+        if token.folded != "how" or tokens[i + 1].folded not in known.measures:
+            continue
+        measured = known.measures[tokens[i + 1].folded]
+        found = index.measured_by(measured, index.columns)
+        named = tuple(Named(column, 0.95 - 0.05 * k) for k, (column, _) in enumerate(found[:4]))
+        if named:
+            yield Span(i, i + 2, "column", named, 1.9, "asked")
+
+
+def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iterator[Span]:
+    """Yield the values that runs of words spell."""
+    for first, token in enumerate(tokens):
+        if not token.is_word:
+            continue
+        most = max(index.longest_from(token.folded), index.longest_from(token.stem))
+        if not most:
+            continue
+        words = 0
+        for last in range(first + 1, min(first + 2 * LONGEST_VALUE, len(tokens)) + 1):
+            words += tokens[last - 1].is_word
+            if words > most:
+                break
+            if not tokens[last - 1].is_word and tokens[last - 1].text not in ")'.!+":
+                continue
+            text = question[token.start : tokens[last - 1].end]
+            inside = [t for t in tokens[first:last] if t.is_word]
+            functional = all(_is_function_word(t) for t in inside)
+            found = [m for m in index.values_spelled(text) if _may_mean(m, text, functional, inside)]
+            if found:
+                exact = any(m.value == text for m in found)
+                score = (1.0 + 0.05 * exact + 0.1 * (len(inside) > 1)) * (last - first)
+                if len(inside) == 1 and not exact and inside[0].text.islower() and all(_is_name(m) for m in found):
+                    score *= 0.6
+                elif all(m.how == "item" and m.column.distinct > _LOOSE for m in found):
+                    score *= 0.8
+                yield Span(
+                    first, last, "value", tuple(found), score, "form" if all(m.how == "form" for m in found) else ""
+                )
+            elif not functional and last - first == len(inside):
+                key = tuple(t.stem for t in inside)
+                kinds = [m for m in index.values_of_stems(key) if _may_mean(m, text, functional, inside)]
+                if kinds:
+                    yield Span(first, last, "value", tuple(kinds), 0.96 * (last - first), "plural")
+
+
+def _is_function_word(token: Token) -> bool:
+    """Return whether a word does something in questions: it is never a value by itself."""
+    language = english()
+    kind, _ = language.phrases.get((token.folded,), ("", ""))
+    does = kind in (
+        "aggregate",
+        "count",
+        "extreme",
+        "superlative",
+        "order",
+        "by",
+        "not",
+        "share",
+        "part",
+        "distinct",
+        "and",
+    )
+    measured = token.folded.endswith("est") and language.measured_by(token.folded) is not None
+    return does or measured or token.folded in language.silent or token.folded in ("latest", "newest", "maximum")
+
+
+def _is_name(meaning: ValueMeaning) -> bool:
+    return meaning.column.names_rows or meaning.column.distinct > 1000
+
+
+def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:
+    """Return whether words may mean a value: function words never do, a code only as it is written."""
+    if functional:
+        if not text[:1].isupper():
+            return False
+        exact = meaning.value == text
+        return (exact and (len(inside) > 1 or (meaning.column.is_category and inside[0].start > 0))) or (
+            text.isupper() and len(text) > 1
+        )
+    value = meaning.value
+    if len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
+        return False
+    if len(inside) == 1 and inside[0].folded.isdigit():
+        return value == text and (len(value) > 4 or meaning.column.is_category)
+    return True
+
+
+def _quoted(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iterator[Span]:
+    """Yield what stands in quotation marks: a value, or the part of one."""
+    for match in _QUOTED.finditer(question):
+        inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
+        text = next(filter(None, match.groups()))
+        found = index.values_spelled(text)
+        how = ""
+        if not found:
+            found, how = index.values_holding(tuple(value_key(text).split())), "part"
+            found = [ValueMeaning(m.column, m.value, "part") for m in found[:200]]
+        if inside and found:
+            yield Span(inside[0], inside[-1] + 1, "value", tuple(found), 1.3 * len(inside), how)
+
+
+def _holdings(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iterator[Span]:
+    """Yield what a text is to hold, as "names that start with S" says."""
+    for pattern, form in english().holdings:
+        for match in pattern.finditer(question):
+            columns = tuple(n for n in index.columns_named(stems(match["column"])) if _is_text(n.thing))
+            inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
+            text = match["text"].strip().strip("\"'“”‘’`").strip()
+            if columns and inside and text:
+                holding = Holding(columns, form, text)
+                yield Span(inside[0], inside[-1] + 1, "hold", (holding,), 1.05 * len(inside) + 0.5)
+
+
+def _is_text(thing: object) -> bool:
+    return isinstance(thing, LinkedColumn) and thing.kind in ("text", "prose")
+
+
+def _other_forms(
+    tokens: Sequence[Token], question: str, index: CatalogIndex, unknown: Sequence[Span]
+) -> Iterator[Span]:
+    """Yield what unknown words mean by another form: a verb of a column, an adjective of a value, a part of a name."""
+    known = english()
+    gaps = {span.first for span in unknown}
+    candidates = gaps | {
+        i for i, t in enumerate(tokens) if t.folded in known.verbs_of_having or t.folded in known.verbs
+    }
+    for i in sorted(candidates):
+        token = tokens[i]
+        named = index.columns_like(token.folded)
+        if named and token.folded not in _NOT_ALONE:
+            weight = named[0].sureness * (1.0 if i in gaps else 0.8)
+            yield Span(
+                i,
+                i + 1,
+                "column",
+                tuple(n for n in named if n.sureness > named[0].sureness - 0.15),
+                weight,
+                named[0].how,
+            )
+        if i not in gaps:
+            continue
+        if values := index.values_like(token.folded):
+            yield Span(i, i + 1, "value", tuple(values), 0.78, "form")
+        for relation in index.catalog.relations:
+            own = relation_words(relation)[-1:]
+            if len(token.folded) > 4 and own and share_root(token.folded, own[0]):
+                yield Span(i, i + 1, "table", (relation,), 0.74, "root")
+        if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
+            yield Span(i, i + 1, "noun", (), 0.5, "row")
+        elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):
+            before = {t.folded for t in tokens[max(0, i - 3) : i]}
+            if not i or before & _WHICH:
+                yield Span(i, i + 1, "noun", (), 0.3, "unnamed")
+    yield from _parts_of_values(tokens, question, index, gaps)
+    for i in sorted(gaps):
+        word = tokens[i].folded
+        if len(word) < 4 or not word.isalpha():
+            continue
+        near = None if english().is_common(word) else index.nearest_name(word)
+        if near is not None:
+            if tables := index.relations_named((near,)):
+                yield Span(i, i + 1, "table", tuple(n.thing for n in tables), 0.6, f"misspelt:{near}")
+            elif columns := index.columns_named((near,)):
+                yield Span(i, i + 1, "column", tuple(columns), 0.6, f"misspelt:{near}")
+        elif len(word) > 5 and not english().is_common(word) and (values := index.nearest_values(word)):
+            if not tokens[i].text[:1].isupper() and not values[0].column.is_category:
+                continue
+            yield Span(i, i + 1, "value", tuple(values), 0.55, f"misspelt:{values[0].value}")
+
+
+def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex, gaps: set[int]) -> Iterator[Span]:
+    """Yield runs of words, unknown ones among them, that values only hold: "Williams" of "Serena Williams"."""
+    known = english()
+    for first in sorted(gaps):
+        for last in range(min(first + 4, len(tokens)), first, -1):
+            inside = tokens[first:last]
+            if not all(t.is_word for t in inside) or inside[-1].folded in known.silent:
+                continue
+            found = index.values_holding(tuple(t.folded for t in inside))
+            if not found and len(inside) > 1:
+                continue
+            if not found:
+                break
+            named = inside[0].text[:1].isupper()
+            meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
+            yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
+            break
+        if first + 1 < len(tokens):
+            pair = question[tokens[first].start : tokens[first + 1].end]
+            if first + 1 in gaps and (near := index.nearest_values(pair)):
+                yield Span(first, first + 2, "value", tuple(near), 1.3, f"misspelt:{near[0].value}")

@@ -1,0 +1,334 @@
+"""Composer: the spans of a cover → one QuerySpec over the rows of one relation, with the choices that were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from almanaq.agent.linking.amounts import Comparison
+from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
+from almanaq.agent.linking.english import english
+from almanaq.agent.local.conditions import Test, denied
+from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.local.expressions import aggregate, answer, compared, count, plain, tables_in, text
+from almanaq.agent.local.ranking import Ranking
+from almanaq.agent.local.search.wishes import seeks, wishes_of
+from almanaq.agent.local.spec import QuerySpec
+from almanaq.agent.local.texts import text_tests
+
+_DOWNWARD = frozenset(("least", "bottom", "rare"))
+_HARM = frozenset(
+    "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
+)
+_TIMELY = frozenset(("date", "year", "released", "founded"))
+_ASKING = frozenset("is are was were does do did has have had can".split())
+_LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
+_LEFT_OUT = 0.55
+"""The same for a search, whose reply says what it left out."""
+_MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 16, 3, 5
+
+
+class Composer(Ranking):
+    """Composes one query; see `Draft` for its arguments."""
+
+    def compose(self) -> QuerySpec:
+        """Return the query; raises NotComposed where the words ask for nothing of these rows."""
+        self._weigh_spans()
+        if not self.searches:
+            text_tests(self.sentence, self.world, self.main, self.extra)
+        self.conditions.holding_tests()
+        self._name_tables()
+        self._count_members()
+        self.conditions.value_tests()
+        self._compute()
+        self._group()
+        self._count()
+        self._having()
+        self.conditions.period_tests()
+        self.conditions.number_tests()
+        self._rank()
+        self.conditions.missing_tests()
+        self._sort()
+        self.conditions.boolean_tests()
+        self._compare_with_others()
+        self._limit_by_number()
+        if self.searches:
+            self._rate()
+            self._wish()
+        self._take_shown()
+        spec = self._finish()
+        for span in self.sentence.unused():
+            weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+            self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
+        return spec
+
+    def _take_shown(self) -> None:
+        """Take the columns that are left: they are to be shown, or to be put together where there are groups."""
+        sentence = self.sentence
+        for i in list(sentence.of("distinct")):
+            sentence.take(i)
+            self.distinct = True
+        for i in list(sentence.of("share")):
+            sentence.take(i)
+            self._take_share(i)
+        for i in list(sentence.of("part")):
+            before = sentence.words_before(i, 1)
+            if before and before[0] in ("which", "what", "the") and self._group_by_part(i):
+                expression = self.groups.pop()
+                self.extra_shown = expression
+                self.choices.doubt(0.5, "a part of a date is shown")
+                self.groups.append(expression)
+        grouped = bool(self.groups) and not self.measures
+        for i in list(sentence.of("column")):
+            column = self.conditions.column(i, role="shown")
+            if column is None:
+                continue
+            single = column.relation is self.main or self.world.is_single(self.main.name, column.relation.name)
+            if not single:
+                continue
+            if grouped and column.is_measurable:
+                sums = english().sums(column.words)
+                weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
+                self._check_sums(column)
+                function = self.choices.pick(("put together", i), [("SUM", weights[0]), ("AVG", weights[1])])
+                sentence.take(i)
+                self.measures.append(aggregate(function, column))
+                continue
+            sentence.take(i)
+            if grouped and column.is_identifier and column.relation is self.main:
+                self.measures.append(count())
+                continue
+            self.shown.append(column)
+        for i, relation in self._tables():
+            if relation is self.main:
+                self.sentence.take(i)
+                self.names_main = True
+            elif self.world.is_single(self.main.name, relation.name):
+                self.sentence.take(i)
+                if self.counts and self._asks_to_see(i):
+                    self.choices.doubt(0.5, f"rows of {relation.name} without any")
+                if not self.measures and self._asks_to_see(i):
+                    self.shown.append(self.world.index.name_of(relation))
+                elif not any(test.column.relation is relation for test in self.conditions.tests):
+                    self.choices.doubt(0.6, f"mention of {relation.name}")
+            else:
+                before = self.sentence.words_before(i, 2)
+                if {"with", "have", "has", "that", "had"} & set(before):
+                    self.sentence.take(i)
+                    self.extra.append(self._member(relation, self._tests_of(relation)))
+
+    def _asks_to_see(self, i: int) -> bool:
+        first = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), None)
+        return i == first or "which" in self.sentence.words_before(i, 2) or "what" in self.sentence.words_before(i, 2)
+
+    def _rate(self) -> None:
+        """Take a comparison that nothing says the column of as one of the rating, where rows are rated."""
+        rated = [c for c in self.world.columns(self.main.name) if "rating" in c.roles and c.is_measurable]
+        for i in list(self.sentence.of("compare")):
+            comparison: Comparison = self.sentence.items[i].meanings[0]
+            if rated and not comparison.unit and max(comparison.numbers) <= _MOST_STARS:
+                self.sentence.take(i)
+                self.conditions.tests.append(Test(rated[0], self.conditions.compare(compared(rated[0]), comparison), i))
+
+    def _wish(self) -> None:
+        """Turn the words that are left into questions to the texts of the rows."""
+        if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
+            self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
+        self.wishes, self.asides = wishes_of(self.sentence, self.world, self.main)
+        if self._entity() is not None and self._begins_with_verb():
+            return  # the texts of one row are asked, and their answers shown
+        for column, phrase in self.wishes:
+            wanted = text("Yes" if phrase.wanted else "No")
+            self.extra.append(exp.EQ(this=answer(column, phrase.question), expression=wanted))
+
+    def _begins_with_verb(self) -> bool:
+        first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
+        return first in _ASKING or first in ("how", "what")
+
+    def _limit_by_number(self) -> None:
+        """Take a number before the noun as how many rows are wanted: "3 places furthest south"."""
+        for i in list(self.sentence.of("number")):
+            k = self.sentence.neighbour(i, 1, gap=0)
+            meant = self.sentence.items[i].meanings[0]
+            opens = self.searches and all(item.kind == "silent" for item in self.sentence.items[:i])
+            noun = opens or (k is not None and self.sentence.items[k].kind in ("table", "noun", "column"))
+            if (
+                noun
+                and (self.order or opens)
+                and not meant.unit
+                and meant.value > 1
+                and meant.value == int(meant.value)
+            ):
+                self.sentence.take(i)
+                self.limit = int(meant.value)
+
+    def _take_share(self, i: int) -> None:
+        tests = self.conditions.tests
+        if not tests:
+            raise NotComposed
+        verbs = [
+            k
+            for k, item in enumerate(self.sentence.items)
+            if self.sentence.text(k) in ("are", "is", "were", "was", "have", "has", "with", "had", "been")
+        ]
+        after = [t for t in tests if any(v > i and t.place > v for v in verbs)] or tests[-1:]
+        self.conditions.tests = [t for t in tests if t not in after]
+        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
+        self.counts = True
+        part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
+        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=count())
+        self.measures.append(whole)
+
+    def _finish(self) -> QuerySpec:
+        conditions = [*self._final_conditions(), *self.extra]
+        spec = QuerySpec(
+            self.main.name, (), tuple(dict.fromkeys(self.measures)), (), tuple(dict.fromkeys(self.groups)),
+            tuple(self.having), tuple(self.order), self.limit, self.offset,
+        ).with_conditions(conditions)  # fmt: skip
+        if spec.groups and not spec.measures and not spec.having:
+            if not self.shown and not self.partial:
+                spec = replace(spec, measures=(count(),))
+                self.choices.doubt(0.75, "groups are counted")
+        if spec.gives_figures:
+            extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
+            if extra and not spec.groups:
+                return self._shown_with_figures(spec, extra)
+            return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
+        return self._rows(spec)
+
+    def _shown_with_figures(self, spec: QuerySpec, extra: Sequence[exp.Column]) -> QuerySpec:
+        """Return what is asked beside a figure: which groups it is of, at half the probability."""
+        self.choices.doubt(0.45, "columns beside a figure")
+        return replace(spec, groups=tuple(extra))
+
+    def _final_conditions(self) -> Iterator[exp.Expr]:
+        """Yield the conditions; those on what a row has several of look for one of them."""
+        by_relation: dict[str, list[Test]] = {}
+        for test in self.conditions.tests:
+            own = test.column.relation
+            if own is self.main or self.world.is_single(self.main.name, own.name):
+                yield denied(test.condition) if test.negated else test.condition
+            else:
+                by_relation.setdefault(own.name, []).append(test)
+        for tests in by_relation.values():
+            relation = tests[0].column.relation
+            if (self.measures and not self.counts) or any(relation.name in tables_in(m) for m in self.measures):
+                self.choices.doubt(0.5, "figures of rows with others")
+            for negated in (False, True):
+                listed = [test.condition for test in tests if test.negated is negated]
+                if listed:
+                    yield self._member(relation, listed, wanted=not negated)
+
+    def _entity(self) -> Test | None:
+        """Return the test that names one row."""
+        for test in self.conditions.tests:
+            named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
+            if named and test.column.relation is self.main and not test.negated and test.column.kind == "text":
+                return test
+        return None
+
+    def _rows(self, spec: QuerySpec) -> QuerySpec:
+        columns = self.world.columns(self.main.name)
+        named = name_columns(columns)
+        entity = self._entity()
+        tested = [t.column for t in self.conditions.tests if t.column.relation is self.main]
+        first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
+        if entity is not None and first in _ASKING and not self.shown:
+            asked = [t for t in self.conditions.tests if t is not entity]
+            if asked:
+                kept = [t.condition for t in self.conditions.tests if t not in asked]
+                spec = spec.with_conditions([*kept, *self.extra])
+                self.shown += [t.column for t in asked]
+        if not self.shown:
+            self.shown += self._asked_by_word(entity)
+        if not self.shown and not self.names_main:
+            held = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind == "hold"]
+            self.shown += held
+        if self.partial and not (self.shown or self.ordering or self.names_main):
+            return replace(spec, columns=())
+        if (
+            not self.shown
+            and not self.names_main
+            and not self.ordering
+            and entity is None
+            and not self.conditions.tests
+            and not self.extra
+        ):
+            raise NotComposed
+        verbs = [item for item in self.sentence.items if item.how == "verb"]
+        if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
+            self.choices.doubt(0.4, "a verb of which nothing is known")
+        if not self.shown and not self.names_main and not self.ordering and not self.searches:
+            self.choices.doubt(0.6, "nothing says what is asked for")
+        listed: Iterable[LinkedColumn]
+        whole = not spec.conditions and not spec.order
+        of_kind = (
+            bool(self.shown)
+            and not self.searches
+            and not self.ordering
+            and entity is None
+            and all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
+        )
+        if of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
+            if not any(c is each for c in self.shown for each in named):
+                if len(self.shown) == 1:
+                    self._leave_out_missing(self.shown[0])
+                    spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
+                return replace(spec, columns=tuple(plain(c) for c in self.shown), distinct=not self._has_name())
+        if self.shown and entity is not None:
+            listed = self.shown
+        elif self.shown:
+            listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
+        elif entity is not None and not self.ordering:
+            listed = fact_columns(columns, tested, _MOST_FACTS + 2)
+            self.choices.doubt(0.7, "all facts of a row")
+        else:
+            listed = (
+                fact_columns(columns, [*tested, *self.ordering])
+                if whole or not tested
+                else [*named, *tested, *self.ordering]
+            )
+        if not named[0].names_rows and entity is None and not (self.shown and not self.names_main):
+            listed = [*listed, *(c for c in columns if c.kind != "prose")][:_WHOLE_ROW]
+        if entity is not None and self.wishes:
+            calls = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])
+            return replace(spec, columns=(*(plain(c) for c in named), *calls))
+        shown = tuple(
+            dict.fromkeys(plain(c) for c in (*listed, *self.ordering) if not c.column.private or c in self.shown)
+        )
+        if self.searches and entity is None:
+            listed = fact_columns(columns, [*self.shown, *tested, *self.ordering])
+            spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
+        limit = spec.limit
+        return replace(spec, columns=shown, limit=limit)
+
+    def _about_entity(self, entity: Test) -> str:
+        """Return the question with "this restaurant" in the place of a row's name."""
+        span, tokens = self.sentence.items[entity.place], self.sentence.links.tokens
+        question = self.sentence.links.question
+        before, after = question[: tokens[span.first].start], question[tokens[span.last - 1].end :]
+        asked = f"{before}this {' '.join(relation_words(self.main))}{after}".strip().rstrip("?.! ")
+        return asked[:1].lower() + asked[1:] + "?"
+
+    def _has_name(self) -> bool:
+        return any(c.names_rows for c in self.shown)
+
+    def _asked_by_word(self, entity: Test | None) -> list[LinkedColumn]:
+        """Return the column that a question word asks for: "where" an address, "when" a day."""
+        folded = [token.folded for token in self.sentence.links.tokens]
+        columns = self.world.columns(self.main.name)
+        for cue, roles in english().asked_by.items():
+            if tuple(folded[: len(cue)]) != cue:
+                continue
+            if cue == ("when",):
+                dates = [c for c in columns if c.kind == "date"]
+                if len(dates) == 1:
+                    return dates
+            for role in roles:
+                found = [c for c in columns if role in c.roles and c.kind != "prose" and not c.is_identifier]
+                if found and entity is not None:
+                    self.choices.doubt(0.8, f"{' '.join(cue)} asks for {found[0].name}")
+                    return [min(found, key=lambda c: (c.words[-1] != role, len(c.words)))]
+        return []

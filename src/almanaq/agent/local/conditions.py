@@ -1,0 +1,610 @@
+"""Conditions: values, numbers, days and what is missing, each turned into a test of the column that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+
+from sqlglot import exp
+
+from almanaq.agent.linking.amounts import Comparison, Number, Period
+from almanaq.agent.linking.columns import MISSING, LinkedColumn, relation_words
+from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.index import Named, ValueMeaning
+from almanaq.agent.linking.link import Holding
+from almanaq.agent.linking.words import stem
+from almanaq.agent.local.choices import Choices
+from almanaq.agent.local.expressions import (
+    aggregate,
+    compared,
+    day,
+    has_item,
+    is_missing,
+    like,
+    number,
+    one_of,
+    part,
+    plain,
+    text,
+)
+from almanaq.agent.local.joins import key_of, table_of
+from almanaq.agent.local.sentence import Sentence
+from almanaq.agent.local.world import World
+from almanaq.suql.catalog.relations import Relation
+
+_SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
+_ALTERNATIVES = frozenset(
+    ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
+)
+_LISTED_PARTS = 50
+_WHERE = frozenset(
+    "city location country state address area neighborhood district region town nation continent".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition with the column it is of, the place of the span it comes from, and whether it is to be denied."""
+
+    column: LinkedColumn
+    condition: exp.Expr
+    place: int
+    negated: bool = False
+
+
+class Conditions:
+    """The tests that the spans of a sentence make of the rows of `main`."""
+
+    def __init__(self, sentence: Sentence, world: World, main: Relation, choices: Choices) -> None:
+        self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
+        self.tests: list[Test] = []
+        self.versus: list[LinkedColumn] = []
+
+    # --- which column ----------------------------------------------------------------------------------------------
+
+    def column(
+        self, i: int, fits: Callable[[LinkedColumn], bool] = lambda _: True, role: str = "column"
+    ) -> LinkedColumn | None:
+        """Return the column that a span of columns means; None where none fits."""
+        span = self.sentence.items[i]
+        options = []
+        for named in span.meanings:
+            column = named.thing if isinstance(named, Named) else named
+            if not isinstance(column, LinkedColumn):
+                continue
+            reach = self.world.reach(self.main.name, column)
+            if reach and fits(column):
+                sure = named.sureness if isinstance(named, Named) else 1.0
+                options.append((column, sure * reach))
+        if not options:
+            return None
+        before = self.sentence.items[i - 1] if i else None
+        if before is not None and before.kind == "table":
+            beside = [(c, w * 1.5) for c, w in options if c.relation in before.meanings]
+            if (beside and len(beside) < len(options)) or (beside and not self.sentence.used[i - 1]):
+                options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
+                if self.main not in before.meanings:
+                    self.sentence.take(i - 1)
+        return self.choices.pick((role, span.first), options)
+
+    def value_tests(self) -> None:
+        """Turn values into tests: several of one column into one."""
+        sentence = self.sentence
+        lists: list[list[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]] = []
+        for i in list(sentence.of("value")):
+            column = self._column_of_value(i)
+            if column is None:
+                continue
+            meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
+            sentence.take(i)
+            last = lists[-1][-1] if lists else None
+            if last and last[1] is column and self._are_listed(last[0], i):
+                lists[-1].append((i, column, meant))
+            else:
+                lists.append([(i, column, meant)])
+        for listed in lists:
+            self._add_values(listed)
+
+    def _are_listed(self, i: int, j: int) -> bool:
+        between = range(i + 1, j)
+        return all(
+            self.sentence.items[k].kind in ("and", "not", "number")
+            or self.sentence.text(k) in _ALTERNATIVES
+            or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
+            for k in between
+        )
+
+    def _column_of_value(self, i: int) -> LinkedColumn | None:
+        """Return the column of which a span is a value, by what stands around it and how near the column is."""
+        span, sentence = self.sentence.items[i], self.sentence
+        label = self._label(i)
+        weights: dict[int, tuple[LinkedColumn, float]] = {}
+        before = sentence.words_before(i, 2)
+        for meaning in span.meanings:
+            column = meaning.column
+            weight = self.world.reach(self.main.name, column)
+            if not weight:
+                continue
+            loose = meaning.how == "item" and column.distinct > 300
+            weight *= {"": 1.0, "item": 0.8 if loose else 1.0, "form": 0.95, "code": 0.85, "part": 0.8}.get(
+                meaning.how, 0.9
+            )
+            if label is not None and self._labels(label, column):
+                weight *= 1.7
+            if column.is_category or column.column.kind.value == "enum":
+                weight *= 1.08
+            if column is self.world.index.name_of(column.relation):
+                weight *= 1.06
+            if before and before[0] in ("in", "at", "from", "near") and _WHERE & set(column.words):
+                weight *= 1.1
+            weight *= 1 - 0.03 * len(column.words)
+            if id(column) not in weights or weights[id(column)][1] < weight:
+                weights[id(column)] = column, weight
+        if not weights:
+            return None
+        column = self.choices.pick(("value", span.first), [*weights.values()])
+        if label is not None and self._labels(label, column):
+            sentence.take(label)
+        if i and sentence.items[i - 1].kind == "by":
+            sentence.take(i - 1)
+        return column
+
+    def _label(self, i: int) -> int | None:
+        """Return the place of a column or table beside a value that says what it is a value of."""
+        for step in (-1, 1):
+            over, stops = (("by",), ()) if step < 0 else ((), ("of", "in", "with", "that", "have", "has", "are", "is"))
+            k = self.sentence.neighbour(i, step, gap=3 if step < 0 else 2, stops=stops, over=over)
+            if k is None or self.sentence.used[k] or self.sentence.items[k].kind not in ("column", "table"):
+                continue
+            if any(self._labels(k, meaning.column) for meaning in self.sentence.items[i].meanings):
+                before = self.sentence.neighbour(k, -1, gap=1) if k + 1 != i else None
+                if before is not None and self.sentence.items[before].kind in (
+                    "by",
+                    "aggregate",
+                    "superlative",
+                    "count",
+                ):
+                    continue
+                return k
+        return None
+
+    def _labels(self, k: int, column: LinkedColumn) -> bool:
+        span = self.sentence.items[k]
+        if span.kind == "table":
+            own = self.world.index.name_of(column.relation) is column or column.names_rows
+            return own and column.relation in span.meanings and column.relation is not self.main
+        return any(named.thing is column for named in span.meanings if isinstance(named, Named))
+
+    def _add_values(self, listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]) -> None:
+        first, column, _ = listed[0]
+        negated = self._is_negated(first)
+        between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
+        conditions = [self._equals(column, meant) for _, _, meant in listed]
+        condition: exp.Expr
+        if any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
+            self.versus.append(column)
+        several = column.column.array or column.mark
+        if several and "or" not in between and len(conditions) > 1 and not negated:
+            for (i, *_), condition in zip(listed, conditions, strict=True):
+                self.tests.append(Test(column, condition, i))
+            return
+        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
+            self.choices.doubt(0.3, "both of two values")
+        if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
+            spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
+            condition = one_of(plain(column), spelled)
+        else:
+            condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
+        self.tests.append(Test(column, condition, first, negated))
+
+    def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
+        values = list(dict.fromkeys(m.value for m in meant))
+        if column.column.array or (any(m.how == "item" for m in meant) and column.mark):
+            items = [has_item(column, value) for value in values]
+            return items[0] if len(items) == 1 else exp.or_(*items)
+        if meant[0].how == "part" and len(values) > _LISTED_PARTS:
+            self.choices.doubt(0.8, "part of many values")
+        return one_of(plain(column), [text(value) for value in values])
+
+    def _is_negated(self, i: int) -> bool:
+        """Return whether a negation stands before a span, and use it."""
+        k, passed = i - 1, 0
+        while k >= 0 and passed < 4:
+            item = self.sentence.items[k]
+            if item.kind == "not":
+                self.sentence.take(k)
+                return True
+            if item.kind not in ("silent", "column", "table", "and") or self.sentence.text(k) in (",", ";"):
+                return False
+            passed += 1
+            k -= 1
+        return False
+
+    # --- numbers ---------------------------------------------------------------------------------------------------
+
+    def number_tests(self) -> None:
+        """Turn comparisons and bare numbers into tests of the columns that they are of."""
+        for i in list(self.sentence.of("compare")):
+            column = self._column_of_number(i, self.sentence.items[i].meanings[0])
+            if column is not None:
+                self.sentence.take(i)
+                self._add(i, column, self.compare(compared(column), self.sentence.items[i].meanings[0], column))
+        for i in list(self.sentence.of("number")):
+            self._bare_number(i)
+        for i in list(self.sentence.of("average")):
+            self._above_average(i)
+
+    def compare(self, term: exp.Expr, comparison: Comparison, column: LinkedColumn | None = None) -> exp.Expr:
+        """Return a comparison of a term, with its numbers in the unit of the column."""
+        numbers = [self._in_unit(value, comparison.unit, column) for value in comparison.numbers]
+        if comparison.sign == "between":
+            return exp.Between(this=term, low=number(numbers[0]), high=number(numbers[1]))
+        return _SIGNS[comparison.sign](this=term, expression=number(numbers[0]))
+
+    def _in_unit(self, value: float, unit: str, column: LinkedColumn | None) -> float:
+        if column is None or not unit:
+            return value
+        if unit == "%" or unit == "percent":
+            over = exp.GT(this=compared(column), expression=number(1))
+            return value / 100 if self.world.graph.finds(column.relation.name, over) is False else value
+        to, factor = english().converted.get(unit, ("", 1.0))
+        held = {stem(word) for word in column.words} | set(column.about)
+        if to and (to in held or (to == "minute" and (column.minutes or {"runtime", "min"} & held))):
+            return value * factor
+        return value
+
+    def _column_of_number(self, i: int, comparison: Comparison) -> LinkedColumn | None:
+        """Return the column that a number is compared with."""
+        sentence, span = self.sentence, self.sentence.items[i]
+        options: list[tuple[LinkedColumn, float]] = []
+        beside = []
+        for step, weight in ((-1, 1.0), (1, 1.0)):
+            k = sentence.neighbour(i, step, gap=4 if step < 0 else 2, stops=("with", "and") if step > 0 else ("and",))
+            if k is not None and sentence.items[k].kind == "column" and not sentence.used[k]:
+                column = self.column(k, lambda c: c.is_measurable, "number")
+                if column is not None:
+                    beside.append((k, column))
+                    options.append((column, weight * self.world.reach(self.main.name, column)))
+        if comparison.measured is not None and not options:
+            reachable = self.world.graph.ways(self.main.name)
+            for rank, (column, up) in enumerate(self.world.index.measured_by(comparison.measured, reachable)):
+                if up == comparison.measured[0][1] and column.is_measurable:
+                    options.append((column, (0.97 - 0.08 * rank) * self.world.reach(self.main.name, column)))
+        if not options and comparison.unit:
+            roles = english().unit_roles.get(comparison.unit, english().unit_roles.get(stem(comparison.unit), ()))
+            for column in self._measurable():
+                if stem(comparison.unit) in column.words or stem(comparison.unit) in column.about:
+                    options.append((column, 0.95 * self.world.reach(self.main.name, column)))
+                elif any(role in column.roles for role in roles):
+                    options.append((column, 0.85 * self.world.reach(self.main.name, column)))
+        if not options:
+            follows = sentence.neighbour(i, 1, gap=1)
+            if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
+                return None
+            only = [c for c in self._measurable() if c.relation is self.main]
+            options = [(column, 0.5) for column in only] if len(only) == 1 else []
+        unit = stem(comparison.unit)
+        if unit and len(options) > 1:
+            area = unit.endswith("2") or unit in ("acre", "hectare")
+            options = [
+                (c, w * (1.4 if unit.rstrip("2") in c.words or (area and "area" in c.words) else 1.0))
+                for c, w in options
+            ]
+        options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
+        if not options:
+            return None
+        chosen = self.choices.pick(("compare", span.first), options)
+        for k, column in beside:
+            if column is chosen:
+                sentence.take(k)
+        return chosen
+
+    def _measurable(self) -> Iterator[LinkedColumn]:
+        for name in self.world.graph.ways(self.main.name):
+            yield from (c for c in self.world.columns(name) if c.is_measurable)
+
+    def _bare_number(self, i: int) -> None:
+        """Turn a number beside a column or a unit into a test that they are equal; "order 10248" names a row."""
+        sentence, span = self.sentence, self.sentence.items[i]
+        meant: Number = span.meanings[0]
+        for step in (-1, 1):
+            k = sentence.neighbour(i, step, gap=2)
+            if k is None or sentence.used[k]:
+                continue
+            if sentence.items[k].kind == "column":
+                column = self.column(k, lambda c: c.kind == "number" or self._holds(c, meant.value), "number")
+                if column is not None:
+                    sentence.take(i, k)
+                    self._add(i, column, self._equal_number(column, meant))
+                    return
+            elif sentence.items[k].kind == "table" and step < 0 and not meant.unit:
+                relation = next(
+                    (r for r in sentence.items[k].meanings if r is self.main), sentence.items[k].meanings[0]
+                )
+                key = key_of(relation)
+                column = self.world.index.column(relation.name, key) if key else None
+                if column is not None and column.kind == "number" and self.world.reach(self.main.name, column):
+                    sentence.take(i, k)
+                    self._add(i, column, self._equal_number(column, meant))
+                    return
+        if meant.unit:
+            column = self._column_of_number(i, Comparison("=", (meant.value,), meant.unit))
+            if column is not None:
+                sentence.take(i)
+                self._add(i, column, self._equal_number(column, meant))
+
+    def _holds(self, column: LinkedColumn, value: float) -> bool:
+        return column.kind == "text" and str(int(value)) in self.world.index.values_of(column)
+
+    def _equal_number(self, column: LinkedColumn, meant: Number) -> exp.Expr:
+        if column.kind == "text":
+            return exp.EQ(this=plain(column), expression=text(str(int(meant.value))))
+        return exp.EQ(this=compared(column), expression=number(self._in_unit(meant.value, meant.unit, column)))
+
+    def _above_average(self, i: int) -> None:
+        sign, measured = self.sentence.items[i].meanings[0]
+        column = None
+        for step in (1, -1):
+            k = self.sentence.neighbour(i, step, gap=2)
+            if k is not None and self.sentence.items[k].kind == "column" and not self.sentence.used[k]:
+                column = self.column(k, lambda c: c.is_measurable, "number")
+                if column is not None:
+                    self.sentence.take(k)
+                    break
+        if column is None and measured:
+            found = self.world.index.measured_by(measured, [self.main.name])
+            column = found[0][0] if found else None
+        if column is not None:
+            self.sentence.take(i)
+            mean = exp.select(aggregate("AVG", column)).from_(table_of(column.relation.name))
+            self._add(i, column, _SIGNS[sign](this=compared(column), expression=mean.subquery()))
+
+    def _add(self, i: int, column: LinkedColumn, condition: exp.Expr) -> None:
+        """Add a test; two of one column with "or" between them are alternatives."""
+        last = self.tests[-1] if self.tests else None
+        between = self.sentence.words_between(last.place, i) if last is not None else []
+        equal = (
+            isinstance(condition, exp.EQ | exp.In) and last is not None and isinstance(last.condition, exp.EQ | exp.In)
+        )
+        either = "or" in between or (equal and bool({"and", "vs", "versus", ",", "compared to"} & set(between)))
+        if last is not None and last.column is column and either:
+            self.tests[-1] = Test(column, exp.or_(last.condition, condition), i)
+            if "or" not in between:
+                self.versus.append(column)
+        else:
+            self.tests.append(Test(column, condition, i))
+
+    # --- days ------------------------------------------------------------------------------------------------------
+
+    def period_tests(self) -> None:
+        """Turn days into tests of the columns of dates, or of years and months, that they are of."""
+        for i in list(self.sentence.of("period")):
+            self._period(i, self.sentence.items[i].meanings[0])
+
+    def _period(self, i: int, period: Period) -> None:
+        sentence, span = self.sentence, self.sentence.items[i]
+        options: list[tuple[LinkedColumn, float]] = []
+        labels: dict[int, int] = {}
+        for step in (-1, 1):
+            k = sentence.neighbour(i, step, gap=3 if step < 0 else 0, over=("value",) if step < 0 else ())
+            if k is not None and sentence.items[k].kind == "column" and not sentence.used[k]:
+                for named in sentence.items[k].meanings:
+                    if isinstance(named, Named) and self._is_time(named.thing, period):  # type: ignore[arg-type]
+                        column = named.thing
+                        assert isinstance(column, LinkedColumn)
+                        options.append((column, 1.05 * named.sureness * self.world.reach(self.main.name, column)))
+                        labels[id(column)] = k
+        if not options:
+            options = [*self._times(period, i)]
+        options = [(c, w) for c, w in options if w]
+        if not options:
+            return
+        column = self.choices.pick(("period", span.first), options)
+        if id(column) in labels:
+            sentence.take(labels[id(column)])
+        sentence.take(i)
+        self._add(i, column, self._within(column, period))
+        if column.kind == "number" and period.month and period.year is None and not self._is_month(column):
+            self.choices.doubt(0.3, "month without a column")
+
+    def _is_time(self, column: LinkedColumn, period: Period) -> bool:
+        if column.kind == "date":
+            return True
+        return column.kind == "number" and (
+            (self._is_year(column) and self._in_years(period)) or (self._is_month(column) and bool(period.month))
+        )
+
+    @staticmethod
+    def _is_year(column: LinkedColumn) -> bool:
+        return bool({"year", "yr"} & set(column.words)) or column.words[-1:] in (
+            ("founded",),
+            ("established",),
+            ("built",),
+        )
+
+    @staticmethod
+    def _is_month(column: LinkedColumn) -> bool:
+        return column.words[-1:] == ("month",) and column.kind == "number"
+
+    @staticmethod
+    def _in_years(period: Period) -> bool:
+        return (period.start.month, period.start.day) == (1, 1) == (period.after.month, period.after.day)
+
+    def _times(self, period: Period, i: int) -> Iterator[tuple[LinkedColumn, float]]:
+        """Yield the columns that days may be of where none stands beside them."""
+        verbs = [
+            t.folded
+            for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
+        ]
+        found: list[tuple[LinkedColumn, float]] = []
+        for name in self.world.graph.ways(self.main.name):
+            for column in self.world.columns(name):
+                if not self._is_time(column, period):
+                    continue
+                reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
+                called = any(
+                    share_root(verb, own) for verb in verbs if len(verb) > 3 for own in column.words if len(own) > 3
+                )
+                exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
+                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
+                found.append((column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else 0.75)))
+        yield from found
+
+    def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
+        own = compared(column)
+        if column.kind == "number":
+            if self._is_month(column) and period.month:
+                return exp.EQ(this=own, expression=number(period.month))
+            first, last = period.start.year, period.after.year - 1
+            if period.sign == "=" and first != last:
+                return exp.Between(this=own, low=number(first), high=number(last))
+            value = last if period.sign in (">", "<=") else first
+            return _SIGNS[period.sign](this=own, expression=number(value))
+        if period.month and self._is_history(column):
+            return exp.EQ(this=part("month", column, self.world.dialect), expression=number(period.month))
+        start, after = self._placed(column, period)
+        if period.sign == "=":
+            return exp.and_(
+                exp.GTE(this=plain(column), expression=day(start, column)),
+                exp.LT(this=plain(column), expression=day(after, column)),
+            )
+        edge = {">": (exp.GTE, after), ">=": (exp.GTE, start), "<": (exp.LT, start), "<=": (exp.LT, after)}
+        kind, value_day = edge[period.sign]
+        return kind(this=plain(column), expression=day(value_day, column))
+
+    def _placed(self, column: LinkedColumn, period: Period) -> tuple[date, date]:
+        """Return the days of a period; one without a year is the one nearest to the latest day known."""
+        if period.days is None:
+            return period.start, period.after
+        days = self.world.index.days_of(column)
+        latest = date.fromisoformat(days[-1]) if days else self.world.index.today()
+        start, after = period.days.nearest(min(latest, self.world.index.today()))
+        if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
+            return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
+        return start, after
+
+    def _is_history(self, column: LinkedColumn) -> bool:
+        """Return whether a column holds days of several years that are all over."""
+        days = self.world.index.days_of(column)
+        years = len({d[:4] for d in days})
+        if years < 3 or years >= 10:
+            return years >= 10
+        return (self.world.index.today() - date.fromisoformat(days[-1])).days > 366
+
+    # --- what is missing, what a text holds ------------------------------------------------------------------------
+
+    def missing_tests(self) -> None:
+        """Turn "unknown sex", "without a capital", "not insured" into tests."""
+        sentence = self.sentence
+        for i in list(sentence.of("missing", "not")):
+            k = sentence.neighbour(i, 1, gap=2)
+            if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
+                if sentence.items[i].kind != "missing":
+                    continue
+                k = sentence.neighbour(i, -1, gap=2)
+                if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
+                    continue
+            if sentence.items[i].kind == "not" and sentence.text(i) not in (
+                "no",
+                "without",
+                "not",
+                "never",
+                "non",
+                "isn't",
+                "is not",
+                "aren't",
+                "are not",
+                "lacking",
+                "don't",
+                "do not",
+                "doesn't",
+                "does not",
+            ):
+                continue
+            column = self.column(k, role="missing")
+            if column is None:
+                continue
+            sentence.take(i, k)
+            unknown = sentence.items[i].kind == "missing"
+            self.tests.append(Test(column, is_missing(plain(column)) if unknown else self._without(column), i))
+
+    def _without(self, column: LinkedColumn) -> exp.Expr:
+        if column.kind == "boolean":
+            return affirmed(column, False)
+        missing = is_missing(plain(column))
+        if column.kind == "number" and column.column.type:
+            own = compared(column)
+            zero = exp.EQ(this=own, expression=number(0))
+            has_zero, has_null = (self.world.graph.finds(column.relation.name, each) for each in (zero, missing))
+            if has_zero and not has_null:
+                return zero
+            if has_zero:
+                self.choices.doubt(0.6, "zero or missing")
+                return zero
+        if column.kind == "text":
+            held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]
+            no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
+            if no is not None:
+                return exp.EQ(this=plain(column), expression=text(no))
+            if held:
+                return exp.or_(missing, one_of(plain(column), [text(v) for v in held]))
+        return missing
+
+    def boolean_tests(self) -> None:
+        """Turn the names of yes-or-no columns into tests, but after "by" and what asks to see them."""
+        sentence = self.sentence
+        for i in list(sentence.of("column")):
+            before = sentence.neighbour(i, -1, gap=2)
+            if before is not None and sentence.items[before].kind in ("by", "aggregate", "distinct", "order"):
+                continue
+            named = sentence.items[i].meanings[0]
+            if (
+                not isinstance(named, Named)
+                or not isinstance(named.thing, LinkedColumn)
+                or named.thing.kind != "boolean"
+            ):
+                continue
+            column = self.column(i, lambda c: c.kind == "boolean", "boolean")
+            if column is None:
+                continue
+            negated = self._is_negated(i)
+            sentence.take(i)
+            if named.sureness < 0.85:
+                self.choices.doubt(0.5, f"part of the name {column.name}")
+            self.tests.append(Test(column, affirmed(column, not negated), i))
+
+    def holding_tests(self) -> None:
+        """Turn "names that start with S" into tests."""
+        for i in list(self.sentence.of("hold")):
+            holding: Holding = self.sentence.items[i].meanings[0]
+            options = [
+                (named.thing, named.sureness * self.world.reach(self.main.name, named.thing))  # type: ignore[arg-type]
+                for named in holding.columns
+            ]
+            options = [(c, w) for c, w in options if w]
+            if options:
+                column = self.choices.pick(("hold", self.sentence.items[i].first), options)
+                assert isinstance(column, LinkedColumn)
+                self.sentence.take(i)
+                self.tests.append(Test(column, like(plain(column), holding.form, holding.text), i))
+
+
+def affirmed(column: LinkedColumn, wanted: bool) -> exp.Expr:
+    """Return the test that a column says yes, or no."""
+    own = plain(column)
+    if column.yes is None:
+        return own if wanted else exp.Not(this=own)
+    if wanted or column.no is not None:
+        value = column.yes if wanted else column.no
+        assert value is not None
+        return exp.EQ(this=own, expression=number(float(value)) if column.column.type != "text" else text(value))
+    return is_missing(own)
+
+
+def denied(condition: exp.Expr) -> exp.Expr:
+    """Return the opposite of a condition."""
+    if isinstance(condition, exp.EQ) and isinstance(condition.this, exp.Column):
+        return exp.NEQ(this=condition.this, expression=condition.args["expression"])
+    return exp.Not(this=condition if isinstance(condition, exp.In) else exp.paren(condition))

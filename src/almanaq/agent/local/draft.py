@@ -1,0 +1,177 @@
+"""Draft: a query while it is composed: what its parts are so far, and what rows of other relations belong to a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from almanaq.agent.linking.amounts import Comparison
+from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.local.choices import Choices
+from almanaq.agent.local.conditions import Conditions, denied
+from almanaq.agent.local.expressions import count, is_there
+from almanaq.agent.local.joins import table_of
+from almanaq.agent.local.search.phrases import Phrase
+from almanaq.agent.local.search.wishes import is_searched
+from almanaq.agent.local.sentence import Sentence
+from almanaq.agent.local.spec import Order
+from almanaq.agent.local.world import World
+from almanaq.suql.catalog.relations import Relation
+
+
+class NotComposed(Exception):
+    """The spans make no query over these rows."""
+
+
+_UNNAMED, _SURE_PART = 0.6, 0.7
+"""How surely a noun of which nothing is known means the rows; how sure a part of a value has to be."""
+
+
+class Draft:
+    """A query over the rows of one relation, while it is composed.
+
+    Args:
+        main: the relation whose rows are asked for, or put together.
+        partial: the question goes on from another, and need not say what is asked for.
+    """
+
+    def __init__(
+        self, sentence: Sentence, world: World, main: Relation, choices: Choices, *, partial: bool = False
+    ) -> None:
+        self.sentence, self.world, self.main, self.choices, self.partial = sentence, world, main, choices, partial
+        self.conditions = Conditions(sentence, world, main, choices)
+        self.extra: list[exp.Expr] = []
+        self.groups: list[exp.Expr] = []
+        self.measures: list[exp.Expr] = []
+        self.having: list[exp.Expr] = []
+        self.order: list[Order] = []
+        self.shown: list[LinkedColumn] = []
+        self.limit: int | None = None
+        self.offset = 0
+        self.counts = self.distinct = self.names_main = False
+        self.ordering: list[LinkedColumn] = []
+        self.searches = is_searched(world, main)
+        self.wishes: list[tuple[LinkedColumn, Phrase]] = []
+        self.asides: tuple[str, ...] = ()
+
+    def _weigh_spans(self) -> None:
+        for span in self.sentence.items:
+            if span.how.startswith("misspelt"):
+                self.choices.doubt(0.85, self.sentence.links.text(span))
+            elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
+                self.choices.doubt(span.sureness if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
+            elif span.kind == "value" and span.how == "part" and span.sureness < _SURE_PART:
+                self.choices.doubt(span.sureness, self.sentence.links.text(span))
+
+    def _tables(self) -> Iterator[tuple[int, Relation]]:
+        """Yield the spans of other relations that are not used yet."""
+        for i in list(self.sentence.of("table")):
+            relations = [r for r in self.sentence.items[i].meanings if r.name in self.world.graph.ways(self.main.name)]
+            if relations:
+                yield i, relations[0]
+
+    def _name_tables(self) -> None:
+        """Use the nouns of the rows themselves, and turn "without orders", "never ordered" into conditions."""
+        sentence = self.sentence
+        for i in list(sentence.of("table", "noun")):
+            span = sentence.items[i]
+            if span.kind == "noun" or self.main in span.meanings:
+                before = sentence.neighbour(i, -1, gap=1)
+                kind = sentence.items[before].kind if before is not None else ""
+                if (
+                    kind in ("by", "compare", "superlative", "count")
+                    and before is not None
+                    and not sentence.used[before]
+                ):
+                    continue
+                sentence.take(i)
+                self.names_main = True
+        for item in sentence.items:
+            last = sentence.links.tokens[item.last - 1].stem
+            if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
+                self.names_main = True
+        self._name_never()
+        for i, relation in self._tables():
+            if self.world.is_single(self.main.name, relation.name):
+                continue
+            before = sentence.neighbour(i, -1, gap=2)
+            if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
+                sentence.take(before, i)
+                tests = self._tests_of(relation)
+                self.extra.append(self._member(relation, tests, wanted=False))
+
+    def _name_never(self) -> None:
+        """Turn a verb after "never" for which another relation has a column into "without any": "never delivered"."""
+        sentence = self.sentence
+        for i in list(sentence.of("not")):
+            k = sentence.neighbour(i, 1, gap=1)
+            if sentence.text(i) != "never" or k is None or sentence.items[k].kind != "column":
+                continue
+            held = [n.thing.relation for n in sentence.items[k].meanings if isinstance(n.thing, LinkedColumn)]
+            others = [r for r in held if r is not self.main and r.name in self.world.graph.ways(self.main.name)]
+            if others and not self.world.is_single(self.main.name, others[0].name):
+                sentence.take(i, k)
+                self.extra.append(self._member(others[0], self._tests_of(others[0]), wanted=False))
+
+    def _tests_of(self, relation: Relation) -> list[exp.Expr]:
+        """Take the tests so far that are of the columns of a relation."""
+        own = [test for test in self.conditions.tests if test.column.relation is relation]
+        self.conditions.tests = [test for test in self.conditions.tests if test not in own]
+        return [denied(test.condition) if test.negated else test.condition for test in own]
+
+    def _member(
+        self, relation: Relation, tests: Sequence[exp.Expr], *, wanted: bool = True, having: exp.Expr | None = None
+    ) -> exp.Expr:
+        """Return the condition that rows of another relation belong to a row, or that none does."""
+        hop, *rest = self.world.graph.ways(self.main.name)[relation.name]
+        inner = exp.select(hop.theirs.copy()).from_(table_of(hop.right))
+        for step in rest:
+            inner = inner.join(table_of(step.right), on=exp.EQ(this=step.own.copy(), expression=step.theirs.copy()))
+        for test in tests:
+            inner = inner.where(test.copy())
+        if not wanted and having is None:
+            inner = inner.where(is_there(hop.theirs.copy()))
+        if having is not None:
+            inner = inner.group_by(hop.theirs.copy()).having(having)
+        found: exp.Expr = exp.In(this=hop.own.copy(), query=inner.subquery())
+        return found if wanted else exp.Not(this=found)
+
+    def _count_members(self) -> None:
+        """Turn "with more than 3 orders" into a condition on how many rows of another relation belong to a row."""
+        sentence = self.sentence
+        for i in list(sentence.of("compare")):
+            k = sentence.neighbour(i, 1, gap=1)
+            if k is None or sentence.items[k].kind != "table" or sentence.used[k]:
+                continue
+            relations = [
+                r
+                for r in sentence.items[k].meanings
+                if r is not self.main and r.name in self.world.graph.ways(self.main.name)
+            ]
+            if not relations or self.world.is_single(self.main.name, relations[0].name):
+                continue
+            comparison: Comparison = sentence.items[i].meanings[0]
+            low = comparison.sign in ("<", "<=") or (comparison.sign == "=" and comparison.numbers[0] == 0)
+            sentence.take(i, k)
+            if low:
+                flipped = replace(comparison, sign=">=" if comparison.sign == "<" else ">")
+                having = self.conditions.compare(count(), flipped)
+                self.extra.append(self._member(relations[0], (), wanted=False, having=having))
+            else:
+                self.choices.doubt(0.85, "members counted without being shown")
+                self.extra.append(self._member(relations[0], (), having=self.conditions.compare(count(), comparison)))
+
+    def _check_sums(self, column: LinkedColumn) -> None:
+        """Raise NotComposed where figures of a column would lose rows of its relation, or count some twice."""
+        own, other = self.main.name, column.relation.name
+        if own != other and not (self.world.is_single(own, other) and self.world.is_single(other, own)):
+            raise NotComposed
+
+    def _column_at(self, k: int | None, fits: Callable[[LinkedColumn], bool], role: str) -> LinkedColumn | None:
+        """Return the column that a place means; None where there is no column that fits."""
+        return self.conditions.column(k, fits, role) if k is not None and self._is_column(k) else None
+
+    def _is_column(self, k: int | None) -> bool:
+        return k is not None and self.sentence.items[k].kind == "column"

@@ -1,0 +1,268 @@
+"""Ranking: "the 3 cheapest", "sorted by price", "more pages than …" → the order of a query."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.agent.linking.amounts import Superlative
+from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.english import english
+from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.local.expressions import aggregate, compared, count
+from almanaq.agent.local.grouping import Groups
+from almanaq.agent.local.joins import table_of
+
+_DOWNWARD = frozenset(("least", "bottom", "rare"))
+_HARM = frozenset(
+    "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
+)
+_TIMELY = frozenset(("date", "year", "released", "founded"))
+_ASKING = frozenset("is are was were does do did has have had can".split())
+_LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
+_MOST_FACTS, _LONG_LIST, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 100, 16, 3, 5
+
+
+class Ranking(Groups):
+    """Adds what rows or groups are ranked by."""
+
+    def _rank(self) -> None:
+        """Turn superlatives into an order with a limit."""
+        for i in list(self.sentence.of("superlative")):
+            meant: Superlative = self.sentence.items[i].meanings[0]
+            self.sentence.take(i)
+            down = meant.extreme not in _DOWNWARD
+            if meant.extreme in ("common", "rare"):
+                self._rank_groups(count(), down, meant)
+                continue
+            if self.measures and not self.groups and self._computed_near(i):
+                self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
+                continue
+            if self.measures and self.groups and self._computed_near(i):
+                self._rank_by(self.measures[-1], self._direction(meant, down, None), meant)
+                continue
+            self._rank_by_column(i, meant, down)
+
+    def _computed_near(self, i: int) -> bool:
+        """Return whether what was computed is what ranks: "highest average age", "top 5 by number of orders"."""
+        after = self.sentence.neighbour(i, 1, gap=3, over=("table", "noun", "column", "by", "value"))
+        kind = self.sentence.items[after].kind if after is not None else ""
+        return kind in ("aggregate", "count") or (not kind and self.sentence.has_kind("by"))
+
+    def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
+        """Return whether the largest comes first; what is best of a delay is the least."""
+        if meant.extreme != "measured" or not meant.measured:
+            return down
+        good = meant.measured[0][0] == "rating"
+        up = meant.measured[0][1]
+        if not good:
+            return up
+        named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
+        if named is None or {"rating", "score", "grade", "review"} & set(named.words) or {"rating"} & named.roles:
+            return up
+        if set(named.words) & _HARM:
+            return not up
+        return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
+
+    def _rank_by_column(self, i: int, meant: Superlative, down: bool) -> None:
+        sentence = self.sentence
+        k = sentence.neighbour(i, 1, gap=2, over=("value", "period"))
+        kind = sentence.items[k].kind if k is not None else ""
+        if kind == "table" and k is not None and meant.extreme in ("most", "least"):
+            if self._most_rows(k, down, meant):
+                return
+        target = self._ranked_column(i, k)
+        timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
+        if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
+            target = None  # the latest sales are those of the latest day
+        if target is not None:
+            place, column = target
+            sentence.take(place)
+            down = self._direction(meant, down, column)
+        elif meant.measured is not None:
+            reachable = [
+                self.main.name,
+                *(
+                    n
+                    for n in self.world.graph.ways(self.main.name)
+                    if n != self.main.name and self.world.is_single(self.main.name, n)
+                ),
+            ]
+            found = self.world.index.measured_by(meant.measured, reachable)
+            options = [
+                ((c, up), (0.97 - 0.12 * rank) * self.world.reach(self.main.name, c))
+                for rank, (c, up) in enumerate(found)
+            ]
+            if timely and not options:
+                options = [((c, meant.measured[0][1]), 0.8) for c in self.world.dates(self.main.name)]
+            if not options:
+                sentence.used[i] = False
+                return
+            column, down = self.choices.pick(("superlative", i), options)
+            if meant.extreme == "least":
+                down = not down
+        elif meant.extreme in ("most", "least") and k is not None and self.sentence.items[k].kind == "noun":
+            self._rank_groups(count(), down, meant)
+            return
+        else:
+            sentence.used[i] = False
+            return
+        self._rank_rows_or_groups(column, down, meant)
+
+    def _ranked_column(self, i: int, k: int | None) -> tuple[int, LinkedColumn] | None:
+        """Return the column that a superlative ranks by: the one after it, else one after "by", or one that is near."""
+        sentence = self.sentence
+
+        def fits(column: LinkedColumn) -> bool:
+            return column.is_ranked
+
+        measured = self.sentence.items[i].meanings[0].measured
+        places = [k] if k is not None else []
+        if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
+            by = [j for j in sentence.of("by") if j > i]
+            places += [j for j in sentence.of("column") if by and j > by[0]]
+        else:
+            places += [j for j in sentence.of("column") if j > i] + [j for j in sentence.of("column") if j < i]
+        for place in places:
+            if not self._is_column(place) or sentence.used[place]:
+                continue
+            column = self.conditions.column(place, fits, "ranked")
+            if column is not None:
+                if place != k:
+                    before = sentence.neighbour(place, -1, gap=2)
+                    said = before is not None and sentence.items[before].kind == "by"
+                    self.choices.doubt(1.0 if said else 0.75, "ranked by a column far off")
+                return place, column
+        return None
+
+    def _most_rows(self, k: int, down: bool, meant: Superlative) -> bool:
+        """Rank groups by how many rows they have: "which city has the most orders"."""
+        if self.main not in self.sentence.items[k].meanings:
+            return False
+        self.sentence.take(k)
+        return self._rank_groups(count(), down, meant)
+
+    def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> bool:
+        if not self.groups and not self._group_by_subject():
+            raise NotComposed
+        if measure not in self.measures:
+            self.measures.append(measure)
+        self._rank_by(measure, down, meant)
+        return True
+
+    def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
+        if self.order and self.limit == 1:
+            self._rank_both_ways(expression, down)
+            return
+        self.order.append((expression, down))
+        self.limit, self.offset = meant.limit or 1, meant.offset
+
+    def _rank_both_ways(self, expression: exp.Expr, down: bool) -> None:
+        """Turn "the first and the last year" into the least and the most."""
+        (other, other_down), column = self.order[-1], self.world.column_of(expression)
+        if other != expression or other_down is down or column is None or self.groups:
+            self.choices.doubt(0.3, "two rankings")
+            return
+        self.order, self.limit, self.ordering = [], None, []
+        self.measures += [aggregate("MAX" if each else "MIN", column) for each in (other_down, down)]
+
+    def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
+        """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
+        if column.relation is not self.main and not self.world.is_single(self.main.name, column.relation.name):
+            raise NotComposed
+        if self.groups:  # "largest population per country"
+            self.measures.append(aggregate("MAX" if down else "MIN", column))
+            if self.names_main or any(s.kind == "table" and self.main in s.meanings for s in self.sentence.items):
+                self.choices.doubt(0.5, "the rows that rank first in each group")
+            return
+        subject = self._subject()
+        kind = subject[1] if subject is not None else None
+        other = (
+            subject is not None
+            and self.sentence.items[subject[0]].kind == "table"
+            and self.main not in self.sentence.items[subject[0]].meanings
+        )
+        grouped = kind is not None and kind is not column and not kind.names_rows
+        if grouped or other:
+            sums = english().sums(column.words)
+            options = [
+                ("row", 0.85),
+                ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8),
+                ("AVG", 0.8 if sums is False else 0.4),
+            ]
+            named = other and self.names_main
+            if column.kind == "date" or named:
+                options[0] = ("row", 1.3)
+            if meant.extreme in ("top", "bottom", "most", "least") and sums and meant.limit:
+                options[1] = ("SUM", 1.0)
+            chosen = self.choices.pick("rows or groups", options)
+            if chosen != "row":
+                self._check_sums(column)
+                self._rank_groups(aggregate(chosen, column), down, meant)
+                return
+        self.ordering.append(column)
+        self._rank_by(compared(column), down, meant)
+
+    def _sort(self) -> None:
+        """Turn "sorted by price", "highest first" into an order."""
+        sentence = self.sentence
+        for i in list(sentence.of("order")):
+            down = sentence.items[i].meanings[0] == "down"
+            k = sentence.neighbour(i, 1, gap=2, over=("aggregate", "count"))
+            direction = next((j for j in sentence.of("direction") if j > i), None)
+            if direction is not None:
+                sentence.take(direction)
+                down = sentence.items[direction].meanings[0] == "descending"
+            if k is None or not self._is_column(k):
+                if self.measures and sentence.neighbour(i, 1, gap=2) is not None:
+                    sentence.take(i)
+                    self.order.append((self.measures[-1], down))
+                continue
+            column = self.conditions.column(k, role="sorted")
+            if column is None:
+                continue
+            term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
+            sentence.take(i, k)
+            self.order.append((term, down))
+            if term not in self.measures:
+                self.ordering.append(column)
+        for i in list(sentence.of("direction")):
+            down = sentence.items[i].meanings[0] == "descending"
+            figure = self.measures[-1] if self.measures else None
+            if figure is None and self.order:
+                self.order[-1] = (self.order[-1][0], down)
+                sentence.take(i)
+            elif figure is not None:
+                sentence.take(i)
+                self.order.append((figure, down))
+
+    def _compare_with_others(self) -> None:
+        """Turn "more pages than The Salt Road", "stock below the reorder level" into conditions."""
+        sentence = self.sentence
+        signs = {">": exp.GT, "<": exp.LT}
+        for i in list(sentence.of("than")):
+            sign, measured = sentence.items[i].meanings[0]
+            before, after = sentence.neighbour(i, -1, gap=2), sentence.neighbour(i, 1, gap=2)
+            left = (
+                self.conditions.column(before, lambda c: c.is_measurable or c.kind == "date", "than")
+                if before is not None and self._is_column(before) and not sentence.used[before]
+                else None
+            )
+            if left is None and measured:
+                found = self.world.index.measured_by(measured, [self.main.name])
+                left, before = (found[0][0], None) if found else (None, None)
+            if left is None or after is None:
+                continue
+            if self._is_column(after):
+                kind = left.kind
+                right = self.conditions.column(after, lambda c, kind=kind: c.kind == kind, "than")  # type: ignore[misc]
+                if right is not None:
+                    sentence.take(i, after, *([before] if before is not None else []))
+                    self.extra.append(signs[sign](this=compared(left), expression=compared(right)))
+                continue
+            named = [t for t in self.conditions.tests if t.place == after and t.column.relation is self.main]
+            if named:
+                self.conditions.tests.remove(named[0])
+                sentence.take(i, *([before] if before is not None else []))
+                other = exp.select(compared(left)).from_(table_of(self.main.name)).where(named[0].condition.copy())
+                self.extra.append(signs[sign](this=compared(left), expression=other.subquery()))
+                self.shown.append(left)

@@ -1,0 +1,198 @@
+"""QuerySpec: what a question asks of the rows of one relation; written as SQL, and read back from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.agent.local.expressions import tables_in
+from almanaq.agent.local.joins import JoinGraph, Way, table_of
+
+Order = tuple[exp.Expr, bool]
+"""What rows are ordered by, and whether the largest comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """A query over the rows of one relation; every column has its relation's name before it.
+
+    Attributes:
+        rows: the relation whose rows are asked for, or put together.
+        columns: what is shown of a row; `measures` what is computed of many, after the `groups` that they are of.
+        conditions: what holds of every row; `having` of every group.
+        limit: most rows shown; `offset` those left out before.
+        distinct: equal rows are shown once.
+    """
+
+    rows: str
+    columns: tuple[exp.Expr, ...] = ()
+    measures: tuple[exp.Expr, ...] = ()
+    conditions: tuple[exp.Expr, ...] = ()
+    groups: tuple[exp.Expr, ...] = ()
+    having: tuple[exp.Expr, ...] = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    distinct: bool = False
+
+    @property
+    def gives_figures(self) -> bool:
+        """Whether rows are put together rather than shown."""
+        return bool(self.measures or self.groups)
+
+    def with_conditions(self, conditions: Iterable[exp.Expr]) -> QuerySpec:
+        """Return the same with other conditions, each once."""
+        return replace(self, conditions=tuple(dict.fromkeys(conditions)))
+
+    def expressions(self) -> list[exp.Expr]:
+        """Return every expression of it."""
+        ordered = [expression for expression, _ in self.order]
+        return [*self.groups, *self.columns, *self.measures, *self.conditions, *self.having, *ordered]
+
+
+def write_spec(spec: QuerySpec, graph: JoinGraph, dialect: str) -> str:
+    """Return a spec as one SELECT; raises KeyError where a relation cannot be reached."""
+    return to_text(select_of(spec, graph), dialect)
+
+
+def to_text(tree: exp.Expr, dialect: str) -> str:
+    """Return a tree as SQL."""
+    return tree.sql(dialect, normalize_functions=False)
+
+
+def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
+    """Return the tree of a spec."""
+    shown = [*spec.groups, *spec.columns, *spec.measures]
+    select = exp.select(*(item.copy() for item in dict.fromkeys(shown))).from_(table_of(spec.rows))
+    tested = {name for condition in spec.conditions for name in tables_in(condition)}
+    read = list(dict.fromkeys(name for each in spec.expressions() for name in tables_in(each)))
+    for hop, inner in _hops(read, tested, graph.ways(spec.rows)).items():
+        on = exp.EQ(this=hop.own.copy(), expression=hop.theirs.copy())
+        select = select.join(table_of(hop.right), on=on, join_type="" if inner else "left")
+    if spec.conditions:
+        parts = [exp.paren(c.copy()) if isinstance(c, exp.Or) else c.copy() for c in _flat(spec.conditions)]
+        select.set("where", exp.Where(this=exp.and_(*parts, wrap=False)))
+    if spec.groups:
+        select = select.group_by(*(each.copy() for each in spec.groups))
+    for condition in spec.having:
+        select = select.having(condition.copy())
+    for expression, down in spec.order:
+        select = select.order_by(exp.Ordered(this=expression.copy(), desc=down, nulls_first=None))
+    if spec.distinct:
+        select = select.distinct()
+    if spec.limit is not None:
+        select = select.limit(spec.limit)
+    if spec.offset:
+        select = select.offset(spec.offset)
+    return unqualify(select)
+
+
+def _hops(read: Sequence[str], tested: set[str], ways: Mapping[str, Way]) -> dict:  # type: ignore[type-arg]
+    found: dict = {}  # type: ignore[type-arg]
+    for name in read:
+        for hop in ways[name]:
+            found[hop] = found.get(hop, False) or name in tested
+    return found
+
+
+def unqualify(select: exp.Select) -> exp.Select:
+    """Return a query in which columns have their relation's name only where several are read."""
+    for node in [select, *(each for each in select.find_all(exp.Select) if each is not select)]:
+        table = node.args["from_"].this
+        if node.args.get("joins") or not isinstance(table, exp.Table):
+            continue
+        inner = [each for each in node.find_all(exp.Select) if each is not node]
+        if any(each.args["from_"].this.name == table.name for each in inner) and node is not select:
+            continue
+        for column in node.find_all(exp.Column):
+            if column.table == table.name and column.find_ancestor(exp.Select) is node:
+                column.set("table", None)
+    return select
+
+
+def read_spec(suql: str, dialect: str) -> QuerySpec | None:
+    """Return the spec of a query; None of one that is no plain SELECT over relations joined by their keys."""
+    try:
+        tree = sqlglot.parse_one(suql, read=dialect)
+    except SqlglotError:
+        return None
+    source = tree.args.get("from_") if isinstance(tree, exp.Select) else None
+    if not isinstance(tree, exp.Select) or source is None or not isinstance(source.this, exp.Table):
+        return None
+    if any(tree.args.get(each) for each in ("with_", "qualify", "windows")) or source.this.alias:
+        return None
+    rows = ".".join(part.name for part in source.this.parts)
+    qualified = _qualified(tree)
+    where, group, order = (qualified.args.get(each) for each in ("where", "group", "order"))
+    having, limit = qualified.args.get("having"), qualified.args.get("limit")
+    groups = tuple(group.expressions) if group is not None else ()
+    items = [item.unalias() for item in qualified.expressions]
+    return QuerySpec(
+        rows,
+        tuple(item for item in items if not _is_measure(item) and item not in groups),
+        tuple(item for item in items if _is_measure(item)),
+        _conditions(where),
+        groups,
+        _conditions(having),
+        tuple((each.this, bool(each.args.get("desc"))) for each in order.expressions) if order is not None else (),
+        _amount(limit),
+        _amount(qualified.args.get("offset")) or 0,
+        qualified.args.get("distinct") is not None,
+    )
+
+
+def select_without_limit(suql: str, dialect: str) -> exp.Select | None:
+    """Return the tree of a query without its LIMIT; None where it is no SELECT."""
+    try:
+        tree = sqlglot.parse_one(suql, read=dialect)
+    except SqlglotError:
+        return None
+    if not isinstance(tree, exp.Select):
+        return None
+    tree.set("limit", None)
+    return tree
+
+
+def _qualified(tree: exp.Select) -> exp.Select:
+    """Return a query in which each column has its relation's name before it."""
+    copy = tree.copy()
+    for counted in copy.find_all(exp.Count):
+        if isinstance(counted.this, exp.Star):
+            counted.set("big_int", None)  # a parsed COUNT(*) equals one that is made
+    for node in copy.find_all(exp.Select):
+        source = node.args.get("from_")
+        table = source.this if source is not None else None
+        if not isinstance(table, exp.Table):
+            continue
+        for column in node.find_all(exp.Column):
+            if not column.table and column.find_ancestor(exp.Select) is node:
+                column.set("table", table.this.copy())
+    return copy
+
+
+def _is_measure(item: exp.Expr) -> bool:
+    return any(node.find_ancestor(exp.Select) is item.find_ancestor(exp.Select) for node in item.find_all(exp.AggFunc))
+
+
+def _conditions(clause: exp.Expr | None) -> tuple[exp.Expr, ...]:
+    if clause is None:
+        return ()
+    return tuple(each.copy() for each in _flat([clause.this]))
+
+
+def _flat(conditions: Iterable[exp.Expr]) -> list[exp.Expr]:
+    """Return the conditions that all have to hold, each alone."""
+    found: list[exp.Expr] = []
+    for condition in conditions:
+        plain = condition.unnest() if isinstance(condition, exp.Paren) else condition
+        found += _flat([plain.left, plain.right]) if isinstance(plain, exp.And) else [plain]
+    return found
+
+
+def _amount(clause: exp.Expr | None) -> int | None:
+    amount = clause.args.get("count" if isinstance(clause, exp.Fetch) else "expression") if clause is not None else None
+    return int(amount.name) if isinstance(amount, exp.Literal) else None

@@ -1,0 +1,92 @@
+"""World: a catalog made searchable, with the ways between its relations; kept from question to question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+from sqlglot import exp
+
+from almanaq.agent.engine_protocol import QueryEngine
+from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.index import CatalogIndex, Values
+from almanaq.agent.linking.link import Links, link
+from almanaq.agent.local.expressions import plain, tables_in
+from almanaq.agent.local.joins import JoinGraph
+from almanaq.agent.local.spec import to_text
+from almanaq.suql.catalog.relations import Catalog, Relation
+
+_KEPT = 64
+
+
+class World:
+    """What questions are asked of.
+
+    Args:
+        catalog: the relations; values: gives those of a column; finds: says whether a query finds a row.
+        dialect: the SQL that is written.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        values: Values,
+        finds: Callable[[str], bool] | None = None,
+        today: Callable[[], date] = date.today,
+        dialect: str = "postgres",
+    ) -> None:
+        self.catalog, self.dialect = catalog, dialect
+        self.index = CatalogIndex(catalog, values, today)
+        self.graph = JoinGraph(catalog, None if finds is None else lambda tree: finds(to_text(tree, dialect)))
+        self._links: dict[str, Links] = {}
+
+    @classmethod
+    def of(cls, engine: QueryEngine, catalog: Catalog | None = None, dialect: str = "postgres") -> World:
+        """Return the world of an engine."""
+        return cls(catalog or engine.catalog, engine.values, lambda q: bool(engine.run(q).rows), dialect=dialect)
+
+    def link(self, question: str) -> Links:
+        """Return what the words of a question mean; worked out once."""
+        known = self._links.get(question)
+        if known is None:
+            if len(self._links) >= _KEPT:
+                self._links.pop(next(iter(self._links)))
+            known = self._links[question] = link(question, self.index)
+        return known
+
+    def columns(self, relation: str) -> tuple[LinkedColumn, ...]:
+        """Return the columns of a relation."""
+        return self.index.columns[relation]
+
+    def column_of(self, expression: exp.Expr) -> LinkedColumn | None:
+        """Return the one column that an expression speaks of; None where it is none, or several."""
+        found = {(c.table, c.name) for c in expression.find_all(exp.Column)}
+        return self.index.column(*next(iter(found))) if len(found) == 1 else None
+
+    def relation_of(self, expression: exp.Expr) -> Relation | None:
+        """Return the relation that an expression reads."""
+        names = tables_in(expression)
+        return self.catalog.find(names[0]) if names else None
+
+    def reach(self, main: str, column: LinkedColumn) -> float:
+        """Weigh how near a column is to the rows of a relation: 1 for its own, 0 for what cannot be reached."""
+        own = column.relation.name
+        way = self.graph.ways(main).get(own)
+        if way is None:
+            return 0.0
+        if not way:
+            return 1.0
+        near = 0.85 ** len(way) if self.graph.is_single(main, own) else 0.5
+        return near * (0.4 if self.graph.is_ambiguous(main, own) else 1.0)
+
+    def is_single(self, main: str, relation: str) -> bool:
+        """Return whether each row of `main` has at most one of a relation."""
+        return self.graph.is_single(main, relation)
+
+    def dates(self, relation: str) -> list[LinkedColumn]:
+        """Return the columns of dates of a relation."""
+        return [c for c in self.columns(relation) if c.kind == "date"]
+
+    def named(self, relation: Relation) -> exp.Expr:
+        """Return the column that names the rows of a relation."""
+        return plain(self.index.name_of(relation))

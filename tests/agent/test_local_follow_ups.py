@@ -1,0 +1,94 @@
+"""Follow-ups without a model: a turn gives what the whole question gives that it stands for; whole questions give in a
+chat what they give alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.agent.test_local_questions import TABLES
+
+import almanaq
+
+
+@pytest.fixture(scope="module")
+def con():
+    with almanaq.connect(TABLES, model="local") as connection:
+        yield connection
+
+
+def last_of(con, *turns):
+    chat = con.chat()
+    return [chat.ask(turn) for turn in turns][-1]
+
+
+@pytest.mark.parametrize(
+    ("turns", "whole"),
+    [
+        (["total kilos by fruit", "only in 2023"], "total kilos by fruit in 2023"),
+        (["total kilos by fruit in 2022", "what about 2023?"], "total kilos by fruit in 2023"),
+        (["total kilos by fruit", "and the average?"], "average kilos by fruit"),
+        (["total kilos by fruit", "by town instead"], "total kilos by town"),
+        (["how many growers are in Vik?", "what about Oslo?"], "how many growers are in Oslo?"),
+        (["how many deliveries of pear are there?", "and plum?"], "how many deliveries of plum are there?"),
+        (["average age of growers in Vik", "what about Vik and Oslo?"], "average age of growers in Vik or Oslo"),
+        (["growers in Vik", "how many are there?"], "how many growers are in Vik?"),
+        (["how many growers are in Vik?", "what is the average age of them?"], "average age of growers in Vik"),
+        (["growers in Vik", "which of them is the oldest?"], "oldest grower in Vik"),
+        (["growers in Vik", "what is their total kilos?"], "total kilos of growers in Vik"),
+        (["total kilos in 2022", "forget the year"], "total kilos"),
+    ],
+)
+def test_a_turn_gives_what_the_whole_question_gives(con, turns, whole):
+    wanted, found = con.ask(whole), last_of(con, *turns)
+    assert wanted.status == found.status == "answered", (wanted.answer, found.answer)
+    assert sorted(map(str, (row[-1] for row in found.rows))) == sorted(map(str, (row[-1] for row in wanted.rows))) or {
+        row[0] for row in found.rows
+    } == {row[0] for row in wanted.rows}
+
+
+def test_it_is_the_row_that_was_shown(con):
+    reply = last_of(con, "who is the oldest grower?", "what is its town?")
+    assert "Vik" in reply.rows[0]
+
+
+def test_the_second_is_the_second_row(con):
+    shown = last_of(con, "growers older than 40").rows
+    reply = last_of(con, "growers older than 40", "what is the town of the second one?")
+    assert reply.rows[0][0] == shown[1][0]
+
+
+def test_others_are_none_of_those_shown(con):
+    first = last_of(con, "the 2 youngest growers").rows
+    others = last_of(con, "the 2 youngest growers", "any others?").rows
+    assert {row[0] for row in first}.isdisjoint({row[0] for row in others})
+
+
+WHOLE = [
+    "how many growers are there?",
+    "total kilos by fruit",
+    "average age of growers in Vik",
+    "how many deliveries of pear are there?",
+    "who is the oldest grower?",
+    "towns with more than 1 grower",
+]
+
+
+@pytest.mark.parametrize(("before", "question"), [*itertools.permutations(WHOLE, 2)])
+def test_a_whole_question_gives_in_a_chat_what_it_gives_alone(con, before, question):
+    alone, after = con.ask(question), last_of(con, before, question)
+    assert (after.status, sorted(map(str, after.rows))) == (alone.status, sorted(map(str, alone.rows)))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        ["total kilos by fruit", "and for martians?"],
+        ["total kilos by fruit", "by wingspan"],
+        ["growers in Vik", "what did they shout?"],
+    ],
+)
+def test_nothing_runs_for_what_is_not_understood(con, turns):
+    reply = last_of(con, *turns)
+    assert (reply.rows, reply.suql) == ((), None)

@@ -1,0 +1,169 @@
+"""The rows of a query are those of the engine itself, in its own SQL, with `answer` as a function of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import duckdb
+import pytest
+
+import almanaq
+from almanaq.testing import FunctionModel
+from engines import PostgresServer
+
+from .support import Row, said
+
+WORLD = """
+CREATE TYPE grade AS ENUM ('low', 'mid', 'high');
+CREATE TABLE places (id int, city text, stars int, price grade, opened date, tags text[], body text);
+INSERT INTO places VALUES
+    (1, 'Oslo', 3, 'low', '2021-05-01', ARRAY['x', 'y', NULL], 'calm=Yes;seats=10'),
+    (2, 'Oslo', 5, 'high', '2019-12-28', ARRAY['y'], 'calm=No;seats=30'),
+    (3, 'Rome', 4, 'mid', NULL, NULL, 'calm=Yes'),
+    (4, 'ROM_', 4, NULL, '2024-02-29', ARRAY['z', 'x'], 'calm=Yes;seats=7'),
+    (5, NULL, 1, 'mid', '2020-01-01', ARRAY['x'], 'seats=7'),
+    (6, 'Älmhult', NULL, 'high', NULL, ARRAY['y', 'y'], NULL);
+CREATE TABLE visits (place int, who text, notes text);
+INSERT INTO visits VALUES (1, 'Ann', 'calm=No'), (1, 'Bob', NULL), (3, 'Ann', 'calm=Yes'), (9, 'Eve', 'calm=Yes');
+"""
+ANSWER_ON_POSTGRES = """
+CREATE FUNCTION answer(t text, q text) RETURNS text LANGUAGE sql AS
+$$ SELECT (regexp_match(t, '(?:^|;)' || rtrim(q, '?') || '=([^;]*)'))[1] $$
+"""
+CALM, SEATS = "answer(body, 'calm?')", "answer(body, 'seats?')"
+
+BOTH = (
+    f"SELECT id, 7 / 2 AS half, stars / 2 AS stars, {CALM} AS calm FROM places ORDER BY id",
+    f"SELECT id FROM places WHERE {CALM} = 'Yes' AND price > 'low' ORDER BY id",
+    f"SELECT id FROM places WHERE {CALM} IS NOT NULL ORDER BY price DESC NULLS LAST, id",
+    f"SELECT max(price), min(price) FROM places WHERE {CALM} = 'Yes'",
+    f"SELECT id FROM places ORDER BY CASE WHEN {CALM} = 'Yes' THEN price ELSE 'high' END, id LIMIT 4",
+    f"SELECT id FROM places WHERE ({CALM}, city) = ('Yes', 'Rome') ORDER BY id",
+    f"SELECT id FROM places WHERE ({CALM}, city) <> ('Yes', 'Rome') ORDER BY id",
+    f"SELECT id FROM places WHERE ({CALM}, city) IN (('Yes', 'Rome'), ('No', 'Oslo')) ORDER BY id",
+    f"SELECT id FROM places WHERE (stars, {CALM}) >= (4, 'Yes') ORDER BY id",
+    f"SELECT id, (city, {CALM}) IS NOT NULL AS said FROM places ORDER BY id",
+    f"SELECT id FROM places WHERE {CALM} <> ALL (SELECT {CALM} FROM places WHERE id < 2) ORDER BY id",
+    f"SELECT id FROM places WHERE city LIKE '%\\_' AND {CALM} = 'Yes' ORDER BY id",
+    f"SELECT id FROM places WHERE city ILIKE 'ro%' AND {CALM} = 'Yes' ORDER BY id",
+    f"SELECT id, tags[1] AS one, tags[0] AS none, tags[2:3] AS two, {CALM} AS calm FROM places ORDER BY id",
+    f"SELECT id, 'x' = ANY (tags) AS has, {CALM} AS calm FROM places ORDER BY id",
+    f"SELECT id, extract(dow FROM opened) AS day, {SEATS}::int / 4 AS seats FROM places ORDER BY id",
+    f"SELECT {CALM} AS calm, string_agg(city, '/' ORDER BY id) FROM places GROUP BY 1 ORDER BY 1 NULLS LAST",
+    f"SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM places WHERE {CALM} = 'Yes' ORDER BY id",
+    f"SELECT v.who, {CALM} AS calm FROM places RIGHT JOIN visits AS v ON v.place = id ORDER BY v.who, v.place",
+)
+DUCKDB = (
+    "FROM visits",
+    "VALUES (1, 'a'), (2, 'b')",
+    "SELECT format('{}', id) AS f, len(tags), tags[-1], 7 // 2 FROM places ORDER BY ALL",
+    "SELECT max(p.id) FROM places AS p JOIN visits AS v ON v.place = p.id GROUP BY ALL HAVING count(*) > 1",
+    f"SELECT * EXCLUDE (body) REPLACE (upper(city) AS city) FROM places WHERE {CALM} = 'Yes' ORDER BY ALL",
+    f"FROM places SELECT id WHERE regexp_matches(city, '^R') AND {CALM} = 'Yes' ORDER BY id",
+    f"SELECT {CALM} AS calm, count(*), list(id ORDER BY id) FROM places GROUP BY ALL ORDER BY ALL",
+    f"SELECT id FROM places WHERE {CALM} = 'Yes' QUALIFY row_number() OVER (PARTITION BY stars ORDER BY id) = 1 "
+    "ORDER BY id",
+    f"SELECT {{'id': id, 'calm': {CALM}}} AS s, [{CALM}, city] AS l FROM places ORDER BY id",
+    f"SELECT id, {CALM} AS calm FROM places WHERE calm = 'Yes' ORDER BY id",
+    f"SELECT list_transform(tags, lambda x: x || '!') AS t, {CALM} AS calm FROM places ORDER BY id",
+    f"SELECT id FROM places WHERE city SIMILAR TO 'R.*' AND {CALM} = 'Yes' ORDER BY id",
+    f"SELECT city FROM places WHERE {CALM} IS NULL ORDER BY city COLLATE de",
+    f"SELECT who FROM visits SEMI JOIN places ON place = id AND {CALM} = 'Yes' ORDER BY who",
+    f"PIVOT (SELECT price, {CALM} AS calm FROM places) ON calm USING count(*) GROUP BY price ORDER BY price",
+    f"SELECT id, try_cast({SEATS} AS int) AS seats FROM places ORDER BY id",
+    f"SELECT id FROM places WHERE {CALM} = 'Yes' ORDER BY id LIMIT 50%",
+    f"SELECT id, unnest(tags) AS tag, {CALM} AS calm FROM places ORDER BY ALL",
+)
+POSTGRES = (
+    "TABLE visits",
+    "VALUES (1, 'a'), (2, 'b')",
+    "SELECT FROM visits",
+    "SELECT '{\"a\": 1}'::jsonb ? 'a' AS has, to_char(opened, 'FMDay') FROM places ORDER BY id",
+    "SELECT stars FROM places ORDER BY stars FETCH FIRST 2 ROWS WITH TIES",
+    f"SELECT id FROM places WHERE city ~ '\\yR' AND {CALM} = 'Yes' ORDER BY id",
+    f"SELECT id FROM places WHERE city SIMILAR TO '(R|O)%' AND {CALM} = 'Yes' ORDER BY id",
+    f'SELECT city FROM places WHERE {CALM} IS NULL ORDER BY city COLLATE "C"',
+    f"SELECT DISTINCT ON (stars) stars, id FROM places WHERE {CALM} = 'Yes' ORDER BY stars, id DESC",
+    f"SELECT id, jsonb_build_object('calm', {CALM}) ->> 'calm' AS calm FROM places ORDER BY id",
+    f"SELECT id, coalesce({CALM}, 'x') || format('%s', id) AS f FROM places ORDER BY id",
+    f"SELECT id FROM places WHERE {CALM} LIKE ANY (ARRAY['N%', 'x%']) ORDER BY id",
+    f"SELECT id FROM places WHERE id = ANY (ARRAY(SELECT id FROM places WHERE {CALM} = 'No'))",
+)
+
+
+class Engine(Protocol):
+    """The client of an engine, and what `almanaq.connect` takes for the same tables."""
+
+    source: Any
+
+    def run(self, sql: str) -> tuple[Sequence[str], Sequence[Row]]:
+        """Return the names of a query's columns and its rows."""
+
+    def close(self) -> None:
+        """Close the client."""
+
+
+class _DuckDB:
+    def __init__(self) -> None:
+        self.source = duckdb.connect()
+        self.source.execute(WORLD)
+        self._native = self.source.cursor()
+        options: Any = {"null_handling": "special"}
+        told = self._native.create_function("answer", self._answer, ["VARCHAR", "VARCHAR"], "VARCHAR", **options)
+        assert told is not None
+
+    @staticmethod
+    def _answer(text: str | None, question: str) -> str | None:
+        return None if text is None else said(text, question)
+
+    def run(self, sql: str) -> tuple[Sequence[str], Sequence[Row]]:
+        found = self._native.sql(sql)
+        return found.columns, found.fetchall()
+
+    def close(self) -> None:
+        self._native.close()
+        self.source.close()
+
+
+class _Postgres:
+    def __init__(self, server: PostgresServer) -> None:
+        import psycopg
+
+        self.source = server.new_database()
+        self._native = psycopg.connect(self.source, autocommit=True)
+        self._native.execute(WORLD.encode())
+        self._native.execute(ANSWER_ON_POSTGRES.encode())
+
+    def run(self, sql: str) -> tuple[Sequence[str], Sequence[Row]]:
+        found = self._native.execute(sql.encode())
+        return [column.name for column in found.description or ()], found.fetchall()
+
+    def close(self) -> None:
+        self._native.close()
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres"], autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engines whose clients can be asked directly."""
+    opened = _DuckDB() if request.param == "duckdb" else _Postgres(request.getfixturevalue("postgres_server"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def con(engine: Engine) -> Iterator[almanaq.Connection]:
+    model = FunctionModel(said)
+    with almanaq.connect(engine.source, model=model, cache=False, link=False) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("sql", [*BOTH, *DUCKDB, *POSTGRES])
+def test_rows_and_names_are_the_engines(engine: Engine, con: almanaq.Connection, sql: str) -> None:
+    own = BOTH + (DUCKDB if isinstance(engine, _DuckDB) else POSTGRES)
+    if sql not in own:
+        pytest.skip("it is the other engine's SQL")
+    names, rows = engine.run(sql)
+    result = con.sql(sql)
+    assert result.rows == list(rows)
+    assert list(result.columns) == list(names)
