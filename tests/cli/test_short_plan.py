@@ -23,7 +23,7 @@ def plan():
 def test_what_is_fetched_asked_and_when_it_stops(plan):
     suql = f"SELECT id FROM places WHERE city = 'St. Louis' AND rating > 4.2 AND {CALM} ORDER BY rating DESC LIMIT 3"
     fetch, read, stop, finish = plan(suql)
-    assert fetch == "fetch   rows with city = 'St. Louis' AND rating > 4.2, in the order of rating DESC"
+    assert fetch == "fetch   rows with (city = 'St. Louis') AND (rating > 4.2), in the order of rating DESC"
     assert read.startswith(f"read    {CALM} (about ")
     assert stop.startswith("stop    after 3 rows")
     assert finish.startswith("finish")

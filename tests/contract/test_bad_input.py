@@ -57,7 +57,7 @@ def test_headers_that_name_no_column_or_two_are_mended_and_reported(almanaq, tmp
 @pytest.mark.parametrize(
     ("suql", "parts"),
     [
-        ("SELECT nmae FROM places", ["'nmae'", "'name'", "line 1, column 8", "^^^^"]),
+        ("SELECT nmae FROM places", ['"nmae"', "'name'", "line 1, column 8", "^^^^"]),
         ("SELECT name FROM place", ["'place'", "'places'"]),
         ("SELECT name FROM places WHERE anser(notes, 'quiet?') = 'Yes'", ["anser", "answer"]),
         ("SELECT name FROM places WHERE", ["line 1"]),
@@ -67,7 +67,7 @@ def test_headers_that_name_no_column_or_two_are_mended_and_reported(almanaq, tmp
         ("SELECT 1; SELECT 2", ["one"]),
         ("DROP TABLE places", ["SELECT"]),
         ("INSERT INTO places SELECT * FROM places", ["SELECT"]),
-        ("WITH gone AS (DELETE FROM places RETURNING *) SELECT * FROM gone", ["reading", "DELETE"]),
+        ("WITH gone AS (DELETE FROM places RETURNING *) SELECT * FROM gone", ["reads", "DELETE"]),
         ("COPY places TO 'stolen.csv'", ["SELECT"]),
         ("ATTACH 'other.duckdb' AS other", ["SELECT"]),
         ("PRAGMA database_list", ["SELECT"]),

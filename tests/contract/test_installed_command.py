@@ -16,7 +16,7 @@ def test_it_runs_a_query(installed, places, conforms):
 
 
 def test_it_fails_and_refuses(installed, places, refused):
-    refused(installed("sql", "SELECT nmae FROM places", "--db", places), 1, "'nmae'", "'name'")
+    refused(installed("sql", "SELECT nmae FROM places", "--db", places), 1, '"nmae"', "'name'")
     refused(installed("sql", "SELECT 1"), 2, "--db")
 
 

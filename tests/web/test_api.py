@@ -145,9 +145,9 @@ def test_get_never_asks(client):
 @pytest.mark.parametrize(
     ("suql", "kind", "near", "marked"),
     [
-        ("SELECT nam FROM places", "UnknownNameError", ["name"], "nam"),
+        ("SELECT nam FROM places", "UnknownNameError", ["name", "notes"], "nam"),
         ("SELECT name FROM plces", "UnknownNameError", ["places"], "plces"),
-        ("SELECT '\U0001f355' AS x, nam FROM places", "UnknownNameError", ["name"], "nam"),
+        ("SELECT '\U0001f355' AS x, nam FROM places", "UnknownNameError", ["name", "notes"], "nam"),
         ("SELECT name FROM places WHERE", "QuerySyntaxError", None, None),
         ("DELETE FROM places", "RefusedQueryError", None, None),
         ("SELECT 1; SELECT 2", "RefusedQueryError", None, None),

@@ -263,14 +263,16 @@ class Engine:
         verbose: bool = False,
         options: Options | None = None,
     ) -> Explanation:
-        """Return the plan of a query with what each stage is expected to take; asks neither the database nor a model.
+        """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model.
 
         Args:
             verbose: also give the plan after each rule.
         """
         chosen = self._chosen(options)
-        with within_limits():
+        with within_limits(), errors_placed(query, self.catalog):
             plan = self.plan(query, parameters, options=chosen)
+            if plan.is_native:
+                self._planner.check_query(query, chosen, read_parameters(parameters))
             shown: list[tuple[str, LogicalPlan]] = []
             if verbose and not isinstance(plan.output.select, NativeQuery):
                 logical = self.logical_plan(query, parameters, options=chosen)

@@ -68,13 +68,13 @@ class Planner:
         select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
         return Plan((), (), Output(select, statement.labels))
 
-    def check_query(self, query: str, options: Options) -> None:
+    def check_query(self, query: str, options: Options, parameters: Parameters = ()) -> None:
         """Raise QueryError unless a query can be read, and its names mean something."""
         statement = self.read(query, options)
         if statement.has_text:
-            self._planned(statement, (), options)
+            self._planned(statement, parameters, options)
         elif not statement.lookups:
-            self.binder.language.names(statement)
+            self.binder.language.names(statement, parameters)
 
     def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
         """Return a statement with its names resolved and its conditions read as such; raises QueryError."""
@@ -89,15 +89,18 @@ class Planner:
         Args:
             prefix: begins the names of its stages.
         """
+        plan = self._logical(statement, parameters, options, prefix)
+        self.check(plan, options)
+        return plan
+
+    def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
-        plan = replace(plan, private_columns=private, private_compared=compared)
-        self.check(plan, options)
-        return plan
+        return replace(plan, private_columns=private, private_compared=compared)
 
     def lower(self, plan: LogicalPlan, options: Options) -> Plan:
         """Return the optimized stages of a plan."""
@@ -119,13 +122,20 @@ class Planner:
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
 
     def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
-        """Return whether a literal of a statement is to be linked to the values of an ENUM."""
+        """Return whether a literal of a statement is to be linked to the values of an ENUM.
+
+        Raises:
+            PrivateColumnError: they may not be shown to the model that would link it.
+        """
         if not options.link or not self.binder.may_link(statement):
             return False
         try:
-            return bool(self.logical(statement, parameters, options).links)
+            plan = self._logical(statement, parameters, options, "")
         except QueryError:  # the engine says what is wrong with it, if anything is
             return False
+        if plan.links:
+            self.check(plan, options)
+        return bool(plan.links)
 
     def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""

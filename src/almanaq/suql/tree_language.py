@@ -385,7 +385,7 @@ def check_reads(tree: exp.Expr) -> None:
     """Raise RefusedQueryError unless a tree is made of what a query that reads is made of."""
     if not isinstance(tree, exp.Query):
         kind = str(tree.this) if isinstance(tree, exp.Command) else tree.key
-        raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kind.upper()}")
+        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind.upper()}")
     for node in nodes(tree):
         if isinstance(node, _WRITING) or not isinstance(node, _CLAUSES):
             raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")

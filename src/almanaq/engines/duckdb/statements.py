@@ -358,7 +358,7 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
     message = str(read["error_message"])
     if message == _MULTIPLE:
         kinds = ", ".join(dict.fromkeys(str(s.type.name) for s in duckdb.extract_statements(text)))
-        raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {kinds}")
+        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kinds}")
     position = read.get("position")
     place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
     raise QuerySyntaxError(message.splitlines()[0] + clause_meant(text, place.get("start")), query=text, **place)

@@ -87,7 +87,7 @@ def parse(text: str) -> Tree:
     kind = statement.WhichOneof("node")
     if kind != "select_stmt":
         named = str(kind).removesuffix("_stmt").replace("_", " ").upper()
-        raise RefusedQueryError(f"only a query that reads may run here; this is a statement of the kind {named}")
+        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {named}")
     return statement.select_stmt
 
 

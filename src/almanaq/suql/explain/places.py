@@ -29,20 +29,26 @@ def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        raise placed(_withheld(error, catalog), query) from error.__cause__
+        raise placed(_withheld(error, query, catalog), query) from error.__cause__
 
 
-def _withheld(error: DatabaseError, catalog: Catalog) -> DatabaseError:
+def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseError:
     """Return an error of an unknown name as that of a private column where the name is one's."""
-    if not isinstance(error, UnknownNameError):
-        return error
     private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
-    for found in _NAMED.finditer(str(error).partition("; did you mean")[0]) if private else ():
-        name = private.get((found[1] or found[2] or found[3]).split(".")[-1].lower())
-        if name is not None:
-            message = f"{name} is private: no query here may read it; leave it out"
-            return PrivateColumnError(message, query=error.query, start=error.start, end=error.end)
-    return error
+    if not private or not isinstance(error, UnknownNameError):
+        return error
+    named = [_name(found) for found in _NAMED.finditer(str(error).partition("; did you mean")[0])]
+    for table in named[:1]:  # DuckDB says of a column of a subquery that there is no such table
+        named += re.findall(rf'\b{re.escape(table)}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
+    column = next((private[name.lower()] for name in named if name.lower() in private), None)
+    if column is None:
+        return error
+    message = f"{column} is private: no query here may read it; leave it out"
+    return PrivateColumnError(message, query=error.query, start=error.start, end=error.end)
+
+
+def _name(found: re.Match[str]) -> str:
+    return found[1] or (found[2] or found[3]).split(".")[-1]
 
 
 def placed(error: DatabaseError, query: str) -> DatabaseError:
@@ -52,7 +58,7 @@ def placed(error: DatabaseError, query: str) -> DatabaseError:
     if not of_query and not (is_engine_error(error) and any(sign in message.lower() for sign in _IN_THE_QUERY)):
         return error
     for found in _NAMED.finditer(message):
-        name = found[1] or (found[2] or found[3]).split(".")[-1]
+        name = _name(found)
         as_literal = re.search(re.escape("'" + name.replace("'", "''") + "'"), query)
         as_name = re.search(rf"(?<![\w'\"]){re.escape(name.split('(')[0])}\b", query, re.IGNORECASE)
         place = as_literal or as_name
