@@ -82,7 +82,11 @@ def test_ask_queries_the_right_table(con: almanaq.Connection) -> None:
     """What is not understood shows a query of the right table; "donor gave" alone goes to reviews."""
     replies = [(question, table, con.ask(question)) for question, table in QUESTIONS]
     assert all(table in reply.tables for _, table, reply in replies if reply.status == "answered")
-    missed = [question for question, table, reply in replies if table not in {*reply.tables, *reply.answer.split()}]
+    missed = [
+        question
+        for question, table, reply in replies
+        if table not in {*reply.tables, *reply.answer.split()} and not any(table in r.suql for r in reply.readings)
+    ]
     assert len(missed) <= 1, missed
 
 
@@ -94,7 +98,7 @@ def test_ways_between_tables_are_found_once(con: almanaq.Connection, monkeypatch
         found.append(catalog)
         return edges(catalog)
 
-    monkeypatch.setattr("almanaq.agent.local.schema_index.edges", counted)
+    monkeypatch.setattr("almanaq.agent.local.joins.edges", counted)
     con.ask("What is the total cost of repairs?")
     assert len(found) <= 1
 

@@ -66,7 +66,7 @@ class JoinGraph:
 
     def __init__(self, catalog: Catalog, finds: Finds | None = None) -> None:
         self._catalog = catalog
-        self._edges = _edges(catalog)
+        self._edges = edges(catalog)
         self._finds = cache(self._ask) if finds is not None else None
         self._find = finds
         self.ways = cache(self._ways)
@@ -137,7 +137,7 @@ def table_of(name: str) -> exp.Table:
     )
 
 
-def _edges(catalog: Catalog) -> dict[str, list[Hop]]:
+def edges(catalog: Catalog) -> dict[str, list[Hop]]:
     """Return the hops from every relation: declared foreign keys of one column, else keys evident by name."""
     found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}
     named_after = {other.name: words for other in catalog.relations if (words := _named_after(other))}
