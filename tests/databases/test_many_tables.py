@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import almanaq
-from almanaq.agent.local.joins import edges
+from almanaq.agent.linking.joins import edges
 from almanaq.errors import UnknownNameError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.choose import TableChooser
@@ -98,7 +98,7 @@ def test_ways_between_tables_are_found_once(con: almanaq.Connection, monkeypatch
         found.append(catalog)
         return edges(catalog)
 
-    monkeypatch.setattr("almanaq.agent.local.joins.edges", counted)
+    monkeypatch.setattr("almanaq.agent.linking.joins.edges", counted)
     con.ask("What is the total cost of repairs?")
     assert len(found) <= 1
 

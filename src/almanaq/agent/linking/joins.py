@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.words import identifier_stems
-from almanaq.agent.local.expressions import column_of
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.text.sql_literals import is_plain
 
 Finds = Callable[[exp.Select], bool]
 """Says whether a query finds a row."""
@@ -126,6 +126,12 @@ class JoinGraph:
             return self._find(query.limit(1)) if self._find is not None else None
         except AlmanaqError:
             return None
+
+
+def column_of(relation: str, name: str) -> exp.Column:
+    """Return a column with its relation's name before it."""
+    table = exp.to_identifier(relation, quoted=not is_plain(relation)) if relation else None
+    return exp.Column(this=exp.to_identifier(name, quoted=not is_plain(name)), table=table)
 
 
 def table_of(name: str) -> exp.Table:
