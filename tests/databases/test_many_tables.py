@@ -79,7 +79,11 @@ def test_ask_queries_the_right_table(con: almanaq.Connection) -> None:
     """What is not understood shows a query of the right table; "donor gave" alone goes to reviews."""
     replies = [(question, table, con.ask(question)) for question, table in QUESTIONS]
     assert all(table in reply.tables for _, table, reply in replies if reply.status == "answered")
-    missed = [question for question, table, reply in replies if table not in {*reply.tables, *reply.answer.split()}]
+    missed = [
+        question
+        for question, table, reply in replies
+        if table not in {*reply.tables, *reply.answer.split()} and not any(table in r.suql for r in reply.readings)
+    ]
     assert len(missed) <= 1, missed
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.words import identifier_stems, stem, stems, word_set
+from almanaq.agent.linking.words import identifier_stems, stems, word_set
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 
 ValueKind = Literal["number", "date", "boolean", "text", "prose"]
@@ -271,8 +271,3 @@ def fact_columns(
         if "site" in column.roles and column.kind == "text":
             shown.setdefault(column.name, column)
     return tuple(shown.values())
-
-
-def plural_of_rows(word: str, relation: Relation) -> bool:
-    """Return whether a word is what the rows of a relation are called."""
-    return stem(word) in relation_words(relation)[-1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -18,11 +19,7 @@ from almanaq.agent.local.search.wishes import seeks, wishes_of
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import text_tests
 
-_DOWNWARD = frozenset(("least", "bottom", "rare"))
-_HARM = frozenset(
-    "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
-)
-_TIMELY = frozenset(("date", "year", "released", "founded"))
+_GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
 _LEFT_OUT = 0.55
@@ -137,6 +134,8 @@ class Composer(Ranking):
         if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
             self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
         self.wishes, self.asides = wishes_of(self.sentence, self.world, self.main)
+        if self.wishes and _GENERAL.match(self.sentence.links.question) and not self.order and self._entity() is None:
+            self.choices.doubt(0.05, "it asks what something is")
         if self._entity() is not None and self._begins_with_verb():
             return  # the texts of one row are asked, and their answers shown
         for column, phrase in self.wishes:

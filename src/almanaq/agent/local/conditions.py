@@ -13,6 +13,7 @@ from almanaq.agent.linking.amounts import Comparison, Number, Period
 from almanaq.agent.linking.columns import MISSING, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
+from almanaq.agent.linking.joins import key_of, table_of
 from almanaq.agent.linking.link import Holding
 from almanaq.agent.linking.words import stem
 from almanaq.agent.local.choices import Choices
@@ -29,7 +30,6 @@ from almanaq.agent.local.expressions import (
     plain,
     text,
 )
-from almanaq.agent.local.joins import key_of, table_of
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation

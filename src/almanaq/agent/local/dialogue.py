@@ -10,11 +10,10 @@ from datetime import date
 from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
+from almanaq.agent.languages import declined, foreign
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
-from almanaq.agent.local.languages import declined, foreign
-from almanaq.agent.local.questions_about_columns import answer_about_source
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read
 from almanaq.agent.local.references import refers
 from almanaq.agent.local.search.wishes import is_searched
@@ -25,6 +24,7 @@ from almanaq.agent.readings import Reading as Offered
 from almanaq.agent.responder import holds
 from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
+from almanaq.agent.source_questions import answer_about_source
 from almanaq.suql.catalog.relations import Catalog
 
 CONFIDENCE = 0.7

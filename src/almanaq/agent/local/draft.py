@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.conditions import Conditions, denied
 from almanaq.agent.local.expressions import count, is_there
-from almanaq.agent.local.joins import table_of
 from almanaq.agent.local.search.phrases import Phrase
 from almanaq.agent.local.search.wishes import is_searched
 from almanaq.agent.local.sentence import Sentence

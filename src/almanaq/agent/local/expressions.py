@@ -8,15 +8,9 @@ from datetime import date
 from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.text.sql_literals import is_plain
+from almanaq.agent.linking.joins import column_of
 
 TEXT_FUNCTIONS = ("answer", "summary", "similarity")
-
-
-def column_of(relation: str, name: str) -> exp.Column:
-    """Return a column with its relation's name before it."""
-    table = exp.to_identifier(relation, quoted=not is_plain(relation)) if relation else None
-    return exp.Column(this=exp.to_identifier(name, quoted=not is_plain(name)), table=table)
 
 
 def plain(column: LinkedColumn) -> exp.Column:

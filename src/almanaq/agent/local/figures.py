@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.joins import key_of
 from almanaq.agent.local.draft import Draft, NotComposed
 from almanaq.agent.local.expressions import aggregate, count
-from almanaq.agent.local.joins import key_of
 
 
 class Figures(Draft):

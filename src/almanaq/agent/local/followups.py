@@ -11,9 +11,9 @@ from sqlglot import exp
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import Measured, english
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
 from almanaq.agent.local.expressions import aggregate, answer, columns_in, compared, count, plain, reads_text
-from almanaq.agent.local.joins import table_of
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.references import Reference, keys_condition, resolve
 from almanaq.agent.local.search.wishes import is_searched, prose_for
@@ -133,7 +133,7 @@ _COUNT = re.compile(
 _FIRST = re.compile(r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3})[?.! ]*", re.IGNORECASE)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
-_FANCY = {"fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
+_FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
 def goes_on(question: str) -> bool:
@@ -375,7 +375,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     for match in _COMPARATIVE.finditer(fold(said)):
         word = match["er"] or match["base"]
         word = _FANCY.get(word, word)
-        measured = english().measured_by(word) if match["er"] else english().measures.get(word)
+        measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
         if measured:
             return measured, bool(match["less"])
     return None

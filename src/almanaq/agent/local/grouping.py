@@ -7,10 +7,10 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.index import Named
+from almanaq.agent.linking.joins import Hop
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.expressions import compared, count, is_there, part, plain, text
 from almanaq.agent.local.figures import Figures
-from almanaq.agent.local.joins import Hop
 from almanaq.suql.catalog.relations import Relation
 
 

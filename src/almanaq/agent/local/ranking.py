@@ -7,19 +7,16 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.expressions import aggregate, compared, count
 from almanaq.agent.local.grouping import Groups
-from almanaq.agent.local.joins import table_of
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
 )
 _TIMELY = frozenset(("date", "year", "released", "founded"))
-_ASKING = frozenset("is are was were does do did has have had can".split())
-_LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
-_MOST_FACTS, _LONG_LIST, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 100, 16, 3, 5
 
 
 class Ranking(Groups):

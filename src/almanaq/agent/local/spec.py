@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from almanaq.agent.linking.joins import JoinGraph, Way, table_of
 from almanaq.agent.local.expressions import tables_in
-from almanaq.agent.local.joins import JoinGraph, Way, table_of
 
 Order = tuple[exp.Expr, bool]
 """What rows are ordered by, and whether the largest comes first."""

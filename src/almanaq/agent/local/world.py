@@ -10,9 +10,9 @@ from sqlglot import exp
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
+from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
-from almanaq.agent.local.expressions import plain, tables_in
-from almanaq.agent.local.joins import JoinGraph
+from almanaq.agent.local.expressions import plain
 from almanaq.agent.local.spec import to_text
 from almanaq.suql.catalog.relations import Catalog, Relation
 
@@ -62,11 +62,6 @@ class World:
         """Return the one column that an expression speaks of; None where it is none, or several."""
         found = {(c.table, c.name) for c in expression.find_all(exp.Column)}
         return self.index.column(*next(iter(found))) if len(found) == 1 else None
-
-    def relation_of(self, expression: exp.Expr) -> Relation | None:
-        """Return the relation that an expression reads."""
-        names = tables_in(expression)
-        return self.catalog.find(names[0]) if names else None
 
     def reach(self, main: str, column: LinkedColumn) -> float:
         """Weigh how near a column is to the rows of a relation: 1 for its own, 0 for what cannot be reached."""

@@ -156,9 +156,6 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
         "search",
         "show",
         "list",
-        "need",
-        "want",
-        "fancy",
         "name",
     }
     return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any")

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.words import identifier_stems
-from almanaq.agent.local.expressions import column_of
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.text.sql_literals import is_plain
 
 Finds = Callable[[exp.Select], bool]
 """Says whether a query finds a row."""
@@ -66,7 +66,7 @@ class JoinGraph:
 
     def __init__(self, catalog: Catalog, finds: Finds | None = None) -> None:
         self._catalog = catalog
-        self._edges = _edges(catalog)
+        self._edges = edges(catalog)
         self._finds = cache(self._ask) if finds is not None else None
         self._find = finds
         self.ways = cache(self._ways)
@@ -128,6 +128,12 @@ class JoinGraph:
             return None
 
 
+def column_of(relation: str, name: str) -> exp.Column:
+    """Return a column with its relation's name before it."""
+    table = exp.to_identifier(relation, quoted=not is_plain(relation)) if relation else None
+    return exp.Column(this=exp.to_identifier(name, quoted=not is_plain(name)), table=table)
+
+
 def table_of(name: str) -> exp.Table:
     """Return a relation as FROM names it; a name with a schema before it keeps its parts."""
     return (
@@ -137,7 +143,7 @@ def table_of(name: str) -> exp.Table:
     )
 
 
-def _edges(catalog: Catalog) -> dict[str, list[Hop]]:
+def edges(catalog: Catalog) -> dict[str, list[Hop]]:
     """Return the hops from every relation: declared foreign keys of one column, else keys evident by name."""
     found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}
     named_after = {other.name: words for other in catalog.relations if (words := _named_after(other))}

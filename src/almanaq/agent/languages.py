@@ -46,6 +46,6 @@ def _english() -> frozenset[str]:
 
 @cache
 def _known() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
-    data = tomllib.loads(files("almanaq.agent.local").joinpath("languages.toml").read_text("utf-8"))
+    data = tomllib.loads(files("almanaq.agent").joinpath("languages.toml").read_text("utf-8"))
     scripts = {name: frozenset(blocks.split()) for name, blocks in data.pop("scripts").items()}
     return {name: frozenset(said.split()) for name, said in data.items()}, scripts
