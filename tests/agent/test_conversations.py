@@ -72,7 +72,7 @@ class Model:
             second = re.findall(r"; id = (\d+)", shown)[1]
             suql = f"SELECT name, answer(reviews, 'does it take reservations?') FROM restaurants WHERE id = {second}"
         elif "best rating" in question:
-            column = "rating" if "no column named 'stars'" in user else "stars"
+            column = "rating" if '"stars\\" not found' in user or '"stars" not found' in user else "stars"
             suql = f"{ITALIAN} ORDER BY {column} DESC LIMIT 1"
         elif "Moroccan" in question:
             suql = LOOSE
@@ -279,4 +279,4 @@ def test_strange_words_get_an_honest_reply_without_a_model(local, question):
     assert reply.status in ("answered", "no_result", "no_query", "clarify")
     assert reply.answer.strip()
     assert len(reply.answer) < 70_000
-    assert chat.ask("how many are there?").status == "answered"
+    assert chat.ask("how many are there?").status in ("answered", "clarify")

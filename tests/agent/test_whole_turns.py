@@ -117,7 +117,7 @@ def test_values_of_private_columns_are_not_told():
     with almanaq.connect({"places": PLACES}, model=FunctionModel(read), cache=False) as connection:
         suql = "SELECT name FROM places WHERE city = 'Bonn' AND price = 'cheap'"
         assert any(each.values for each in kept_out(suql, connection.sql))
-        assert not any(each.values for each in kept_out(suql, connection.sql, {"city"}))
+        assert not any(each.values for each in kept_out(suql, connection.sql, lambda query: "city" in query))
 
 
 @pytest.mark.parametrize("suql", ["SELEC", "SELECT 1", "SELECT name FROM places", "SELECT x FROM nowhere WHERE x = 1"])

@@ -153,6 +153,8 @@ def _silent(text: str, question: str) -> str | None:
 class World:
     """A QueryEngine over rows given in Python: text functions are per-row calls, errors are those of the contract."""
 
+    dialect = "duckdb"
+
     def __init__(
         self, relations: Sequence[Relation], rows: dict[str, list[tuple[object, ...]]], read: Reads | None = None
     ) -> None:
@@ -173,6 +175,9 @@ class World:
 
     def _answer(self, text: str | None, question: str) -> str | None:
         return self._read(text, question) if text else None
+
+    def private_columns(self, query: str) -> tuple[str, ...]:
+        return ()
 
     def check(self, query: str) -> None:
         try:

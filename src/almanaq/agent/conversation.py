@@ -361,7 +361,9 @@ class Agent:
         """Return how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
         try:
             # Few queries have a LIMIT, and only those are looked at.
-            counting = count_all(suql, found) if query_tree(suql).args.get("limit") is not None else None
+            counting = (
+                count_all(suql, found, self._engine.dialect) if query_tree(suql).args.get("limit") is not None else None
+            )
             if counting is None:
                 return None
             return int(self._engine.run(counting, options=options_of_turn(self._options)).rows[0][0])

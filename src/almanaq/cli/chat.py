@@ -123,7 +123,7 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
     try:
         format = choose_format(None, file)
         check_out(file)
-        run_query(connection, (without_limit(response.suql), ()), Output(format, file))
+        run_query(connection, (without_limit(response.suql, connection.engine.dialect), ()), Output(format, file))
     except AlmanaqError as problem:
         return str(problem)
     return f"written: {file}"

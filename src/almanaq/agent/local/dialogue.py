@@ -55,7 +55,6 @@ class LocalDialogue:
         today: gives the date that "last year" refers to.
         confidence: the probability of being right below which readings are offered.
         examples: questions with their SUQL, which are known again.
-        dialect: the SQL that is written.
     """
 
     name = "local"
@@ -67,10 +66,9 @@ class LocalDialogue:
         *,
         confidence: float = CONFIDENCE,
         examples: Examples = (),
-        dialect: str = "postgres",
     ) -> None:
         self._engine, self._today, self._confidence = engine, today, confidence
-        self._examples, self._dialect = examples, dialect
+        self._examples = examples
         self._worlds: dict[tuple[str, ...], World] = {}
 
     def with_confidence(self, confidence: float | None) -> LocalDialogue:
@@ -85,7 +83,7 @@ class LocalDialogue:
         known = self._worlds.get(key)
         if known is None or known.catalog != catalog:
             engine = self._engine
-            known = World(catalog, engine.values, lambda q: bool(engine.run(q).rows), self._today, self._dialect)
+            known = World(catalog, engine.values, lambda q: bool(engine.run(q).rows), self._today, engine.dialect)
             self._worlds[key] = known
         return known
 

@@ -13,13 +13,13 @@ def asks_for_list(question: str) -> bool:
     return asks_to_list(question)
 
 
-def without_limit(suql: str, dialect: str = "postgres") -> str:
+def without_limit(suql: str, dialect: str) -> str:
     """Return a query without its LIMIT; as it is where it is no plain SELECT."""
     tree = select_without_limit(suql, dialect)
     return suql if tree is None else tree.sql(dialect, normalize_functions=False)
 
 
-def count_all(suql: str, found: int, dialect: str = "postgres") -> str | None:
+def count_all(suql: str, found: int, dialect: str) -> str | None:
     """Return the query that counts all rows, where a LIMIT that nobody asked for kept so many of them; else None."""
     spec = read_spec(suql, dialect)
     tree = select_without_limit(suql, dialect)

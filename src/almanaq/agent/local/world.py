@@ -33,7 +33,7 @@ class World:
         values: Values,
         finds: Callable[[str], bool] | None = None,
         today: Callable[[], date] = date.today,
-        dialect: str = "postgres",
+        dialect: str = "duckdb",
     ) -> None:
         self.catalog, self.dialect = catalog, dialect
         self.index = CatalogIndex(catalog, values, today)
@@ -41,9 +41,9 @@ class World:
         self._links: dict[str, Links] = {}
 
     @classmethod
-    def of(cls, engine: QueryEngine, catalog: Catalog | None = None, dialect: str = "postgres") -> World:
+    def of(cls, engine: QueryEngine, catalog: Catalog | None = None) -> World:
         """Return the world of an engine."""
-        return cls(catalog or engine.catalog, engine.values, lambda q: bool(engine.run(q).rows), dialect=dialect)
+        return cls(catalog or engine.catalog, engine.values, lambda q: bool(engine.run(q).rows), dialect=engine.dialect)
 
     def link(self, question: str) -> Links:
         """Return what the words of a question mean; worked out once."""
