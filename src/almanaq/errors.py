@@ -108,7 +108,7 @@ class NotSupportedError(DatabaseError):
     ...     con.sql("DROP TABLE dogs")
     ... except NotSupportedError as error:
     ...     print(error)
-    only a query that reads may run here; ...
+    only a SELECT may run here; ...
     """
 
 
@@ -220,7 +220,7 @@ class UnknownNameError(QueryError, ProgrammingError):
 
     >>> con.sql("SELECT nmae FROM dogs")
     Traceback (most recent call last):
-    almanaq.errors.UnknownNameError: Binder Error: Referenced column "nmae" not found in FROM clause; did you mean 'name'?
+    almanaq.errors.UnknownNameError: Binder Error: Referenced column "nmae" not found ...; did you mean 'name'?
       line 1, column 8:
         SELECT nmae FROM dogs
                ^^^^
@@ -241,7 +241,7 @@ class RefusedQueryError(QueryError, NotSupportedError):
 
     >>> con.sql("DELETE FROM dogs")
     Traceback (most recent call last):
-    almanaq.errors.RefusedQueryError: only a query that reads may run here; this is a statement of the kind DELETE
+    almanaq.errors.RefusedQueryError: only a SELECT may run here; this is a statement of the kind DELETE
     """
 
 
