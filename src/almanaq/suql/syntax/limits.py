@@ -23,6 +23,8 @@ MOST_WORDS = 15_000
 """Those of them that are neither values nor commas, which cost more."""
 DEEPEST = 100
 """Parentheses, brackets, CASEs and signs within each other."""
+MOST_BRACKETS = 1_000
+"""Brackets within each other in a text: an engine's own parser may take minutes over many that are never closed."""
 MOST_LEVELS = 300
 """Levels of a query's tree: operators in a chain, SELECTs in a UNION; AND and OR count once for the whole chain."""
 MOST_QUERIES = 300
@@ -32,6 +34,9 @@ MOST_NODES = 100_000
 _FRAMES = 6_000
 """Python calls within each other that reading and planning a query of the limits' size may take."""
 _PIECES = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\w+|[^\s\w]""", re.DOTALL)
+_QUOTED_OR_BRACKET = re.compile(
+    r"""'[^']*'|"[^"]*"|(?P<tag>\$\w*\$).*?(?P=tag)|--[^\n]*|/\*.*?\*/|[][(){}]""", re.DOTALL
+)
 _LONGEST_SIGN = 3
 """Pieces of a text are its tokens, signs cut into characters: counted in a hundredth of the time that reading takes."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
@@ -45,6 +50,8 @@ def check_length(text: str) -> None:
     _refuse_above(LONGEST, len(text), "characters", "put long texts into parameters")
     if len(text) > MOST_TOKENS:
         _refuse_tokens(sum(1 for _ in _PIECES.finditer(text)) // _LONGEST_SIGN)
+    if sum(map(text.count, "([{")) > MOST_BRACKETS:
+        _refuse_above(MOST_BRACKETS, _open_brackets(text), "brackets within each other", "close them")
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
@@ -93,6 +100,15 @@ def within_limits() -> Iterator[None]:
 
 def _refuse_tokens(found: int) -> None:
     _refuse_above(MOST_TOKENS, found, "words, signs and values", "put a long list into a table, and join it")
+
+
+def _open_brackets(text: str) -> int:
+    """Return how many brackets of a text are open at once."""
+    deepest = depth = 0
+    for piece in _QUOTED_OR_BRACKET.finditer(text):
+        depth += (piece[0] in "([{") - (piece[0] in ")]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _depth(tokens: Sequence[Token]) -> int:

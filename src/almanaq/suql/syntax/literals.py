@@ -16,12 +16,14 @@ from almanaq.errors import ParameterError
 from almanaq.suql.syntax.limits import check_list
 
 _MOST_DIMENSIONS = 6
+_DEEPEST = 100
+"""Levels of lists and dicts within each other in a value."""
 
 
 _PLAIN = (bool, int, float, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
 
-def bindable(value: object) -> object:
+def bindable(value: object, _depth: int = 0) -> object:
     """Return a parameter's value as drivers bind it: numbers of NumPy and others as Python's own.
 
     >>> from fractions import Fraction
@@ -29,8 +31,10 @@ def bindable(value: object) -> object:
     [0.5, {'a': None}]
 
     Raises:
-        ParameterError: a value of a type that no query takes, or text that cannot be written in UTF-8.
+        ParameterError: a value of a type that no query takes or too deep, or text that cannot be written in UTF-8.
     """
+    if _depth > _DEEPEST:
+        raise ParameterError(f"a parameter has more than {_DEEPEST} levels of lists and dicts within each other")
     match value:
         case None:
             return None
@@ -39,9 +43,9 @@ def bindable(value: object) -> object:
         case bytes() | bytearray() | memoryview():
             return bytes(value)
         case list() | tuple():
-            return [bindable(item) for item in value]
+            return [bindable(item, _depth + 1) for item in value]
         case Mapping():
-            return {_encodable(str(name)): bindable(item) for name, item in value.items()}
+            return {_encodable(str(name)): bindable(item, _depth + 1) for name, item in value.items()}
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, numbers.Integral):
