@@ -100,7 +100,9 @@ def is_there(column: exp.Expr) -> exp.Expr:
 def like(column: exp.Expr, form: str, value: str) -> exp.Expr:
     """Return the condition that a text holds a value as a form says, X for the value: "%X%", "X%"."""
     escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return exp.ILike(this=column, expression=text(form.replace("X", escaped)))
+    tree: exp.Expr = exp.ILike(this=column, expression=text(form.replace("X", escaped)))
+    # PostgreSQL escapes by a backslash where nothing is said, DuckDB by nothing.
+    return tree if escaped == value else exp.Escape(this=tree, expression=text("\\"))
 
 
 def has_item(column: LinkedColumn, item: str) -> exp.Expr:
