@@ -583,7 +583,7 @@ class Conditions:
                 (named.thing, named.sureness * self.world.reach(self.main.name, named.thing))  # type: ignore[arg-type]
                 for named in holding.columns
             ]
-            options = [(c, w) for c, w in options if w and not c.column.array]
+            options = [(c, w) for c, w in options if w and isinstance(c, LinkedColumn) and not c.column.array]
             if options:
                 column = self.choices.pick(("hold", self.sentence.items[i].first), options)
                 assert isinstance(column, LinkedColumn)
