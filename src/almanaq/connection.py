@@ -167,13 +167,14 @@ class Connection(ErrorsAsAttributes):
         almanaq.errors.UnsupportedError: the query cannot be carried over from postgres to duckdb: ...
         """
         engine = self.engine
-        own = None if options is None or "dialect" not in options.given else options.dialect
-        read = dialect or own or engine.options.dialect
+        chosen = engine.options if options is None else options.over(engine.options)
+        read = chosen.dialect if dialect is None else dialect
         if read is None or read == engine.dialect:
             return suql
-        from almanaq.suql.transpile import transpile
+        from almanaq.suql.transpile import dialect_named, transpile
 
-        return transpile(suql, read, engine.dialect, engine.catalog)
+        read = dialect_named(read)
+        return suql if read == engine.dialect else transpile(suql, read, engine.dialect, engine.catalog)
 
     def _targeted(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
         """Return the options with the targets that are given, or that a hint in the query names."""

@@ -109,6 +109,10 @@ def connect(
         allow_functions=tuple(allow_functions) or None,
         dialect=dialect,
     )
+    if chosen.dialect is not None:
+        from almanaq.suql.transpile import dialect_named
+
+        dialect_named(chosen.dialect)
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=deadline)

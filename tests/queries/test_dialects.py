@@ -25,6 +25,7 @@ DOGS = {
 }
 IN_POSTGRES = [
     "SELECT id, age / 2, -age / 2, weight / 2, age / 2.0 FROM dogs ORDER BY id",
+    "SELECT age / 2 / 2 + 7 / (age / id) * 2 FROM dogs WHERE id = 1",
     "SELECT d.age / e.id FROM dogs d JOIN dogs e ON d.id = e.id ORDER BY d.id",
     "SELECT name FROM dogs ORDER BY age DESC, id",
     "SELECT name FROM dogs ORDER BY age, name DESC",

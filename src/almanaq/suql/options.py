@@ -134,10 +134,6 @@ def chosen_options(options: Options | None, **named: Any) -> Options:
 
 def check_options(options: Options) -> None:
     """Raise UsageError for an option that is out of its range."""
-    if options.dialect is not None:
-        from almanaq.suql.transpile import dialect_named
-
-        dialect_named(options.dialect)
     if options.order not in ("similarity", "table"):
         raise UsageError(f"order: {options.order!r} is unknown{suggest(str(options.order), ['similarity', 'table'])}")
     least = {"speculation": 1, "max_calls": 0, "max_money": 0, "passages": 1, "candidates": 1, "concurrency": 1}

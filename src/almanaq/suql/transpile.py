@@ -15,7 +15,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from almanaq.errors import (
     ParameterError,
@@ -62,22 +62,21 @@ def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
     """Return a query of one dialect in another.
 
     Args:
-        read, write: sqlglot's names of the dialects.
+        read, write: sqlglot's names of the dialects, as `dialect_named` gives them.
         catalog: the relations of the source, whose types tell what `/` divides.
 
     >>> transpile("SELECT to_char(day, 'YYYY') FROM t LIMIT $1", "postgres", "duckdb", Catalog(()))
     "SELECT STRFTIME(day, '%Y') FROM t LIMIT $1"
 
     Raises:
-        UsageError: there is no such dialect; QuerySyntaxError: the text is no query of the dialect.
+        QuerySyntaxError: the text is no query of the dialect; RefusedQueryError: it does more than read.
         UnsupportedError: something in it has no counterpart.
     """
-    reader = dialect_named(read)
     check_length(text)
-    tree = _parse(_number_placeholders(text, reader), reader, text)
+    tree = _parse(_number_placeholders(text, read), read, text)
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()  # targets of accuracy are read from the text; others change no row
-    _check_divisions(tree, reader, write, catalog)
+    _check_divisions(tree, read, write, catalog)
     before = _contents(tree)
     for placeholder in list(tree.find_all(exp.Placeholder, exp.Parameter)):
         placeholder.replace(_parameter(placeholder, write))
@@ -85,10 +84,10 @@ def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
         written = tree.sql(write, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE)
         made = sqlglot.parse_one(written, read=write)
     except (SqlglotError, *MISREAD) as error:
-        raise _not_carried(reader, write, first_line(error)) from error
+        raise _not_carried(read, write, first_line(error)) from error
     lost = before - _contents(made)
     if lost:
-        raise _not_carried(reader, write, f"{' and '.join(sorted(lost)[:3])} would be lost")
+        raise _not_carried(read, write, f"{' and '.join(sorted(lost)[:3])} would be lost")
     return written
 
 
@@ -144,7 +143,7 @@ def _number_placeholders(text: str, reader: str) -> str:
     return text
 
 
-def _parameter(node: exp.Placeholder | exp.Parameter, write: str) -> exp.Expr:
+def _parameter(node: exp.Expr, write: str) -> exp.Expr:
     """Return a placeholder as the engine's language reads it: numbered, or by its name."""
     name = node.name.removeprefix("almanaq_")
     if write in _NUMBERED:
@@ -165,7 +164,9 @@ def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) 
         found = list(bound.find_all(exp.Div))
     except (SqlglotError, *MISREAD):
         found = []
-    for division, known in zip(divisions, found if len(found) == len(divisions) else divisions, strict=True):
+    pairs = list(zip(divisions, found if len(found) == len(divisions) else divisions, strict=True))
+    for division, known in reversed(pairs):  # those within others first
+        kinds: list[exp.DType] = []
         for side in ("left", "right"):
             kind = getattr(known, side).type
             if kind is None or kind.this in (exp.DType.UNKNOWN, exp.DType.NULL):
@@ -174,8 +175,8 @@ def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) 
                     reader, write, f"of {what} it is not known whether whole numbers are divided: cast one to say it"
                 )
             getattr(division, side).type = kind
-        whole = division.left.type.this in _WHOLE and division.right.type.this in _WHOLE
-        if whole and Dialect.get_or_raise(reader).TYPED_DIVISION and write == "duckdb":
+            kinds.append(kind.this)
+        if _WHOLE.issuperset(kinds) and Dialect.get_or_raise(reader).TYPED_DIVISION and write == "duckdb":
             division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
 
 
