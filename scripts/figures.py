@@ -33,7 +33,6 @@ CHEAP = ("none", "random", "oracle", "bm25", "target-bm25", "target-bm25-notitle
 _TIMES = re.compile(r"seconds|bytes|latency|calls|tokens|money")
 NOT_PRINTED = {
     "experiments/published.json": "figures of others",
-    "benchmarks/gold/results.json": "a check of gold SQL, which no page prints",
     **{
         f"experiments/scripted/{name}.json": "runs against a scripted server, which tests read"
         for name in ("bird", "fetaqa", "ottqa", "spider", "tabfact")

@@ -368,7 +368,7 @@ def test_the_baseline_loses_turns_to_its_query_or_to_the_retrieval(folder: Path)
 REVIEWS = ["We came for the candles, and stayed for the soup. " * 4, "The crowd was loud, the noodles were not. " * 4]
 PUBLISHED = """Unique ID,Utterance,Predicted SUQL,Agent response,1st entity,2nd entity,3rd entity,Entity Annotation,\
 Whether Wrong Parse*,Prolific ID,Structural Unstructural annotation
-1,Which places in Reno have noodles?,SELECT 1,,,,,,,0,Only-structured
+1,Which restaurants in Reno have noodles?,SELECT 1,,,,,,,0,Only-structured
 2,,,,,,,,,0,Combination
 3,"Is there a cheap one, with soup?",,,,,,,,0,Combination
 """.replace("\\\n", "")
@@ -390,7 +390,7 @@ def paper_folder(tmp_path: Path) -> Path:
 
 def test_the_papers_data_load_from_a_folder_and_run_the_same(paper_folder: Path) -> None:
     assert datasets_in(paper_folder.parent) == ["paper"]
-    talk = {"name": "a", "turns": [{"say": "Which places in Reno have noodles?", "right": ["x-0", "x-1", "x-2"]}]}
+    talk = {"name": "a", "turns": [{"say": "Which restaurants in Reno have noodles?", "right": ["x-0", "x-1", "x-2"]}]}
     (paper_folder / "conversations.jsonl").write_text(lines(talk, {**talk, "name": "b", "turns": [
         {"say": "any in Reno?", "right": ["y"]}]}))  # fmt: skip
     found = run(request(paper_folder, "single-turn"))
