@@ -49,6 +49,8 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
         except BaseException:
             session.interrupt()
             raise
+    if plan.output.names:
+        table = table.rename_columns(list(plan.output.names))
     refuse_if_larger(table, options.max_result_mb)
     cut = most is not None and table.num_rows > most
     warnings = [*plan.notes, *([f"there are more rows: only the first {most:,} were read"] if cut else [])]
