@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.errors import BudgetExceeded
+from almanaq.errors import BudgetExceeded, OperationalError
+from almanaq.suql.databases.protocols import Session
 from almanaq.suql.plan.native import NativeQuery
 
 
@@ -30,3 +34,17 @@ def refuse_if_larger(table: pa.Table, megabytes: int | None) -> None:
             f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
             "it a LIMIT, write it as it comes with --out FILE.csv or FILE.parquet, or raise --max-result-mb"
         )
+
+
+@contextmanager
+def interrupted_at_errors(session: Session) -> Iterator[None]:
+    """Stop what a session runs when an error ends the work with it; rows beyond the memory are an OperationalError."""
+    try:
+        yield
+    except MemoryError as error:  # Arrow's is one of these
+        session.interrupt()
+        message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
+        raise OperationalError(message) from error
+    except BaseException:
+        session.interrupt()
+        raise

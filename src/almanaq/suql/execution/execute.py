@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError
+from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.failure import in_public
 from almanaq.models.spending import spending
+from almanaq.suql.execution.bounds import interrupted_at_errors
 from almanaq.suql.execution.collecting import collecting_seldom
 from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.guards import call_budget
@@ -56,24 +57,17 @@ async def execute(
             order_as_planned()
         run = Run(context, plan, options, session, statements, cited=cited)
         try:
-            async with asyncio.timeout(options.deadline):
-                table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
-            left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
-            await run.calls.finish(left)
+            with interrupted_at_errors(session):
+                async with asyncio.timeout(options.deadline):
+                    table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
+                left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
+                await run.calls.finish(left)
         except (TimeoutError, DeadlineExceeded) as error:
-            session.interrupt()
             late = DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s")
             if (found := await run.found_in_time()) is not None:
                 trace = run.trace(time.perf_counter() - started, account)
                 late.partial = Result(*found, trace, suql, run.inferred)
             raise late from error
-        except MemoryError as error:  # Arrow's is one of these
-            session.interrupt()
-            message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
-            raise OperationalError(message) from error
-        except BaseException:
-            session.interrupt()
-            raise
         finally:
             await run.calls.cancel()
     result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql, run.inferred)

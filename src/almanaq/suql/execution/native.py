@@ -6,10 +6,10 @@ import time
 
 import pyarrow as pa
 
-from almanaq.errors import DeadlineExceeded, OperationalError
+from almanaq.errors import DeadlineExceeded
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.protocols import Database
-from almanaq.suql.execution.bounds import refuse_if_larger
+from almanaq.suql.execution.bounds import interrupted_at_errors, refuse_if_larger
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.options import Options
 from almanaq.suql.plan.native import NativeQuery
@@ -39,16 +39,10 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
             return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
 
         try:
-            table = await in_thread(fetch)
+            with interrupted_at_errors(session):
+                table = await in_thread(fetch)
         except DeadlineExceeded as error:
             raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
-        except MemoryError as error:  # Arrow's is one of these
-            session.interrupt()
-            message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
-            raise OperationalError(message) from error
-        except BaseException:
-            session.interrupt()
-            raise
     if plan.output.names:
         table = table.rename_columns(list(plan.output.names))
     refuse_if_larger(table, options.max_result_mb)
