@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
@@ -185,23 +186,29 @@ def connect(source: Any) -> almanaq.Connection:
     return almanaq.connect(source, model=FunctionModel(said), order="table", speculation=1, cache=False)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_engine_s_own_sql_gives_the_rows(dialect: str) -> None:
+@contextmanager
+def play(dialect: str, sent: list[str] | None = None) -> Iterator[IbisDatabase]:
+    """Give an engine with the tables, which notes in `sent` what it is asked."""
     with duckdb.connect() as native:
         native.execute("SET GLOBAL lambda_syntax = 'ENABLE_SINGLE_ARROW'")
         for name, table in tables().items():
             native.register("loaded", table)
             native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
-        played = IbisDatabase(lambda: Played(dialect, native.cursor(), []), name=dialect, schema=parse_schema(SCHEMA))
-        with connect(played) as con, connect(tables()) as expected:
-            assert con.engine.catalog.relation("r").row_id == '"id"'
-            for sql in QUERIES:
-                own = sqlglot.parse_one(sql, read="duckdb").sql(dialect, identify=True)
-                result, right = con.sql(own), expected.sql(sql)
-                assert [tuple(map(plain, row)) for row in result.rows] == [tuple(map(plain, row)) for row in right.rows]
-                assert [name.lower() for name in result.columns] == list(right.columns)
-                assert result.trace.text_calls == right.trace.text_calls
-                assert len(result.evidence) == len(result.rows)
+        noted = [] if sent is None else sent
+        yield IbisDatabase(lambda: Played(dialect, native.cursor(), noted), name=dialect, schema=parse_schema(SCHEMA))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_engine_s_own_sql_gives_the_rows(dialect: str) -> None:
+    with play(dialect) as played, connect(played) as con, connect(tables()) as expected:
+        assert con.engine.catalog.relation("r").row_id == '"id"'
+        for sql in QUERIES:
+            own = sqlglot.parse_one(sql, read="duckdb").sql(dialect, identify=True)
+            result, right = con.sql(own), expected.sql(sql)
+            assert [tuple(map(plain, row)) for row in result.rows] == [tuple(map(plain, row)) for row in right.rows]
+            assert [name.lower() for name in result.columns] == list(right.columns)
+            assert result.trace.text_calls == right.trace.text_calls
+            assert len(result.evidence) == len(result.rows)
 
 
 @pytest.mark.parametrize(
@@ -223,33 +230,23 @@ def test_an_engine_s_own_sql_gives_the_rows(dialect: str) -> None:
 )
 def test_what_does_more_than_read_is_not_sent(dialect: str, sql: str) -> None:
     sent: list[str] = []
-    with duckdb.connect() as native:
-        for name, table in tables().items():
-            native.register("loaded", table)
-            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
-        played = IbisDatabase(lambda: Played(dialect, native.cursor(), sent), name=dialect, schema=parse_schema(SCHEMA))
-        with connect(played) as con:
-            con.sql("SELECT id FROM r WHERE id = 1")
-            sent.clear()
-            with pytest.raises(AlmanaqError):
-                con.sql(sql)
+    with play(dialect, sent) as played, connect(played) as con:
+        con.sql("SELECT id FROM r WHERE id = 1")
+        sent.clear()
+        with pytest.raises(AlmanaqError):
+            con.sql(sql)
     assert not sent
 
 
 @pytest.mark.parametrize("dialect", [d for d in DIALECTS if d != "clickhouse"])  # whose `?` is a condition
 def test_parameters_go_to_their_places(dialect: str) -> None:
-    with duckdb.connect() as native:
-        for name, table in tables().items():
-            native.register("loaded", table)
-            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
-        played = IbisDatabase(lambda: Played(dialect, native.cursor(), []), name=dialect, schema=parse_schema(SCHEMA))
-        with connect(played) as con:
-            mark = "`" if dialect in ("mysql", "bigquery", "databricks", "clickhouse") else '"'
-            names = {name: f"{mark}{name}{mark}" for name in ("w", "id", "name", "body", "r")}
-            sql = "WITH {w} AS (SELECT * FROM {r} WHERE {id} > ?) SELECT {id} FROM {w} WHERE {name} = ? AND {id} < ?"
-            assert con.sql(sql.format(**names), [3, "N07", 30]).rows == [(7,)]
-            asked = sql + " AND answer({body}, ?) = '7'"
-            assert con.sql(asked.format(**names), [3, "N07", 30, "which number?"]).rows == [(7,)]
+    with play(dialect) as played, connect(played) as con:
+        mark = "`" if dialect in ("mysql", "bigquery", "databricks", "clickhouse") else '"'
+        names = {name: f"{mark}{name}{mark}" for name in ("w", "id", "name", "body", "r")}
+        sql = "WITH {w} AS (SELECT * FROM {r} WHERE {id} > ?) SELECT {id} FROM {w} WHERE {name} = ? AND {id} < ?"
+        assert con.sql(sql.format(**names), [3, "N07", 30]).rows == [(7,)]
+        asked = sql + " AND answer({body}, ?) = '7'"
+        assert con.sql(asked.format(**names), [3, "N07", 30, "which number?"]).rows == [(7,)]
 
 
 DEADLINES = {
@@ -275,13 +272,9 @@ def test_a_deadline_is_the_engine_s_own_limit_on_each_statement(dialect: str) ->
 
 def test_what_does_not_fit_into_a_statement_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("almanaq.suql.databases.ibis_session.MOST_WRITTEN", 10)
-    with duckdb.connect() as native:
-        for name, table in tables().items():
-            native.register("loaded", table)
-            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
-        played = IbisDatabase(lambda: Played("trino", native.cursor(), []), name="t", schema=parse_schema(SCHEMA))
-        with connect(played) as con, pytest.raises(UnsupportedError, match="declare a key of one column"):
-            con.sql(f"SELECT r.id FROM r JOIN o ON o.id = r.owner WHERE {CALM} LIMIT 1")
+    wanted = pytest.raises(UnsupportedError, match="declare a key of one column")
+    with play("trino") as played, connect(played) as con, wanted:
+        con.sql(f"SELECT r.id FROM r JOIN o ON o.id = r.owner WHERE {CALM} LIMIT 1")
 
 
 def plain(value: Any) -> Any:
@@ -291,14 +284,9 @@ def plain(value: Any) -> Any:
 @pytest.mark.parametrize("dialect", ["bigquery", "clickhouse", "snowflake"])
 def test_no_row_is_lost_between_two_batches(dialect: str) -> None:
     """A result that is read 32 rows at first, then 64, is the whole result."""
-    with duckdb.connect() as native:
-        for name, table in tables().items():
-            native.register("loaded", table)
-            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
-        played = IbisDatabase(lambda: Played(dialect, native.cursor(), []), name=dialect, schema=parse_schema(SCHEMA))
-        with played.session() as session:
-            batches = session.stream("SELECT id FROM r ORDER BY id", 10)
-            assert [row["id"] for batch in batches for row in batch.to_pylist()] == list(range(1, 41))
+    with play(dialect) as played, played.session() as session:
+        batches = session.stream("SELECT id FROM r ORDER BY id", 10)
+        assert [row["id"] for batch in batches for row in batch.to_pylist()] == list(range(1, 41))
 
 
 def test_a_users_connection_is_free_for_its_owner() -> None:

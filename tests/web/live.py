@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from almanaq.web.app import create_app
@@ -17,6 +19,13 @@ from almanaq.web.serving import make_server
 from almanaq.web.supervisor import bound
 
 WAIT = 60
+
+
+def own_environment(folder: Path) -> dict[str, str]:
+    """Write places.csv into a folder; return the environment of a server that keeps all it writes there."""
+    folder.joinpath("places.csv").write_text("id,name,city\n1,Alba,Paris\n2,Brio,Lyon\n3,Coda,Paris\n")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ALMANAQ_", "OPENAI_"))}
+    return kept | {"ALMANAQ_CACHE_DIR": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
 
 
 @dataclass

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
-from tests.web.live import Client
+from tests.web.live import Client, own_environment
 from tests.web.test_page import ask, unwatched
 
 QUESTION = "How many places are there?"
@@ -15,11 +14,7 @@ QUESTION = "How many places are there?"
 
 @pytest.fixture
 def start(tmp_path):
-    foreign = ("ALMANAQ_", "OPENAI_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    kept |= {"ALMANAQ_CACHE_DIR": str(tmp_path / "cache"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    tmp_path.joinpath("places.csv").write_text("id,name,city\n1,Alba,Paris\n2,Brio,Lyon\n3,Coda,Paris\n")
-    begun = []
+    kept, begun = own_environment(tmp_path), []
 
     def run(port):
         command = [sys.executable, "-m", "almanaq", "serve", "places.csv", "--model", "local", "--port", str(port)]

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.web.live import Client
+from tests.web.live import Client, own_environment
 from tests.web.test_work import until
 
 from almanaq.errors import BudgetExceeded
@@ -26,11 +26,7 @@ WAIT = 60.0
 
 @pytest.fixture
 def start(tmp_path):
-    foreign = ("ALMANAQ_", "OPENAI_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    kept |= {"ALMANAQ_CACHE_DIR": str(tmp_path / "cache"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    tmp_path.joinpath("places.csv").write_text("id,name,city\n1,Alba,Paris\n2,Brio,Lyon\n3,Coda,Paris\n")
-    begun = []
+    kept, begun = own_environment(tmp_path), []
 
     def run(*words, **more):
         command = [sys.executable, "-m", "almanaq", "serve", "places.csv", "--port", "0", *words]
