@@ -8,13 +8,10 @@ from typing import Literal
 TurnKind = Literal[
     "talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count", "again"
 ]
-"""What an asker does with a turn: the labels of experiments/agent/turns.toml, and "again" for the same rows anew."""
+"""What an asker does with a turn; "again" asks for the same rows anew."""
 
 NO_DATA: frozenset[TurnKind] = frozenset({"talk", "world"})
 """Turns that need nothing of the source."""
-
-SEARCHES: frozenset[TurnKind] = frozenset({"new", "another", "compare", "replace", "narrow", "drop", "again"})
-"""Turns whose query a later one goes on from; the others only look at what such a query found."""
 
 Key = tuple[str, str]
 """(name of a column, value as text) by which a row that was shown is found again."""

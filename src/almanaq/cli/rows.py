@@ -40,9 +40,6 @@ class Amount:
     more: str = "--all prints everything"
 
 
-_SOME = Amount()
-
-
 def print_rows(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, amount: Amount | None = None
 ) -> None:

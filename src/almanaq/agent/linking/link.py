@@ -16,7 +16,6 @@ from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize,
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
 _NOT_ALONE = frozenset("name value number type code date time day year month id amount total level list".split())
 _PHRASE_SCORES = {"silent": 0.5, "and": 0.9, "by": 0.95, "not": 0.95, "part": 0.55, "distinct": 0.9, "direction": 1.0}
-_FUNCTIONS = frozenset("aggregate count extreme superlative order by not share part distinct and".split())
 _BESIDE = 0.13
 _LOOSE = 300
 """Values of a list column beyond which its items may be any words."""

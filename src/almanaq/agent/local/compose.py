@@ -73,10 +73,7 @@ class Composer(Ranking):
         for i in list(sentence.of("part")):
             before = sentence.words_before(i, 1)
             if before and before[0] in ("which", "what", "the") and self._group_by_part(i):
-                expression = self.groups.pop()
-                self.extra_shown = expression
                 self.choices.doubt(0.5, "a part of a date is shown")
-                self.groups.append(expression)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
             column = self.conditions.column(i, role="shown")
@@ -133,7 +130,7 @@ class Composer(Ranking):
         """Turn the words that are left into questions to the texts of the rows."""
         if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
             self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
-        self.wishes, self.asides = wishes_of(self.sentence, self.world, self.main)
+        self.wishes = wishes_of(self.sentence, self.world, self.main)
         if self.wishes and _GENERAL.match(self.sentence.links.question) and not self.order and self._entity() is None:
             self.choices.doubt(0.05, "it asks what something is")
         if self._entity() is not None and self._begins_with_verb():

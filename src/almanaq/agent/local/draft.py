@@ -54,7 +54,6 @@ class Draft:
         self.ordering: list[LinkedColumn] = []
         self.searches = is_searched(world, main)
         self.wishes: list[tuple[LinkedColumn, Phrase]] = []
-        self.asides: tuple[str, ...] = ()
 
     def _weigh_spans(self) -> None:
         for span in self.sentence.items:

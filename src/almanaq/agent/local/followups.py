@@ -21,83 +21,18 @@ from almanaq.agent.local.spec import QuerySpec, read_spec, write_spec
 from almanaq.agent.local.world import World
 
 _LEADING = (
-    *(
-        "and",
-        "but",
-        "or",
-        "so",
-        "ok",
-        "okay",
-        "no",
-        "then",
-        "now",
-        "well",
-        "also",
-        "what about",
-        "how about",
-        "what if",
-    ),
-    *(
-        "only",
-        "just",
-        "instead",
-        "rather",
-        "try",
-        "make it",
-        "please",
-        "let's go to",
-        "let us go to",
-        "let's",
-        "i meant?",
-    ),
-    *("the same(?: for| in| with| but)?", "same(?: for| in)?", "for", "actually"),
+    r"and|but|or|so|ok|okay|no|then|now|well|also|what about|how about|what if|only|just|instead|rather|try"
+    r"|make it|please|let's go to|let us go to|let's|i meant?|the same(?: for| in| with| but)?|same(?: for| in)?"
+    r"|for|actually"
 )
-_CUES = re.compile(rf"^(?:(?:{'|'.join(_LEADING)})\b[ ,:]*)+", re.IGNORECASE)
+_CUES = re.compile(rf"^(?:(?:{_LEADING})\b[ ,:]*)+", re.IGNORECASE)
 _OPENINGS = (
-    *(
-        "and",
-        "but",
-        "or",
-        "what about",
-        "how about",
-        "what if",
-        "only",
-        "just",
-        "instead",
-        "make it",
-        "the same",
-        "same",
-    ),
-    *(
-        "now",
-        "also",
-        "then",
-        "try",
-        "let's go",
-        "excluding",
-        "except",
-        "without",
-        "with",
-        "from",
-        "in",
-        "by",
-        "per",
-        "for",
-    ),
-    *("over", "under", "above", "below", "between", "before", "after", "since", "not", "sort", "order by"),
-    *(
-        "how many are (?:there|they)",
-        "highest first",
-        "lowest first",
-        "descending",
-        "ascending",
-        "forget",
-        "ignore",
-        "drop",
-        "remove",
-    ),
+    r"and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go"
+    r"|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|not|sort"
+    r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
+    r"|remove"
 )
-_GOES_ON = re.compile(rf"^(?:{'|'.join(_OPENINGS)})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
+_GOES_ON = re.compile(rf"^(?:{_OPENINGS})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
 _ANOTHER = re.compile(
     r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"

@@ -76,11 +76,6 @@ def unread_advice(path: Path) -> str:
     return UNREAD.get(path.suffix.lower(), "")
 
 
-def holds_table(path: Path) -> bool:
-    """Tell whether a file is one of rows, by its name."""
-    return kind_of(path) is not None
-
-
 def total_bytes(paths: Sequence[Path]) -> int:
     """Return the size of some files together."""
     return sum(path.stat().st_size for path in paths)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from almanaq.corpus.files.kinds import KNOWN, Format, kind_of, unread_advice
+from almanaq.corpus.files.kinds import KNOWN, kind_of, unread_advice
 from almanaq.corpus.sqlite import SQLITE, sqlite_files
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError
@@ -198,9 +198,3 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
             problems.append(Problem(each.path.name, message))
         files[database, name.casefold()] = FoundFile(TableId(database, name), each.paths, each.root)
     return Listing(tuple(files.values()), tuple(problems))
-
-
-def is_format(found: FoundFile, format_: Format) -> bool:
-    """Tell whether a table is written in a format."""
-    kind = kind_of(found.path)
-    return kind is not None and kind.format is format_

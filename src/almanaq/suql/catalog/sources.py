@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.syntax.nodes import nodes_of
 
@@ -63,26 +62,6 @@ def find_cte(table: exp.Table) -> exp.CTE | None:
         inside = at if isinstance(at, exp.CTE) else inside
         at = at.parent
     return None
-
-
-def order_members(with_: exp.With) -> None:
-    """Put the members of WITH RECURSIVE behind those that they read, in place: they may name later ones.
-
-    Raises:
-        UnsupportedError: two of them read one another, which PostgreSQL does not do either.
-    """
-    members = list(with_.expressions)
-    read = {id(cte): {id(find_cte(table)) for table in cte.find_all(exp.Table)} - {id(cte)} for cte in members}
-    ordered: list[exp.Expr] = []
-    while members:
-        waiting = {id(cte) for cte in members}
-        free = next((cte for cte in members if not read[id(cte)] & waiting), None)
-        if free is None:
-            raise UnsupportedError("members of WITH RECURSIVE that read one another are not supported")
-        members.remove(free)
-        ordered.append(free)
-    if ordered != with_.expressions:
-        with_.set("expressions", ordered)
 
 
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -18,14 +18,12 @@ class TokenUse:
 
     Attributes:
         domain: words of the domain that the source is about.
-        dropped: parts of the question that only tell of the asker.
     """
 
     question: str
     tokens: tuple[Token, ...]
     used: list[str | None]
     domain: Domain = NONE
-    dropped: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         pairs = zip(self.tokens, self.tokens[1:], strict=False)
@@ -42,8 +40,6 @@ class TokenUse:
 
     def drop(self, first: int, last: int) -> None:
         """Mark tokens as telling of the asker alone."""
-        text = self.text(first, last)
-        self.dropped = [*(known for known in self.dropped if known not in text), text]
         self.take(first, last, "dropped")
 
     def folded(self, i: int) -> str:

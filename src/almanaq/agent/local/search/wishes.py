@@ -96,10 +96,8 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
     return found
 
 
-def wishes_of(
-    sentence: Sentence, world: World, main: Relation
-) -> tuple[list[tuple[LinkedColumn, Phrase]], tuple[str, ...]]:
-    """Return what the words that are left ask of the texts, and the asides of the asker; all of them are used."""
+def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[LinkedColumn, Phrase]]:
+    """Return what the words that are left ask of the texts; these and the asides of the asker are used."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
         taken = item.kind not in ("silent", "unknown") or (sentence.used[i] and item.kind != "silent")
@@ -125,8 +123,7 @@ def wishes_of(
         )
         if asked or dropped or empty:
             sentence.take(i)
-    columns = [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
-    return columns, tuple(use.dropped)
+    return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
 
 
 def prose_for(world: World, main: Relation, phrase: Phrase | None) -> LinkedColumn | None:
