@@ -121,6 +121,7 @@ class Connection(ErrorsAsAttributes):
         *,
         options: Options | None = None,
         accuracy: Accuracy | None = None,
+        dialect: str | None = None,
     ) -> Result:
         """Run a SUQL query; return its rows, the evidence for them and a trace of what it took.
 
@@ -129,6 +130,8 @@ class Connection(ErrorsAsAttributes):
             options: choices for this query; what they do not name is as the connection has it.
             accuracy: targets that a text filter need only reach: fewer calls, and rows that are inferred. None: those
                 of a hint in the query, `SELECT /*+ accuracy(recall=0.9) */ …`, or of the options; else it is exact.
+
+            dialect: the dialect that the query is written in; None: that of the options, else the engine's own.
 
         Raises:
             QueryError: the query is at fault; the message points at the place.
@@ -145,7 +148,33 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UnknownNameError: ...did you mean 'name'...
         """
-        return self.engine.run(suql, params, options=self._targeted(suql, options, accuracy))
+        chosen = self._targeted(suql, options, accuracy)
+        return self.engine.run(self.translate(suql, dialect, options), params, options=chosen)
+
+    def translate(self, suql: str, dialect: str | None = None, options: Options | None = None) -> str:
+        """Return a query in the dialect of the source's engine.
+
+        Args:
+            dialect: that of the query; None: that of the options, else of the connection's, else the engine's own.
+
+        Raises:
+            UnsupportedError: something in it cannot be carried over; nothing of it is left out.
+
+        >>> con.translate("SELECT TOP 1 [name] FROM dogs", "tsql")
+        'SELECT "name" FROM dogs LIMIT 1'
+        >>> con.sql("SELECT name FROM dogs ORDER BY age FETCH FIRST 1 ROW WITH TIES", dialect="postgres")
+        Traceback (most recent call last):
+        almanaq.errors.UnsupportedError: the query cannot be carried over from postgres to duckdb: ...
+        """
+        engine = self.engine
+        chosen = engine.options if options is None else options.over(engine.options)
+        read = chosen.dialect if dialect is None else dialect
+        if read is None or read == engine.dialect:
+            return suql
+        from almanaq.suql.transpile import dialect_named, transpile
+
+        read = dialect_named(read)
+        return suql if read == engine.dialect else transpile(suql, read, engine.dialect, engine.catalog)
 
     def _targeted(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
         """Return the options with the targets that are given, or that a hint in the query names."""
@@ -163,15 +192,22 @@ class Connection(ErrorsAsAttributes):
         >>> asyncio.run(names())
         ['Rex']
         """
-        return self.engine.stream(suql, params)
+        return self.engine.stream(self.translate(suql), params)
 
     def explain(
-        self, suql: str, params: Parameters | None = (), *, verbose: bool = False, options: Options | None = None
+        self,
+        suql: str,
+        params: Parameters | None = (),
+        *,
+        verbose: bool = False,
+        options: Options | None = None,
+        dialect: str | None = None,
     ) -> Explanation:
         """Return the plan of a query with the rows and calls that are predicted; no model is called.
 
         Args:
             verbose: the plan shows what each rule of the optimizer did, too.
+            dialect: the dialect that the query is written in, as for `sql`.
 
         >>> plan = con.explain(friendly + " AND age > 5")
         >>> [line.stage for line in plan.stages]
@@ -183,7 +219,8 @@ class Connection(ErrorsAsAttributes):
             expected: 1 row, 1 call
         2. output ...
         """
-        return self.engine.explain(suql, params, verbose=verbose, options=self._targeted(suql, options))
+        chosen = self._targeted(suql, options)
+        return self.engine.explain(self.translate(suql, dialect, options), params, verbose=verbose, options=chosen)
 
     def analyze(self, suql: str, params: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query; return its plan with the predicted and the actual rows and calls side by side.
@@ -196,7 +233,7 @@ class Connection(ErrorsAsAttributes):
             actual:   1 row, 2 candidates, 2 calls, seconds ...
         2. output ...
         """
-        return self.engine.analyze(suql, params, options=self._targeted(suql, options))
+        return self.engine.analyze(self.translate(suql, None, options), params, options=self._targeted(suql, options))
 
     def estimate(
         self,
@@ -233,7 +270,7 @@ class Connection(ErrorsAsAttributes):
         """
         from almanaq.suql.accuracy.estimates import Counting
 
-        return self.engine.estimate_rows(suql, params, Counting(width, calls, confidence, seed, proxy))
+        return self.engine.estimate_rows(self.translate(suql), params, Counting(width, calls, confidence, seed, proxy))
 
     def estimate_groups(
         self,
@@ -262,7 +299,7 @@ class Connection(ErrorsAsAttributes):
         """
         from almanaq.suql.accuracy.estimates import Counting
 
-        return self.engine.estimate_groups(suql, params, Counting(width, calls, confidence, seed))
+        return self.engine.estimate_groups(self.translate(suql), params, Counting(width, calls, confidence, seed))
 
     def estimate_average(
         self,
@@ -295,7 +332,7 @@ class Connection(ErrorsAsAttributes):
         from almanaq.suql.accuracy.estimates import Averaging, Counting
 
         counting = Counting(None, calls, confidence, seed)
-        return self.engine.estimate_average(suql, params, Averaging(counting, bounds))
+        return self.engine.estimate_average(self.translate(suql), params, Averaging(counting, bounds))
 
     def why_not(
         self, suql: str, key: Mapping[str, Any], params: Parameters | None = (), *, options: Options | None = None
@@ -308,7 +345,7 @@ class Connection(ErrorsAsAttributes):
         >>> print(con.why_not(friendly, {"name": "Bella"}))
         no information  answer(about, 'is the dog friendly?') = 'Yes'
         """
-        return self.engine.why_not(suql, key, params, options=options)
+        return self.engine.why_not(self.translate(suql, None, options), key, params, options=options)
 
     def ask(self, question: str, history: Sequence[Turn] = (), *, options: Options | None = None) -> Response:
         """Answer a question in plain words; the reply says which query was run and cites the evidence.

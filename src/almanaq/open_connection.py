@@ -45,6 +45,7 @@ def connect(
     accuracy: Accuracy | None = None,
     confidence: float | None = None,
     allow_functions: Sequence[str] = (),
+    dialect: str | None = None,
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
@@ -68,6 +69,7 @@ def connect(
             a Batching that says it in full; None: each is asked alone.
         allow_functions: functions of the database's own that queries may call besides those that only compute from
             their arguments: who names one vouches for what it reads and does.
+        dialect: the dialect in which queries are written, as `Options` has it; those of `ask` are in the engine's own.
         allow_http: fetch the file that a source of the form `https://…` names.
         options: choices for every query of the connection; those of its fields that are named as arguments (`order`,
             `speculation`, … `concurrency`) count before it. None: the defaults of `Options`.
@@ -105,7 +107,12 @@ def connect(
         accuracy=accuracy,
         confidence=confidence,
         allow_functions=tuple(allow_functions) or None,
+        dialect=dialect,
     )
+    if chosen.dialect is not None:
+        from almanaq.suql.transpile import dialect_named
+
+        dialect_named(chosen.dialect)
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=deadline)

@@ -31,7 +31,7 @@ from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence", "batch")
+_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence", "batch", "dialect")
 _LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
 """What a folder may lower and not raise."""
 _OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
@@ -90,6 +90,7 @@ class Settings(BaseSettings):
     concurrency: int = Field(64, ge=1)
     batch: int | None = Field(None, ge=1)
     max_result_mb: int = Field(MAX_RESULT_MB, ge=1)
+    dialect: str | None = None
     confidence: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
     @classmethod

@@ -150,3 +150,13 @@ def test_the_schema_of_a_source_is_toml_that_can_be_edited(almanaq, places):
     Path(f"{places}.almanaq.toml").write_text(run.stdout)
     again = almanaq("schema", places)
     assert again.stdout == run.stdout
+
+
+def test_the_command_takes_a_flag_and_a_setting(almanaq, tmp_path):
+    (tmp_path / "t.csv").write_text("id\n3\n")
+    query = ("sql", "SELECT id / 2 AS half FROM t", "--db", "t.csv", "--format", "csv")
+    assert almanaq(*query).stdout == "half\n1.5\n"
+    assert almanaq(*query, "--dialect", "postgres").stdout == "half\n1\n"
+    (tmp_path / "almanaq.toml").write_text('dialect = "postgres"\n')
+    assert almanaq(*query).stdout == "half\n1\n"
+    assert "did you mean 'postgres'" in almanaq(*query, "--dialect", "postgrs").stderr

@@ -22,6 +22,7 @@ import sqlglot
 import mariadb_server
 from almanaq import connect
 from almanaq.connection import Connection
+from almanaq.engines.ibis.functions import _LISTS
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.suql.databases.ibis_database import IbisDatabase
@@ -35,8 +36,9 @@ _OURS = re.compile(
     r"SET |ALTER SESSION |START |ROLLBACK|DROP (?:TEMPORARY )?TABLE |CREATE TEMPORARY TABLE \S+ \("
     r"|.*(?:information_schema|system\.columns)"
 )
+_LISTINGS = frozenset(sql for asked in _LISTS.values() for sql in asked)
 _MADE = re.compile(r"CREATE TEMPORARY TABLE \S+ AS ")
-"""Statements that no part of a query is in: settings, the catalog, the temporary tables of steps."""
+"""Statements that no part of a query is in: settings, the catalog, lists of functions, the tables of steps."""
 
 
 _STATE = (
@@ -171,7 +173,7 @@ class _Engine:
 
     def _rows(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Note a statement; give the names of its columns, and no row but that of a count."""
-        if _OURS.match(sql):
+        if _OURS.match(sql) or sql in _LISTINGS:
             return ["x"], []
         made = _MADE.match(sql)
         query = sql[made.end() :] if made is not None else sql

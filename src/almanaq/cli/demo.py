@@ -61,7 +61,12 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
         _heading("SUQL", out)
         print_query(response.suql, out)
         _heading("Plan", out)
-        out.print(Text(visible("\n".join(short_plan(connection.explain(response.suql)))), style="dim"))
+        out.print(
+            Text(
+                visible("\n".join(short_plan(connection.explain(response.suql, dialect=connection.engine.dialect)))),
+                style="dim",
+            )
+        )
         _heading("Rows", out)
         print_rows(response.columns, response.rows, out)
         _heading("Evidence", out)

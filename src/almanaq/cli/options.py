@@ -112,6 +112,14 @@ AllowFunction = Annotated[
     list[str] | None,
     typer.Option("--allow-function", metavar="NAME", help="Let queries call this function of your database's own."),
 ]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        metavar="NAME",
+        help="The dialect that queries are written in, as postgres; default: that of the source's engine.",
+    ),
+]
 NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with ENUM columns as they are written.")]
 
 
@@ -144,6 +152,7 @@ class Request:
     confidence: float | None = None
     looks: bool = True
     max_money: float | None = None
+    dialect: str | None = None
 
 
 def named_once(argument: str | None, option: str | None, *, command: str) -> str:
@@ -176,6 +185,7 @@ def connected(request: Request) -> Iterator[Connection]:
         max_result_mb=request.max_result_mb,
         confidence=request.confidence,
         batch=request.batch,
+        dialect=request.dialect,
     )
     settings.export()
     model = chosen_model(settings, looks=request.looks)
@@ -204,6 +214,7 @@ def connected(request: Request) -> Iterator[Connection]:
         max_result_mb=settings.max_result_mb,
         accuracy=None if request.accuracy is None else read_accuracy(request.accuracy),
         confidence=settings.confidence,
+        dialect=settings.dialect,
     ) as connection:
         warn_of_source(connection.warnings)
         yield connection

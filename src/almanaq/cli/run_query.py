@@ -72,7 +72,7 @@ def _write(connection: Connection, query: Query, output: Output) -> None:
         write = rows_writer(file, output.format, no_formulas=output.no_formulas)
         try:
             with reading():
-                result = connection.engine.write(*query, to=write)
+                result = connection.engine.write(connection.translate(query[0]), query[1], to=write)
         except (BudgetExceeded, DeadlineExceeded, Interrupted) as error:
             # Nothing at all must not look like a result without rows.
             if not (isinstance(error.partial, Result) and error.partial.table.num_rows):

@@ -14,6 +14,7 @@ from almanaq.cli.options import (
     Batch,
     Db,
     Deadline,
+    Dialect,
     Embedder,
     MaxCalls,
     MaxMoney,
@@ -114,6 +115,7 @@ def sql(
     no_link: NoLink = False,
     allow_http: AllowHttp = False,
     allow_function: AllowFunction = None,
+    dialect: Dialect = None,
     no_formulas: Annotated[
         bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would compute.")
     ] = False,
@@ -144,7 +146,7 @@ def sql(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
         not no_cache, not no_link, passages, candidates, batch, allow_functions=tuple(allow_function or ()),
         allow_http=allow_http, max_result_mb=max_result_mb,
-        accuracy=accuracy, looks=any(map(_reads_text, wanted)), max_money=max_money,
+        accuracy=accuracy, looks=any(map(_reads_text, wanted)), max_money=max_money, dialect=dialect,
     )  # fmt: skip
     with connected(request) as connection:
         for query in wanted:

@@ -35,7 +35,8 @@ def text_of(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
     condition, values = _condition(relation, given["key"])
     shown = _quoted(column.name) if column.array else f"{_quoted(column.name)}::text"
     suql = f"SELECT {shown} AS cell FROM {_place(relation)} WHERE {condition} LIMIT 2"
-    rows = connection.sql(suql, values, options=connection.engine.options.for_agent()).rows
+    options = connection.engine.options.for_agent()
+    rows = connection.sql(suql, values, options=options, dialect=connection.engine.dialect).rows
     if len(rows) != 1:
         raise UsageError(f"{'no row' if not rows else 'more than one row'} of {relation.name} has that key")
     return _part(rows[0][0], given)

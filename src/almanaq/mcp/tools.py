@@ -82,7 +82,7 @@ class Tools:
 
     def _explain(self, given: Arguments) -> Record:
         suql, params = given["suql"], given.get("params", [])
-        explanation = self.connection.explain(suql, params)
+        explanation = self.connection.explain(suql, params, dialect=self.connection.engine.dialect)
         stages = [line.predicted for line in explanation.stages]
         money = [stage["money"] for stage in stages if "money" in stage]
         return {
@@ -110,7 +110,10 @@ class Tools:
         most, stopped = given.get("max_rows", 50), ""
         try:
             result = self.connection.sql(
-                given["suql"], given.get("params", []), options=self._options(given, rows=most)
+                given["suql"],
+                given.get("params", []),
+                options=self._options(given, rows=most),
+                dialect=self.connection.engine.dialect,
             )
         except BudgetExceeded as error:
             if not (isinstance(error.partial, Result) and len(error.partial)):

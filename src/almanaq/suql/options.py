@@ -55,6 +55,8 @@ class Options:
         confidence: how surely `local` has to have understood a question before it answers, from 0 to 1; below that it
             says what was not clear. None: as it was fitted.
         allow_functions: functions of the database's own that queries may call; the user vouches for what they do.
+        dialect: the dialect of SQL, as sqlglot calls it, in which the user writes queries: `postgres`, `mysql`, … They
+            are carried over to that of the source's engine, or refused. None: the engine's own.
         max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
 
     >>> import almanaq
@@ -81,6 +83,7 @@ class Options:
     max_result_mb: int | None = _unset(MAX_RESULT_MB)
     confidence: float | None = _unset(None)
     allow_functions: tuple[str, ...] = _unset(())
+    dialect: str | None = _unset(None)
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
     """Names of the choices that were made, rather than left at their defaults."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
     """Return the plan of a query: its stages, and what `expected_record` says."""
-    explanation = connection.explain(suql, parameters)
+    explanation = connection.explain(suql, parameters, dialect=connection.engine.dialect)
     stages = plain(explanation.to_json())
     mark = _mark(connection, suql, parameters, stages)
     expected = expected_record(connection, suql, parameters)

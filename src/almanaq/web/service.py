@@ -156,7 +156,7 @@ class Service:
             with citing() as cited, _progress(emit):
                 try:
                     options = self._options(asked, max_rows)
-                    result = self.connection.sql(suql, params, options=options)
+                    result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
                 except AlmanaqError as error:
                     partial = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
                     known = self._result(partial, params, cited) if isinstance(partial, Result) else None

@@ -1,0 +1,203 @@
+"""A query in another dialect of SQL → the same in the engine's; what cannot be carried over is refused, never dropped.
+
+sqlglot reads and writes. It knows what many functions, types and operators are called elsewhere, and passes on what it
+does not know as it is: the engine then says that it has no such function. What it is known to lose is counted here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import sqlglot
+from sqlglot import ErrorLevel, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.tokenizer_core import TokenType
+
+from almanaq.errors import (
+    ParameterError,
+    QuerySyntaxError,
+    RefusedQueryError,
+    UnsupportedError,
+    UsageError,
+    first_line,
+    suggest,
+)
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.types import schema_of
+from almanaq.suql.names import MISREAD
+from almanaq.suql.syntax.limits import check_length, check_tokens
+from almanaq.suql.text_functions import is_text_call
+
+_LONG = {"postgresql": "postgres", "pg": "postgres", "sparksql": "spark"}
+_WHOLE = exp.DataType.INTEGER_TYPES
+_NUMBERED = frozenset(["duckdb", "postgres"])
+"""Dialects of engines that call a parameter by its number, `$1`."""
+_CLAUSES = (
+    *("with_", "distinct", "joins", "laterals", "where", "group", "having", "qualify", "windows", "order", "limit"),
+    *("offset", "sample", "locks", "into", "match", "connect", "prewhere", "cluster", "sort", "distribute", "settings"),
+    *("format", "operation_modifiers", "kind", "pivots", "by_name", "exclude"),
+)
+_COUNTED = (exp.Select, exp.SetOperation, exp.Join, exp.Ordered, exp.Window, exp.Filter, exp.CTE, exp.TableSample)
+_PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
+    exp.Distinct: ("on",),
+    exp.Group: ("rollup", "cube", "grouping_sets", "totals", "all"),
+    exp.Join: ("side", "method", "on", "using"),
+    exp.Limit: ("expressions",),
+    exp.LimitOptions: ("with_ties", "percent"),
+    exp.Ordered: ("desc",),
+    exp.Table: ("only", "version", "when", "ordinality"),
+    exp.TableSample: ("percent", "rows", "size", "seed"),
+    exp.Unnest: ("offset",),
+    exp.WindowSpec: ("exclude",),
+    exp.With: ("recursive", "search"),
+}
+"""Parts of clauses that generators are known to leave out silently."""
+
+
+def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
+    """Return a query of one dialect in another.
+
+    Args:
+        read, write: sqlglot's names of the dialects, as `dialect_named` gives them.
+        catalog: the relations of the source, whose types tell what `/` divides.
+
+    >>> transpile("SELECT to_char(day, 'YYYY') FROM t LIMIT $1", "postgres", "duckdb", Catalog(()))
+    "SELECT STRFTIME(day, '%Y') FROM t LIMIT $1"
+
+    Raises:
+        QuerySyntaxError: the text is no query of the dialect; RefusedQueryError: it does more than read.
+        UnsupportedError: something in it has no counterpart.
+    """
+    check_length(text)
+    tree = _parse(_number_placeholders(text, read), read, text)
+    for hint in list(tree.find_all(exp.Hint)):
+        hint.pop()  # targets of accuracy are read from the text; others change no row
+    _check_divisions(tree, read, write, catalog)
+    before = _contents(tree)
+    for placeholder in list(tree.find_all(exp.Placeholder, exp.Parameter)):
+        placeholder.replace(_parameter(placeholder, write))
+    try:
+        written = tree.sql(write, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE)
+        made = sqlglot.parse_one(written, read=write)
+    except (SqlglotError, *MISREAD) as error:
+        raise _not_carried(read, write, first_line(error)) from error
+    lost = before - _contents(made)
+    if lost:
+        raise _not_carried(read, write, f"{' and '.join(sorted(lost)[:3])} would be lost")
+    return written
+
+
+def dialect_named(name: str) -> str:
+    """Return sqlglot's name of a dialect; raise UsageError where there is none.
+
+    >>> dialect_named("PostgreSQL")
+    'postgres'
+    """
+    known = sorted(each for each in Dialect.classes if each)
+    called = name.strip().lower()
+    called = _LONG.get(called, called)
+    if called not in known:
+        raise UsageError(f"dialect: {name!r} is unknown{suggest(called, known)}; known are {', '.join(known)}")
+    return called
+
+
+def _not_carried(read: str, write: str, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the query cannot be carried over from {read} to {write}: {what}; write it in the dialect of the source"
+    )
+
+
+def _parse(text: str, reader: str, given: str) -> exp.Expr:
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read=reader, error_level=ErrorLevel.RAISE) if tree is not None]
+    except SqlglotError as error:
+        said = first_line(error).partition(" but got <Token")[0]
+        raise QuerySyntaxError(f"the query is no {reader}: {said}", query=given) from error
+    if not trees:
+        raise QuerySyntaxError("the query is empty; write a SELECT", query=given)
+    if len(trees) > 1:
+        raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
+    if not isinstance(trees[0], exp.Query):
+        kind = str(trees[0].this) if isinstance(trees[0], exp.Command) else trees[0].key
+        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind.upper()}")
+    return trees[0]
+
+
+def _number_placeholders(text: str, reader: str) -> str:
+    """Return a text with its `?` numbered, for their order in a tree is not that in the text."""
+    try:
+        tokens = Dialect.get_or_raise(reader).tokenize(text)
+    except SqlglotError as error:
+        raise QuerySyntaxError(f"the query is no {reader}: {first_line(error)}") from error
+    check_tokens(tokens)
+    numbered = any(token.token_type == TokenType.PARAMETER for token in tokens)
+    marks = [token.start for token in tokens if token.token_type == TokenType.PLACEHOLDER and token.text == "?"]
+    if marks and numbered:
+        raise ParameterError("a query has either ? or numbered parameters, not both")
+    for number, start in reversed(list(enumerate(marks, 1))):
+        text = f"{text[:start]}:almanaq_{number}{text[start + 1 :]}"
+    return text
+
+
+def _parameter(node: exp.Expr, write: str) -> exp.Expr:
+    """Return a placeholder as the engine's language reads it: numbered, or by its name."""
+    name = node.name.removeprefix("almanaq_")
+    if write in _NUMBERED:
+        return exp.Parameter(this=exp.Literal.number(name) if name.isdigit() else exp.var(name))
+    return exp.Placeholder(this=f"_{name}" if name.isdigit() else name)
+
+
+def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) -> None:
+    """Tell divisions the types of what they divide; refuse those that dialects do otherwise where these are unknown."""
+    if Dialect.get_or_raise(reader).TYPED_DIVISION == Dialect.get_or_raise(write).TYPED_DIVISION:
+        return
+    divisions = list(tree.find_all(exp.Div))
+    if not divisions:
+        return
+    try:
+        schema = schema_of(catalog.relations, reader)
+        bound = annotate_types(qualify(tree.copy(), schema=schema, dialect=reader), schema=schema)
+        found = list(bound.find_all(exp.Div))
+    except (SqlglotError, *MISREAD):
+        found = []
+    pairs = list(zip(divisions, found if len(found) == len(divisions) else divisions, strict=True))
+    for division, known in reversed(pairs):  # those within others first
+        kinds: list[exp.DType] = []
+        for side in ("left", "right"):
+            kind = getattr(known, side).type
+            if kind is None or kind.this in (exp.DType.UNKNOWN, exp.DType.NULL):
+                what = division.sql(reader)
+                raise _not_carried(
+                    reader, write, f"of {what} it is not known whether whole numbers are divided: cast one to say it"
+                )
+            getattr(division, side).type = kind
+            kinds.append(kind.this)
+        if _WHOLE.issuperset(kinds) and Dialect.get_or_raise(reader).TYPED_DIVISION and write == "duckdb":
+            division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
+
+
+def _contents(tree: exp.Expr) -> Counter[str]:
+    """Count what no translation may lose: clauses, tables, columns, text calls and parameters."""
+    return Counter(_named_contents(tree))
+
+
+def _named_contents(tree: exp.Expr) -> Iterator[str]:
+    for node in tree.walk():
+        if isinstance(node, exp.Query):
+            yield from (name.strip("_").upper() for name in _CLAUSES if node.args.get(name))
+        if isinstance(node, _COUNTED):
+            yield node.key.upper()
+        parts = _PARTS.get(type(node), ())
+        yield from (f"{node.key} {name}".replace("_", " ").upper() for name in parts if node.args.get(name))
+        if isinstance(node, exp.Join) and node.kind in ("SEMI", "ANTI"):
+            yield f"{node.kind} JOIN"
+        if isinstance(node, exp.Table | exp.Column) and not isinstance(node.this, exp.Star | exp.Func):
+            yield f"{node.key} {node.name.lower()}"
+        elif is_text_call(node):
+            yield f"{node.name.lower()}()"
+        elif isinstance(node, exp.Placeholder | exp.Parameter):
+            yield "a parameter"
