@@ -23,7 +23,7 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import Embedder
 from almanaq.models.vector_store import default_cache_folder
-from almanaq.open_connection import connect
+from almanaq.connection import connect
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import almanaq
 from almanaq.models.model_names import open_models
+from almanaq.options import Options
 from almanaq.suql.bind import Binder
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.databases.open_source import open_database
@@ -17,7 +18,6 @@ from almanaq.suql.engine import Engine
 from almanaq.suql.explain.explain import describe_logical
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite
-from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.testing import FunctionModel
 

@@ -9,8 +9,6 @@ from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Usage
 from almanaq.models.tally import Tally
 
-DEFAULT_MAX_CALLS = 1000
-"""Model calls that cost money, where nobody says how many may be made."""
 _PRICELESS = "a price that is not known"
 
 

@@ -18,6 +18,7 @@ from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.response import Response
 from almanaq.agent.threads import in_thread
+from almanaq.connection import connect
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, UsageError, suggest
 from almanaq.models.batching import Batching
 from almanaq.models.default_batching import usual_batching
@@ -25,10 +26,9 @@ from almanaq.models.model_names import models_of, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.spending import spending
 from almanaq.models.vector_store import VectorStore
-from almanaq.open_connection import connect
+from almanaq.options import Options
 from almanaq.retrieval.paid import Foreseen
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import TEXT_SELECTIVITY
 from almanaq_bench.generation.agent import AgentGenerator
 from almanaq_bench.generation.protocols import (
