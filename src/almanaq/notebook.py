@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from almanaq import html
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
+from almanaq.jobs import describe_progress, show_progress
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
-from almanaq.suql.execution.watch import Interrupted, watched
+from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
 
-_SECONDS_BETWEEN = 0.25
 _NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*<<\s*$")
 
 
@@ -145,16 +144,11 @@ class _Shown:
 def progress() -> Iterator[None]:
     """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
     update = _display()
-    last = 0.0
 
-    def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _SECONDS_BETWEEN:
-            last = time.monotonic()
-            of = "" if total is None else f" of {total:,}"
-            update(f"{done:,}{of} rows read, {passed:,} found")
+    def show(done: int, total: int | None, passed: int) -> None:
+        update(describe_progress(done, total, passed))
 
-    with watched(tell):
+    with show_progress(show, keeps=True):
         try:
             yield
         finally:

@@ -95,7 +95,7 @@ def test_progress_is_one_display_that_is_empty_in_the_end(monkeypatch):
         return Handle()
 
     monkeypatch.setattr("IPython.display.display", display)
-    monkeypatch.setattr(notebook, "_SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("almanaq.jobs.PROGRESS_SECONDS", 0.0)
     model = FunctionModel(lambda text, question: "Yes", latency=0.001)
     with almanaq.connect(TABLES, model=model, cache=False, concurrency=2) as connection, notebook.progress():
         connection.sql("SELECT count(*) FROM t WHERE answer(s, 'q') = 'Yes'")

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING
 
 from almanaq.cli.rows import Amount, print_rows, shorten
+from almanaq.jobs import describe_progress
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def reading() -> Iterator[None]:
 
 def course(done: int, total: int | None, passed: int, spent: Usage) -> str:
     """Say how far a query is: rows, calls, and what they cost so far and will cost in all where that is known."""
-    rows = f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows"
-    words = f"{rows} read, {passed:,} found"
+    words = describe_progress(done, total, passed)
     if spent.calls:
         words += f", {spent.calls:,} calls"
     if spent.calls and spent.money:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from almanaq.agent.events import Finished, Progress
 from almanaq.encode import plain
 from almanaq.errors import BudgetExceeded
+from almanaq.jobs import Emit, emit_progress
 from almanaq.mcp import caps, tables
 from almanaq.mcp.conversations import Conversations
 from almanaq.mcp.declared import NOTICE
 from almanaq.mcp.texts import text_of
-from almanaq.mcp.work import Say
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Result, Trace
 
@@ -39,7 +39,7 @@ class Tools:
     def __init__(self, connection: Connection) -> None:
         self._whole = connection
         self.conversations = Conversations()
-        self.by_name: Mapping[str, Callable[[Arguments, Say], Record]] = {
+        self._by_name: Mapping[str, Callable[[Arguments, Emit], Record]] = {
             "find_tables": lambda given, _: tables.found(self.connection.catalog, given, self._choose),
             "describe_table": lambda given, _: tables.described(self.connection.catalog, given),
             "explain_query": lambda given, _: self._explain(given),
@@ -48,6 +48,11 @@ class Tools:
             "why_not": lambda given, _: self._why_not(given),
             "read_text": lambda given, _: text_of(self.connection, given),
         }
+
+    def call(self, name: str, given: Arguments, emit: Emit = lambda *_: None) -> Record:
+        """Return what a tool gives; `emit` takes the events on the way."""
+        with emit_progress(emit):
+            return self._by_name[name](given, emit)
 
     @cached_property
     def connection(self) -> Connection:
@@ -128,10 +133,10 @@ class Tools:
         }
         return _said(caps.fit(record, result.rows[:most], result.evidence))
 
-    def _ask(self, given: Arguments, say: Say) -> Record:
+    def _ask(self, given: Arguments, emit: Emit) -> Record:
         handle = given.get("conversation")
         turns = self.conversations.turns(handle)
-        response = self._reply(given, turns, say)
+        response = self._reply(given, turns, emit)
         if response.error is not None:
             raise response.error
         most = given.get("max_rows", 20)
@@ -152,10 +157,10 @@ class Tools:
         }
         return _said(caps.fit(record, response.rows[:most], response.evidence))
 
-    def _reply(self, given: Arguments, turns: Any, say: Say) -> Response:
+    def _reply(self, given: Arguments, turns: Any, emit: Emit) -> Response:
         for event in self.connection.ask_stream(given["question"], turns, options=self._options(given)):
             if isinstance(event, Progress):
-                say(caps.clip(event.message, 200))
+                emit("progress", {"message": caps.clip(event.message, 200)})
             elif isinstance(event, Finished):
                 return event.response
         raise AssertionError("events end with the response")

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from almanaq.errors import UnknownNameError
+from almanaq.jobs import JobRunner
 from almanaq.web import catalog, export
 from almanaq.web.about import about_record
 from almanaq.web.bodies import Ask, Explain, Sql, VerdictBody, WhyNotBody
@@ -17,9 +18,8 @@ from almanaq.web.columns import all_columns
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.rows import MEDIA, RowFormat, written
 from almanaq.web.service import Service
-from almanaq.web.streaming import Document, answered
+from almanaq.web.streaming import Document, run_job
 from almanaq.web.verdicts import Verdicts
-from almanaq.web.work import Desk
 
 T = TypeVar("T")
 _PREFIX = "/api/v1"
@@ -47,17 +47,17 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def routes(service: Service, desk: Desk) -> APIRouter:
+def routes(service: Service, runner: JobRunner) -> APIRouter:
     """Return the routes over a service."""
     router = APIRouter()
-    _questions(router, service, desk)
+    _questions(router, service, runner)
     _catalog(router, service)
-    _answers(router, service, desk)
+    _answers(router, service, runner)
     _verdicts(router, service)
     return router
 
 
-def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
+def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     asking = problems(400, 401, 403, 404, 413, 422, 429, 502, 503, 504)
     running = problems(400, 401, 403, 413, 422, 429, 502, 503, 504)
 
@@ -65,23 +65,23 @@ def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
         job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.options()))
-        return await answered(desk, job, request)
+        return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
     async def sql(body: Sql, request: Request) -> Response:
         """Run a query: the record of `sql --json`."""
         job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.options())
-        return await answered(desk, job, request)
+        return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)
     async def explain(body: Explain, request: Request) -> Response:
         """Return the plan of a query and what it would take; nothing is run."""
-        return await answered(desk, service.explain(body.suql, body.params), request)
+        return await run_job(runner, service.explain(body.suql, body.params), request)
 
     @router.post(f"{_PREFIX}/why-not", responses=running, response_class=Document)
     async def why_not(body: WhyNotBody, request: Request) -> Response:
         """Say which conditions keep a row out of a query's result, with the quotes."""
-        return await answered(desk, service.why_not(body.suql, dict(body.key), body.params), request)
+        return await run_job(runner, service.why_not(body.suql, dict(body.key), body.params), request)
 
 
 def _catalog(router: APIRouter, service: Service) -> None:
@@ -122,7 +122,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         return Document({"text": found[0], "spans": found[1]})
 
 
-def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
+def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
@@ -171,7 +171,7 @@ def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
     @router.get("/healthz", responses=problems(503), response_class=Document)
     async def healthz() -> Response:
         """Say that the server answers, and has threads to work in."""
-        if desk.is_stuck:
+        if runner.is_stuck:
             raise Refused(503, "all threads are held by queries that were stopped and do not end")
         return Document({"status": "ok"})
 

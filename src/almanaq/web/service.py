@@ -1,13 +1,12 @@
 """Service: what the API does, over one connection: questions, queries, plans, and why a row is not there.
 
-Each method gives a Job, which the desk does in a thread; all that a job answers goes through `response_record`,
+Each method gives a Job, which the runner does in a thread; all that a job answers goes through `response_record`,
 `result_record` and `why_not_record`, which the command line prints as well.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,19 +15,18 @@ from typing import TYPE_CHECKING, Any
 from almanaq.agent.events import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
+from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
 from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.cited import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.watch import watched
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.answers import Answer, kept_rows, new_id
 from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described
 from almanaq.web.estimates import estimate_record, expected_record
-from almanaq.web.problems import NotFound, PlanChanged, problem_of
+from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
 from almanaq.web.records import bounded, for_clients, safe, with_units
 from almanaq.web.supervisor import SharedCount, Worker
-from almanaq.web.work import Emit, Failed, Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from almanaq.web.answers import Columns
     from almanaq.web.store import AnswerStore
 
-_TOLD_EVERY = 0.25
 _NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
@@ -121,7 +118,7 @@ class Service:
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
-            with self._going_on(own), citing() as cited, _progress(emit):
+            with self._going_on(own), citing() as cited, emit_progress(emit):
                 events = self.connection.ask_stream(question, turns, options=self._options(asked))
                 for event in events:
                     if isinstance(event, Finished):
@@ -145,7 +142,7 @@ class Service:
             id = new_id()
             emit("start", {"id": id, "link": link(id)})
             self._estimate(suql, emit, params)
-            with citing() as cited, _progress(emit):
+            with citing() as cited, emit_progress(emit):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
@@ -176,7 +173,7 @@ class Service:
         """Say which conditions keep a row out of a query's result."""
 
         def work(emit: Emit) -> dict[str, Any]:
-            with citing() as cited, _progress(emit):
+            with citing() as cited, emit_progress(emit):
                 try:
                     options = self._options(Options())
                     found = self.connection.why_not(suql, key, params, options=options)
@@ -340,18 +337,3 @@ def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
 
 def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "kind"}
-
-
-@contextmanager
-def _progress(emit: Emit) -> Iterator[None]:
-    """Tell how far the reading of texts is, a few times a second."""
-    last = 0.0
-
-    def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _TOLD_EVERY:
-            last = time.monotonic()
-            emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed})
-
-    with watched(tell, keeps=False):
-        yield
