@@ -12,7 +12,7 @@ import pytest
 import almanaq
 from almanaq import notebook
 from almanaq.errors import BudgetExceeded, UsageError
-from almanaq.suql.execution.watch import Interrupted
+from almanaq.suql.execution.watch import Interrupted, watched
 from almanaq.testing import FunctionModel
 
 TABLES = {"t": {"n": list(range(60)), "s": [f"text {i}" for i in range(60)]}}
@@ -115,7 +115,7 @@ def interrupted(query, **options):
         os.kill(os.getpid(), signal.SIGINT)
 
     async def cell(connection):
-        with notebook.watched(lambda *_: None):
+        with watched(lambda *_: None):
             return connection.sql(query)
 
     loop = asyncio.new_event_loop()

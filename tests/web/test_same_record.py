@@ -10,7 +10,7 @@ from tests.web.live import live
 import almanaq
 from almanaq.cli.ask import ask
 from almanaq.mcp.tools import Tools
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 
 QUESTIONS = (
     "Where can I have a romantic Italian dinner in Palo Alto?",

@@ -121,7 +121,7 @@ def _serve(
 
     from almanaq.cli.terminal import say
     from almanaq.web.app import create_app
-    from almanaq.web.opening import open_service
+    from almanaq.web.service import open_service
     from almanaq.web.serving import serve
 
     runs = _runs(bench)

@@ -16,11 +16,10 @@ from almanaq.errors import AlmanaqError
 from almanaq.jobs import JobRunner, start_threads
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
-from almanaq.web.memory import MemoryWatch
 from almanaq.web.problems import Problem, Refused, problem_of
 from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem
-from almanaq.web.supervisor import GIVES_BACK
+from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
 
 if TYPE_CHECKING:
     from almanaq.web.service import Service

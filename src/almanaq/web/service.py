@@ -6,10 +6,13 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from almanaq.agent.events import Finished, QueryWritten, RowsFound
@@ -17,15 +20,26 @@ from almanaq.encode import event_record, response_record, result_record, why_not
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
+from almanaq.models.vector_store import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.cited import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Evidence, Result
-from almanaq.web.answers import Answer, kept_rows, new_id
-from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described
-from almanaq.web.estimates import estimate_record, expected_record
 from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
-from almanaq.web.records import bounded, for_clients, safe, with_units
+from almanaq.web.records import (
+    all_columns,
+    bounded,
+    client_record,
+    columns_of_reply,
+    columns_read,
+    count_in_utf16,
+    describe_columns,
+    estimate_record,
+    expected_record,
+    may_see,
+    safe,
+)
+from almanaq.web.store import Answer, AnswerStore, kept_rows, new_id
 from almanaq.web.supervisor import SharedCount, Worker
 
 if TYPE_CHECKING:
@@ -35,8 +49,8 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.models.protocols import Usage
-    from almanaq.web.answers import Columns
-    from almanaq.web.store import AnswerStore
+    from almanaq.web.store import AnswerStore, Columns
+
 
 _NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
@@ -181,7 +195,7 @@ class Service:
                     raise Failed(problem_of(error, suql=suql).record()) from error
             record = why_not_record(found)
             for condition in record["conditions"]:
-                condition["evidence"] = [with_units(each, cited) for each in condition["evidence"]]
+                condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
             record = {**record, "suql": suql, "key": safe(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
@@ -219,9 +233,9 @@ class Service:
         columns = []
         if response.table is not None and response.suql is not None:
             ran = self.connection.agent.as_run(response.suql)
-            columns = described(self.connection.engine, ran, (), response.table)
+            columns = describe_columns(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
-        record = for_clients(response_record(response), cited, columns) | named
+        record = client_record(response_record(response), cited, columns) | named
         record["keys"] = _keys(response, len(record["rows"]))
         shown = columns_of_reply(self.connection, response)
         # A later turn may say again what an earlier one showed.
@@ -235,8 +249,8 @@ class Service:
         return record
 
     def _result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
-        columns = described(self.connection.engine, result.suql, params, result.table)
-        return for_clients(result_record(result), cited, columns)
+        columns = describe_columns(self.connection.engine, result.suql, params, result.table)
+        return client_record(result_record(result), cited, columns)
 
     def _keep(
         self, kept: Kept, cited: CitedTexts, conversation: str = "", turn: Turn | None = None, *, goes_on: bool = False
@@ -331,9 +345,44 @@ def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
     rows, _ = bounded(safe(record["rows"]))
-    evidence = [[with_units(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
 
 
 def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "kind"}
+
+
+FILE = "answers.sqlite"
+MOST_MB = 512
+
+
+def open_service(
+    connection: Connection,
+    source: str,
+    limits: Limits | None = None,
+    *,
+    store_mb: int | None = MOST_MB,
+    worker: Worker | None = None,
+) -> Service:
+    """Return the service over a connection.
+
+    Args:
+        source: as it was named; a password in it is not shown.
+        store_mb: what kept answers may take; None: they are kept in memory only.
+        worker: what is known of the supervisor; None: there is none.
+    """
+    from almanaq.models.address import shown_address
+
+    shown = shown_address(source) if "://" in source else source
+    file = None if store_mb is None else default_cache_folder() / FILE
+    store = AnswerStore(
+        file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+    )
+    return Service(shown, connection, store, limits or Limits(), worker or Worker())
+
+
+def _identity(source: str) -> str:
+    """Return what two servers over one source have in common, without a password in it."""
+    path = Path(source).expanduser()
+    return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]
