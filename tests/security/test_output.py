@@ -16,8 +16,7 @@ import pyarrow as pa
 import pytest
 
 import almanaq.cli
-from almanaq.cli.out_file import check_out, open_out
-from almanaq.cli.output import Format, rows_writer
+from almanaq.cli.output import Format, check_out, open_out, rows_writer
 from almanaq.corpus.readers import read_corpus
 from almanaq.csv_rows import CsvWriter, encoded
 from almanaq.errors import UsageError

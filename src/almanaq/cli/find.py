@@ -33,11 +33,6 @@ OWN_EMBEDDERS = ("lexical", "static", "local")
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("find")(find)
-
-
 def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --corpus names, without it.")] = None,

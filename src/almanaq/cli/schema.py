@@ -12,11 +12,6 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.visible import visible
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("schema")(schema)
-
-
 def schema(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,

@@ -210,7 +210,7 @@ class _Handlers:
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a resource."""
         uri = str(params.uri)
-        text, mime_type = self._refusing(resources.read, uri, self._tools.connection.catalog)
+        text, mime_type = self._refusing(resources.read_resource, uri, self._tools.connection.catalog)
         content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
         return self._types.ReadResourceResult(contents=[content])
 
@@ -234,14 +234,14 @@ class _Handlers:
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a prompt."""
         types = self._types
-        prompt, text = self._refusing(resources.filled, params.name, params.arguments or {})
+        prompt, text = self._refusing(resources.fill_prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
     async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the values that an argument of a prompt or a resource may have."""
         types, argument = self._types, params.argument
-        values, total = resources.completions(argument.name, argument.value, self._tools.connection.catalog)
+        values, total = resources.complete_argument(argument.name, argument.value, self._tools.connection.catalog)
         completion = types.Completion(values=values, total=total, has_more=total > len(values))
         return types.CompleteResult(completion=completion)
 
