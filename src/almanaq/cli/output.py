@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from almanaq.cli.terminal import Amount, console, print_result
-from almanaq.csv_rows import CsvWriter, encoded
-from almanaq.encode import result_record
+from almanaq.encode import CsvWriter, encode_text, result_record
 from almanaq.errors import SourceError, UsageError
 from almanaq.visible import visible_json
 
@@ -230,4 +229,4 @@ def write_text(text: str, out: str | None = None) -> None:
     """Write text to stdout or to the file `out`, in UTF-8."""
     with open_out(out) as file:
         # A lone surrogate or a terminal of another encoding must not lose the whole result.
-        file.write(encoded(text))
+        file.write(encode_text(text))

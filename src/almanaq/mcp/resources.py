@@ -78,7 +78,7 @@ def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
         return resources.files("almanaq.mcp").joinpath("language.md").read_text(encoding="utf-8"), MARKDOWN
     if uri == "almanaq://schema":
         shown = [describe_table(catalog, {"table": relation.name}) for relation in catalog.relations]
-        kept = caps.listed(shown, caps.RESULT - 500)
+        kept = caps.CAP.lead(shown, caps.RESULT - 500)
         return _json({"tables": kept, "total": len(shown), "truncated": len(kept) < len(shown)}), JSON
     if uri.startswith(TABLES):
         return _json(describe_table(catalog, {"table": unquote(uri[len(TABLES) :]), "samples": True})), JSON

@@ -79,7 +79,7 @@ def find_tables(catalog: Catalog, given: Mapping[str, Any], choose: Callable[...
     ranked = choose(question, catalog) if question else tuple(relation.name for relation in catalog.relations)
     start = _start(given.get("cursor"), question)
     wanted = ranked[start : start + given.get("limit", 10)]
-    shown = caps.listed([_list_table(catalog.relation(name)) for name in wanted], caps.RESULT - 500)
+    shown = caps.CAP.lead([_list_table(catalog.relation(name)) for name in wanted], caps.RESULT - 500)
     end = start + len(shown)
     return {
         "tables": shown,
@@ -93,14 +93,14 @@ def describe_table(catalog: Catalog, given: Mapping[str, Any]) -> Record:
     """Return a table with its columns; samples of their values only where they are asked for."""
     relation = catalog.relation(given["table"])
     columns = [_describe_column(column, samples=given.get("samples", False)) for column in relation.columns]
-    shown = caps.listed(columns, caps.RESULT - 6_000)
+    shown = caps.CAP.lead(columns, caps.RESULT - 6_000)
     references = [f"{', '.join(own)} -> {other}({', '.join(theirs)})" for own, other, theirs in relation.foreign_keys]
     return {
         "table": relation.name,
         "description": caps.clip(relation.description, 1_000),
         "rows": relation.rows,
-        "key": caps.listed(list(relation.key), 1_000),
-        "references": caps.listed(references, 2_000),
+        "key": caps.CAP.lead(list(relation.key), 1_000),
+        "references": caps.CAP.lead(references, 2_000),
         "columns": shown,
         "truncated": len(shown) < len(columns),
         "notice": NOTICE,
@@ -113,7 +113,7 @@ def _list_table(relation: Relation) -> Record:
         "table": relation.name,
         "description": caps.clip(relation.description, _DESCRIPTION),
         "rows": relation.rows,
-        "columns": caps.listed(names, _NAMES),
+        "columns": caps.CAP.lead(names, _NAMES),
     }
 
 
@@ -202,7 +202,7 @@ def _cut_passage(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     value = passages[number - 1]
     text = "" if value is None else str(value)
     part = text[start : start + given.get("length", 4000)]
-    while caps.size(part) > _MOST_TEXT:  # of characters that JSON escapes
+    while caps.CAP.size_of(part) > _MOST_TEXT:  # of characters that JSON escapes
         part = part[: len(part) // 2]
     end = start + len(part)
     return {
@@ -314,7 +314,7 @@ class Tools:
 
         if not self._whole.models.reader.remote:
             return []
-        return caps.listed(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
+        return caps.CAP.lead(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
 
     def _run(self, given: Arguments) -> Record:
         most, stopped = given.get("max_rows", 50), ""
@@ -392,7 +392,7 @@ class Tools:
         return {
             "status": "found" if found.conditions else "no_such_row",
             "answer": message,
-            "conditions": caps.listed(conditions, caps.RESULT - 1_000),
+            "conditions": caps.CAP.lead(conditions, caps.RESULT - 1_000),
             "notice": NOTICE,
         }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from almanaq.agent.events import Finished, QueryWritten, RowsFound
-from almanaq.encode import event_record, response_record, result_record, why_not_record
+from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
@@ -27,8 +27,8 @@ from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
 from almanaq.web.records import (
+    CAP,
     all_columns,
-    bounded,
     client_record,
     columns_of_reply,
     columns_read,
@@ -37,7 +37,6 @@ from almanaq.web.records import (
     estimate_record,
     expected_record,
     may_see,
-    safe,
 )
 from almanaq.web.store import Answer, AnswerStore, kept_rows, new_id
 from almanaq.web.supervisor import SharedCount, Worker
@@ -175,7 +174,7 @@ class Service:
 
         def work(_: Emit) -> dict[str, Any]:
             try:
-                found = safe(estimate_record(self.connection, suql, params))
+                found = exact_numbers(estimate_record(self.connection, suql, params))
             except AlmanaqError as error:
                 raise Failed(problem_of(error, suql=suql).record()) from error
             assert isinstance(found, dict)
@@ -197,7 +196,7 @@ class Service:
             for condition in record["conditions"]:
                 condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
-            record = {**record, "suql": suql, "key": safe(key), "id": id, "link": link(id)}
+            record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
             # The row is named by columns that need not stand in the query.
             columns = all_columns(self.connection)
@@ -338,13 +337,13 @@ def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
     if response.shown is None:
         return None
     keys = [dict(zip(response.shown.columns, key, strict=True)) for key in response.shown.keys[:shown]]
-    return safe(keys) if len(keys) == shown else None
+    return exact_numbers(keys) if len(keys) == shown else None
 
 
 def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
-    rows, _ = bounded(safe(record["rows"]))
+    rows = CAP.fit(exact_numbers(record["rows"])).rows
     evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
 
