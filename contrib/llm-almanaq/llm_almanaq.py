@@ -60,8 +60,8 @@ def register_commands(cli: Any) -> None:
     def ask(source: str, question: str, model: str) -> None:
         """Ask a question about a source of tables."""
         import almanaq
+        from almanaq.display import visible
         from almanaq.errors import AlmanaqError
-        from almanaq.visible import visible
 
         try:
             with almanaq.connect(source, model=model) as connection:

@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from almanaq.visible import visible
+from almanaq.display import visible
 
 if TYPE_CHECKING:
     from almanaq.agent.conversation import Response

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from almanaq import html
+from almanaq import display
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
 from almanaq.jobs import describe_progress, show_progress
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
@@ -137,7 +137,7 @@ class _Shown:
         return self.words
 
     def _repr_html_(self) -> str:
-        return html.block(html.paragraph(self.words)) if self.words else ""
+        return display.block(display.paragraph(self.words)) if self.words else ""
 
 
 @contextmanager

@@ -18,10 +18,10 @@ import pytest
 import almanaq.cli
 from almanaq.cli.output import Format, check_out, open_out, rows_writer
 from almanaq.corpus.readers import read_corpus
+from almanaq.display import STEERING, visible, visible_json
 from almanaq.encode import CsvWriter, encode_text
 from almanaq.errors import UsageError
 from almanaq.retrieval.stored import build_index
-from almanaq.visible import STEERING, visible, visible_json
 from almanaq_bench.report.page import _inline
 
 BIDI = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]

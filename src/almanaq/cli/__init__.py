@@ -8,8 +8,8 @@ import sys
 import threading
 from pathlib import Path
 
+from almanaq.display import visible
 from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError, SourceError
-from almanaq.visible import visible
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141

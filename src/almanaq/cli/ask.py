@@ -13,8 +13,8 @@ from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source,
 from almanaq.cli.output import check_out, choose_format
 from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.terminal import Amount
+from almanaq.display import visible
 from almanaq.errors import AlmanaqError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

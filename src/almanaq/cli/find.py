@@ -11,8 +11,8 @@ import typer
 
 from almanaq.cli.options import flag
 from almanaq.cli.terminal import say, warn, warn_of_source
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from almanaq.cli.terminal import say
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -297,18 +297,18 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Allow it no longer.")] = False,
 ) -> None:
     """Allow the almanaq.toml of a folder, as it is now, to name models, addresses, keys and caches."""
-    from almanaq import trust as trusted
-    from almanaq.settings import FILE, reaches_out, read_file, shown_setting
+    from almanaq.settings import FILE, distrust, reaches_out, read_file, shown_setting
+    from almanaq.settings import trust as allow
 
     file = folder / FILE
     if revoke:
-        was = trusted.distrust(file)
+        was = distrust(file)
         say(f"{file.resolve()} is {'allowed no longer' if was else 'not allowed, and was not'}")
         return
     found = read_file(file)
     if found is None:
         raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder of the one to allow")
-    trusted.trust(file, found.content)
+    allow(file, found.content)
     lines = [shown_setting(name, value) for name, value in reaches_out(found.values).items()]
     say(
         "\n".join(

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from almanaq.display import visible
 from almanaq.errors import UsageError
 from almanaq.options import DEFAULT_MAX_CALLS, OPTIONS, Option
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection

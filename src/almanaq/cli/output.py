@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from almanaq.cli.terminal import Amount, console, print_result
+from almanaq.display import visible_json
 from almanaq.encode import CsvWriter, encode_text, result_record
 from almanaq.errors import SourceError, UsageError
-from almanaq.visible import visible_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, flag, name_source
+from almanaq.display import visible
 from almanaq.errors import SourceError, UsageError
-from almanaq.visible import visible
 
 
 def schema(

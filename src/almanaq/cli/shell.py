@@ -16,10 +16,10 @@ from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_option
 from almanaq.cli.output import Format
 from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.terminal import Amount, console, say
+from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError, suggest
 from almanaq.models.own_files import make_own
 from almanaq.models.vector_store import default_cache_folder
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from almanaq.cli.output import Format, check_out, choose_format, write_json, wri
 from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.shell import queries
 from almanaq.cli.terminal import Amount
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
+from almanaq.display import visible
 from almanaq.encode import plain
 from almanaq.jobs import describe_progress
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from almanaq.visible import visible
+from almanaq.display import visible
 from almanaq.web.about import about_record, list_tables, sample_questions
 from almanaq.web.problems import NotFound
 from almanaq.web.service import Service
