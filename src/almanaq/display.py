@@ -59,6 +59,16 @@ def cell_text(value: object, most: int = CELL) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def describe_progress(done: int, total: int | None, passed: int) -> str:
+    """Return how far a query is, in words.
+
+    >>> describe_progress(1200, None, 3), describe_progress(5, 10, 0)
+    ('1,200 rows read, 3 found', '5 of 10 rows read, 0 found')
+    """
+    of = "" if total is None else f" of {total:,}"
+    return f"{done:,}{of} rows read, {passed:,} found"
+
+
 def count_line(rows: int, shown: int, *more: str) -> str:
     """Say how many rows there are, and how many of them are shown."""
     of = f"{shown:,} of " if shown < rows else ""

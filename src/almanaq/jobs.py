@@ -296,13 +296,3 @@ def emit_progress(emit: Emit) -> Iterator[None]:
 
     with show_progress(show):
         yield
-
-
-def describe_progress(done: int, total: int | None, passed: int) -> str:
-    """Return how far a query is, in words.
-
-    >>> describe_progress(1200, None, 3), describe_progress(5, 10, 0)
-    ('1,200 rows read, 3 found', '5 of 10 rows read, 0 found')
-    """
-    of = "" if total is None else f" of {total:,}"
-    return f"{done:,}{of} rows read, {passed:,} found"

@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from almanaq import display
+from almanaq.display import describe_progress
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
-from almanaq.jobs import describe_progress, show_progress
+from almanaq.jobs import show_progress
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
 from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.result import Result

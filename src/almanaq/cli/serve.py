@@ -181,7 +181,7 @@ CLIENTS = (
 )
 
 
-def client_named(name: str) -> Client:
+def find_client(name: str) -> Client:
     """Return a client; raises UsageError for one that is not known."""
     names = [client.name for client in CLIENTS]
     if name not in names:
@@ -189,7 +189,7 @@ def client_named(name: str) -> Client:
     return CLIENTS[names.index(name)]
 
 
-def settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def client_settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return the settings of a client under which it starts a command, as JSON."""
     server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
     for key in (_NAME, *reversed(client.keys)):
@@ -197,7 +197,7 @@ def settings(client: Client, command: str, arguments: Sequence[str], environment
     return json.dumps(server, indent=2, ensure_ascii=False)
 
 
-def command_line(command: str, arguments: Sequence[str]) -> str:
+def spell_command(command: str, arguments: Sequence[str]) -> str:
     """Return the command by which Claude Code adds the server itself."""
     return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
 
@@ -239,15 +239,13 @@ def mcp(
 
 def _print_config(client: str, source: str, flags: list[str]) -> None:
     """Print the settings on stdout, and where they belong on stderr."""
-    from almanaq.cli.serve import client_named, command_line, settings
-
-    found = client_named(client)
+    found = find_client(client)
     command = str(Path(sys.argv[0]).absolute())
     arguments = ["mcp", _place(source), *flags]
-    write_text(settings(found, command, arguments, _environment(flags)) + "\n", None)
+    write_text(client_settings(found, command, arguments, _environment(flags)) + "\n", None)
     print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
     if client == "claude-code":
-        print(f"almanaq: or run: {command_line(command, arguments)}", file=sys.stderr)
+        print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
 
 
 def _environment(flags: list[str]) -> dict[str, str]:

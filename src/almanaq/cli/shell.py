@@ -18,8 +18,6 @@ from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.terminal import Amount, console, say
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError, suggest
-from almanaq.models.own_files import make_own
-from almanaq.models.vector_store import default_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,6 +232,9 @@ def editing(session: Session) -> Iterator[None]:
     except ImportError:  # Windows: lines are typed all the same
         yield
         return
+    from almanaq.models.own_files import make_own
+    from almanaq.models.vector_store import default_cache_folder
+
     file = default_cache_folder() / "history"
     with suppress(OSError):
         make_own(file)
@@ -297,7 +298,6 @@ def shell(
     are completed by the Tab key, and earlier lines come back with the arrow keys. Queries from a pipe are run one
     after another up to the first that fails.
     """
-
     interactive = sys.stdin.isatty()
     with connect_source(source, chosen) as connection:
         session = Session(connection, stops=not interactive)
@@ -311,7 +311,6 @@ def shell(
 
 def _typed(session: Session) -> Iterator[str]:
     """Yield the lines that a person types; Ctrl-C takes back what was begun."""
-
     with editing(session):
         while True:
             try:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
-from almanaq.display import visible
+from almanaq.display import describe_progress, visible
 from almanaq.encode import plain
-from almanaq.jobs import describe_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -15,8 +15,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
+from almanaq.display import describe_progress
 from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
-from almanaq.jobs import Job, JobRunner, describe_progress
+from almanaq.jobs import Job, JobRunner
 from almanaq.mcp import caps, resources
 from almanaq.mcp.declared import BY_NAME, INSTRUCTIONS, TOOLS
 from almanaq.mcp.tools import Tools
