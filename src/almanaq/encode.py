@@ -61,10 +61,10 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return "\\x" + bytes(value).hex()
-    return _compound(value)
+    return _plain_compound(value)
 
 
-def _compound(value: Any) -> Any:
+def _plain_compound(value: Any) -> Any:
     """Encode the values that are made of others; whatever else there is becomes its text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

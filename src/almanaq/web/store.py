@@ -93,12 +93,12 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
     return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, "offered": offered})
 
 
-def to_parquet(table: pa.Table) -> bytes:
+def write_parquet(table: pa.Table) -> bytes:
     """Return rows as Parquet, the first of them where all would take too much."""
-    return kept_rows(table)[0]
+    return pack_rows(table)[0]
 
 
-def kept_rows(table: pa.Table) -> tuple[bytes, int]:
+def pack_rows(table: pa.Table) -> tuple[bytes, int]:
     """Return rows as Parquet, and how many they are: fewer than there were where all would take too much.
 
     What Parquet has no type for stands there as text.
@@ -122,8 +122,8 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def from_parquet(rows: bytes) -> pa.Table:
-    """Return the rows that `to_parquet` wrote."""
+def read_parquet(rows: bytes) -> pa.Table:
+    """Return the rows that `write_parquet` wrote."""
     import pyarrow.parquet as pq
 
     return pq.read_table(io.BytesIO(rows))
@@ -216,7 +216,7 @@ class AnswerStore:
         if not found:
             return None
         self.check(found[0][2], id, found[0][1])
-        return _answer(head, found[0][1])
+        return _read_answer(head, found[0][1])
 
     def shows(self, id: str, *, is_there: bool = False) -> bool:
         """Return whether an answer is there and may be seen.
@@ -246,8 +246,8 @@ class AnswerStore:
                 (self.source, id),
             )
             self.expect(self._turns(id), sum(row[2] == id for row in found))
-        seen = [head for row in found if (head := self._checked(row)) is not None]
-        return [_answer(head, None) for head in seen] if len(seen) == len(found) else []
+        seen = [head for row in found if (head := self._check_head(row)) is not None]
+        return [_read_answer(head, None) for head in seen] if len(seen) == len(found) else []
 
     def turns(self, conversation: str) -> tuple[Turn, ...]:
         """Return what a conversation remembers, the oldest turn first."""
@@ -281,7 +281,7 @@ class AnswerStore:
                 raise self._unusable("a list of it is damaged")
             cited = self.get(head[0]) if self.shows(head[0], is_there=True) else None
             if cited is not None:
-                return str(unpack(head[5])), spans(cited.record, place)
+                return str(unpack(head[5])), find_spans(cited.record, place)
         return None
 
     def close(self) -> None:
@@ -377,9 +377,9 @@ class AnswerStore:
 
     def _head(self, id: str) -> tuple[Any, ...] | None:
         found = self.read(f"SELECT {_HEAD} FROM answer WHERE id = ? AND source = ?", (id, self.source))
-        return self._checked(found[0]) if found and found[0][0] == id else None
+        return self._check_head(found[0]) if found and found[0][0] == id else None
 
-    def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _check_head(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what was found of an answer without its checksum, where the answer may be seen."""
         *head, sum_ = row
         self.check(sum_, *head)
@@ -440,7 +440,7 @@ def unpack(kept: bytes) -> Any:
     return json.loads(zlib.decompress(kept))
 
 
-def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
+def find_spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     """Return where the quotes of a record stand in one text, in order, each once."""
     relation, key, column, passage = place
     rows = record.get("evidence") or [each["evidence"] for each in record.get("conditions", ())]
@@ -453,7 +453,7 @@ def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     return [{"start": start, "end": end} for start, end in sorted(found)]
 
 
-def _answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
+def _read_answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
     id, _, conversation, kind, made, columns, body = head
     known = unpack(body)
     turn = None if known["turn"] is None else turn_from_json(known["turn"])
