@@ -127,8 +127,9 @@ def connect(
 
 def _engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
     """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
+    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.model_names import ModelSettings, open_models
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
     from almanaq.suql.execution.text_vectors import TextVectors
@@ -169,6 +170,6 @@ def bounded(models: Models, deadline: float | None) -> Models:
     """Return models whose language model must reply within the deadline; the engine bounds its own calls."""
     if deadline is None or models.language is None:
         return models
-    from almanaq.models.deadline import DeadlineModel
+    from almanaq.models.retrying import DeadlineModel
 
     return replace(models, language=DeadlineModel(models.language, deadline))

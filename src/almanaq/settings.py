@@ -23,9 +23,9 @@ from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from almanaq.errors import UsageError, suggest
-from almanaq.models.address import HIDDEN, shown_address
 from almanaq.models.budget import DEFAULT_MAX_CALLS
-from almanaq.models.logged import redacted
+from almanaq.models.http import HIDDEN, redact_address
+from almanaq.models.logged import redact_keys
 from almanaq.suql.options import MAX_RESULT_MB, Options
 from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
@@ -166,8 +166,8 @@ def reaches_out(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def shown_setting(name: str, value: object) -> str:
     """Return a setting as a line of a file, without a key in it."""
-    text = HIDDEN if name == "openai_api_key" else shown_address(str(value)) if name in _SECRET else str(value)
-    return f"{name} = {json.dumps(redacted(text[:_SHOWN]), ensure_ascii=False)}"
+    text = HIDDEN if name == "openai_api_key" else redact_address(str(value)) if name in _SECRET else str(value)
+    return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
 
 
 def _is_harmless(name: str, value: object) -> bool:
@@ -216,7 +216,7 @@ def _explain(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile
         return f"{_file_of(name, files)}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
     # What was meant for another setting may be a key as well.
-    value = "" if name in _SECRET else f", not {redacted(repr(detail['input']))}"
+    value = "" if name in _SECRET else f", not {redact_keys(repr(detail['input']))}"
     return f"{_origin(name, flags, files)}: {message}{value}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS
 
 from almanaq.corpus.table import Table, TableId
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.open_connection import connect
 from almanaq.testing import FunctionModel, StandInServer, replies_from

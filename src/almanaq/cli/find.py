@@ -188,7 +188,7 @@ def _fitting(found: Found, *, nearest: bool) -> Ranking:
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named

@@ -97,10 +97,10 @@ def _environment(flags: list[str]) -> dict[str, str]:
     """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
     if not any(flag.startswith("openai:") for flag in flags):
         return {}
-    from almanaq.models.address import shown_address
+    from almanaq.models.http import redact_address
 
     address = os.environ.get("OPENAI_BASE_URL")
-    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": shown_address(address)} if address else {})
+    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
 
 
 def _whole(flag: str, value: object) -> str:

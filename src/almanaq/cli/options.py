@@ -168,7 +168,7 @@ def connected(request: Request) -> Iterator[Connection]:
     from almanaq.cli.arrow import load_arrow
     from almanaq.cli.memory import bound_memory
     from almanaq.cli.terminal import warn_of_source
-    from almanaq.models.default_batching import usual_batching
+    from almanaq.models.model_names import default_batching
     from almanaq.open_connection import connect
     from almanaq.settings import read_settings
     from almanaq.suql.accuracy.targets import read_accuracy
@@ -207,7 +207,7 @@ def connected(request: Request) -> Iterator[Connection]:
         passages=request.passages,
         candidates=request.candidates,
         concurrency=settings.concurrency,
-        batch=usual_batching(model) if settings.batch is None else settings.batch,
+        batch=default_batching(model) if settings.batch is None else settings.batch,
         examples=request.examples,
         allow_http=request.allow_http,
         allow_functions=request.allow_functions,
@@ -225,15 +225,15 @@ def chosen_model(settings: Settings, *, looks: bool = True) -> str:
 
     That nothing was found is said to a terminal alone.
     """
-    from almanaq.models.auto import AUTO, choose, looks_nowhere
     from almanaq.models.budget import DEFAULT_MAX_CALLS
+    from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
     name = settings.named_model()
     if name != AUTO:
         return name
-    if looks_nowhere() or not (looks or "model" in settings.model_fields_set):
+    if auto_is_off() or not (looks or "model" in settings.model_fields_set):
         return "local"
-    choice = choose()
+    choice = choose_model()
     if choice.place is None:
         message = f"{choice.name}: {choice.reason}"
         if not sys.stderr.isatty():  # nothing was chosen that costs anything or goes anywhere

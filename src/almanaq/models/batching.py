@@ -10,18 +10,23 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import BudgetExceeded, ModelCallError
-from almanaq.models.cache_turns import CacheTurns
-from almanaq.models.clients import PerLoop
-from almanaq.models.failure import FailedCall, UnusableReply
-from almanaq.models.parts import Piece
-from almanaq.models.prompted_reader import PromptedReader, asked_values
+from almanaq.event_loops import PerLoop
+from almanaq.models.budget import estimate_tokens
+from almanaq.models.cached import CacheQueue
+from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
-from almanaq.models.quotes import located
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.reply_lengths import usual_tokens_of_all
-from almanaq.models.reply_schemas import MalformedReply, item_schema, parse_content, parse_object
-from almanaq.models.token_estimate import estimate_tokens
+from almanaq.models.retrying import FailedCall, UnusableReply
+from almanaq.models.text_calls import (
+    MalformedReply,
+    Piece,
+    item_schema,
+    locate_quotes,
+    parse_content,
+    parse_object,
+    typical_batch_tokens,
+)
 
 _PROMPTS = ("answer_many", "answer_texts")
 
@@ -70,7 +75,7 @@ class _Group:
 class _Groups:
     """The groups of one event loop that still take calls."""
 
-    def __init__(self, turns: CacheTurns | None) -> None:
+    def __init__(self, turns: CacheQueue | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
         self.turns = turns
 
@@ -105,32 +110,32 @@ class BatchingReader:
         self.name, self.bounds_calls, self.company = reader.name, reader.bounds_calls, batching.texts
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._max_output = max_output_tokens
-        self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheTurns(cache, model.name)))
+        self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheQueue(cache, model.name)))
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
-        kind = self._kind(call)
+        kind = self._group_key(call)
         if kind is None:
             return await self._reader.read(call)
         groups = await self._groups.get()
         if groups.turns is None:
-            return await self._join(groups.open, kind, call)
+            return await self._join_group(groups.open, kind, call)
         key = _item_key(self._model, call)
         kept = await groups.turns.find(key)
         if kept is not None:
             return _from_json(kept)
-        reply = await self._join(groups.open, kind, call)
+        reply = await self._join_group(groups.open, kind, call)
         await groups.turns.keep(key, _to_json(reply))
         return reply
 
-    async def kept(self, call: TextCall) -> bool:
+    async def is_cached(self, call: TextCall) -> bool:
         """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
-        if self._kind(call) is None:
-            return await self._reader.kept(call)
+        if self._group_key(call) is None:
+            return await self._reader.is_cached(call)
         turns = (await self._groups.get()).turns
         return turns is not None and await turns.find(_item_key(self._model, call)) is not None
 
-    def _kind(self, call: TextCall) -> tuple[object, ...] | None:
+    def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
         """Return what a call must have in common with others to share theirs; None: it goes alone."""
         if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):
             return None
@@ -141,13 +146,13 @@ class BatchingReader:
             return ("answer_many", call.passages, call.about)
         return None
 
-    async def _join(
+    async def _join_group(
         self, groups: dict[tuple[object, ...], _Group], kind: tuple[object, ...], call: TextCall
     ) -> TextReply:
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group()
-            group.task = asyncio.create_task(self._run(kind, group, groups))
+            group.task = asyncio.create_task(self._run_group(kind, group, groups))
         reply: asyncio.Future[TextReply] = asyncio.get_running_loop().create_future()
         group.calls.append(call)
         group.replies.append(reply)
@@ -163,13 +168,15 @@ class BatchingReader:
                 group.task.cancel()
             raise
 
-    async def _run(self, kind: tuple[object, ...], group: _Group, groups: dict[tuple[object, ...], _Group]) -> None:
+    async def _run_group(
+        self, kind: tuple[object, ...], group: _Group, groups: dict[tuple[object, ...], _Group]
+    ) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(group.full.wait(), self._batching.window)
         if groups.get(kind) is group:
             del groups[kind]
         try:
-            for place, outcome in await self._answered(str(kind[0]), list(enumerate(group.calls))):
+            for place, outcome in await self._answer_items(str(kind[0]), list(enumerate(group.calls))):
                 _settle(group.replies[place], outcome)
         except BaseException as problem:
             for reply in group.replies:
@@ -177,7 +184,7 @@ class BatchingReader:
             if not isinstance(problem, Exception):
                 raise
 
-    async def _answered(
+    async def _answer_items(
         self, name: str, items: Sequence[tuple[int, TextCall]]
     ) -> list[tuple[int, TextReply | Exception]]:
         """Return the outcome for each item, at its place; halves what cannot be answered together."""
@@ -193,28 +200,30 @@ class BatchingReader:
         except BudgetExceeded:
             # What all of them may take is more than is left; each alone may still fit.
             half = (len(items) + 1) // 2
-            return [outcome for part in (items[:half], items[half:]) for outcome in await self._answered(name, part)]
+            return [
+                outcome for part in (items[:half], items[half:]) for outcome in await self._answer_items(name, part)
+            ]
         except FailedCall as problem:
             if problem.retryable and not isinstance(problem, UnusableReply):
                 return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]
             found, usage = {}, problem.usage
         else:
-            found, usage = self._parsed(completion.text, items), completion.usage
+            found, usage = self._parse_items(completion.text, items), completion.usage
         missing = [item for item in items if item[0] not in found]
         if missing:
             forget = getattr(self._model, "forget", lambda _: None)
             forget(prompt)
-        outcomes: list[tuple[int, TextReply | Exception]] = list(await self._typed(items, found, usage))
+        outcomes: list[tuple[int, TextReply | Exception]] = list(await self._convert_values(items, found, usage))
         if missing:
             half = (len(missing) + 1) // 2
-            halves = await asyncio.gather(*(self._answered(name, m) for m in (missing[:half], missing[half:]) if m))
+            halves = await asyncio.gather(*(self._answer_items(name, m) for m in (missing[:half], missing[half:]) if m))
             again = [outcome for one in halves for outcome in one]
             if not found:
                 again[0] = (again[0][0], _with_cost(again[0][1], usage))
             outcomes += again
         return outcomes
 
-    async def _typed(
+    async def _convert_values(
         self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
     ) -> list[tuple[int, TextReply]]:
         """Return the replies found, in the form of their types, the first with what all of them cost."""
@@ -223,20 +232,23 @@ class BatchingReader:
         for place, call in items:
             if place in found:
                 cost = usage if not typed else shared
-                typed.append((place, await self._reader.typed(call, replace(found[place], usage=cost))))
+                typed.append((place, await self._reader.convert_value(call, replace(found[place], usage=cost))))
         return typed
 
     def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
         if name == "answer_many":
-            values: dict[str, object] = {"passages": _numbered(calls[0]), "items": [asked_values(c) for c in calls]}
+            values: dict[str, object] = {
+                "passages": _number_passages(calls[0]),
+                "items": [prompt_values(c) for c in calls],
+            }
             values["about"] = calls[0].about
         else:
-            values = {**asked_values(calls[0]), "documents": [_numbered(call) for call in calls]}
+            values = {**prompt_values(calls[0]), "documents": [_number_passages(call) for call in calls]}
         limit = self._max_output * min(len(calls), 4)
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
-        return replace(prompt, usual_output_tokens=usual_tokens_of_all(calls))
+        return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
-    def _parsed(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
+    def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
         """Return the replies to those items that the text answers as it should."""
         found: dict[int, TextReply] = {}
         try:
@@ -249,13 +261,13 @@ class BatchingReader:
                 parsed = parse_content(item if isinstance(item, dict) else {}, call)
             except MalformedReply:
                 continue
-            quotes, dropped = located(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
+            quotes, dropped = locate_quotes(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
             self._reader.dropped_quotes += dropped
             found[place] = TextReply(parsed.value, parsed.verdicts, quotes)
         return found
 
 
-def _numbered(call: TextCall) -> list[tuple[int, str]]:
+def _number_passages(call: TextCall) -> list[tuple[int, str]]:
     return list(enumerate(call.passages, 1))
 
 

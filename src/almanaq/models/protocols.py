@@ -13,7 +13,6 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.models.prices import Price
 from almanaq.values import canonical
 
 
@@ -135,7 +134,7 @@ class Embedder(Protocol):
     """Turns texts into unit vectors, shape (len(texts), dimensions), float32.
 
     What is searched with is a question, what is searched a document: many models are trained to see them apart. For
-    one that is not, `models.embedding.SymmetricEmbedder` makes both of `embed`.
+    one that is not, `models.embedders.base.SymmetricEmbedder` makes both of `embed`.
 
     >>> class Vowels:
     ...     name = "vowels"
@@ -292,6 +291,18 @@ class Linker(Protocol):
     name: str
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float = 0.0
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the dollars that one call with these tokens costs."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)

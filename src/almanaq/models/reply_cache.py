@@ -1,7 +1,7 @@
-"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls under way.
+"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls in flight.
 
-A reply is kept with a hash of it and its key: one that was damaged is asked for again, never given. The file is its
-owner's alone.
+Each reply is stored with a checksum over it and its key: a damaged one is asked for again, never returned. The file is
+readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from almanaq.errors import SourceError
-from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
-from almanaq.models.processes import process_lives, process_mark
+from almanaq.models.private_files import UNUSABLE, is_process_alive, open_sqlite, process_mark
 
 VERSION = 1
 LEASE_SECONDS = 300.0
@@ -33,7 +32,7 @@ CREATE TABLE IF NOT EXISTS lease (
   mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
 _LEASE = "INSERT OR IGNORE INTO lease (key, owner, pid, host, until, mark) VALUES (?, ?, ?, ?, ?, ?)"
-_AT_ONCE = 64
+_KEYS_PER_STATEMENT = 64
 """Keys in one statement: SQLite keeps a statement that it has read, for each number of them."""
 _log = logging.getLogger("almanaq")
 
@@ -46,16 +45,6 @@ class CacheStats:
     replies: int
     by_model: dict[str, int]
     bytes: int
-
-
-def default_cache_file() -> Path:
-    """Return the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
-    if os.environ.get("ALMANAQ_CACHE"):
-        return Path(os.environ["ALMANAQ_CACHE"])
-    if os.environ.get("ALMANAQ_CACHE_DIR"):
-        return Path(os.environ["ALMANAQ_CACHE_DIR"]) / "replies.sqlite"
-    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(folder) / "almanaq" / "replies.sqlite"
 
 
 class ReplyCache:
@@ -75,34 +64,36 @@ class ReplyCache:
     def get(self, key: bytes) -> str | None:
         """Return the reply kept for a request, None when there is none that is whole."""
         with self._lock:
-            return self._kept(self._open(), key)
+            return self._find_one(self._open(), key)
 
     def find(self, keys: Sequence[bytes]) -> list[str | None]:
         """Return the replies kept for several requests, as `get` gives each; reserves none."""
         with self._lock:
-            kept = self._all_kept(self._open(), keys)
+            kept = self._find_all(self._open(), keys)
         return [kept.get(key) for key in keys]
 
-    def _kept(self, connection: sqlite3.Connection, key: bytes) -> str | None:
-        return self._all_kept(connection, (key,)).get(key)
+    def _find_one(self, connection: sqlite3.Connection, key: bytes) -> str | None:
+        return self._find_all(connection, (key,)).get(key)
 
-    def _all_kept(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
+    def _find_all(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return those of the replies that are there, and whole."""
         found = {key: self._unwritten[key] for key in keys if key in self._unwritten} if self._unwritten else {}
-        for part in _parts(keys):
+        for part in _chunks(keys):
             try:
-                rows = connection.execute(f"SELECT key, text, sum FROM reply WHERE key IN ({_marks(part)})", part)
+                rows = connection.execute(
+                    f"SELECT key, text, sum FROM reply WHERE key IN ({_placeholders(part)})", part
+                )
                 # Replies that an earlier version kept have no hash.
                 found |= {
                     key: text
                     for key, text, sum_ in rows
-                    if isinstance(text, str) and (sum_ is None or sum_ == _sum(key, text)) and key not in found
+                    if isinstance(text, str) and (sum_ is None or sum_ == _checksum(key, text)) and key not in found
                 }
             except sqlite3.OperationalError:
                 # Locked or unreadable for the moment: the calls are made, as if nothing had been kept.
                 continue
             except UNUSABLE as problem:
-                raise _unusable(self.file, problem) from problem
+                raise _unusable_error(self.file, problem) from problem
         return found
 
     def look(self, keys: Sequence[bytes]) -> list[str | bool]:
@@ -113,26 +104,26 @@ class ReplyCache:
         """
         with self._lock:
             connection = self._open()
-            kept = self._all_kept(connection, keys)
+            kept = self._find_all(connection, keys)
             found: list[str | bool] = [kept.get(key, True) for key in keys]
             missing = [number for number, text in enumerate(found) if text is True]
             if missing and self.file is not None:
                 # A lease only saves calls that are made twice: where it cannot be written, the call is made.
                 with contextlib.suppress(*UNUSABLE), connection:
                     connection.execute("BEGIN IMMEDIATE")
-                    reserved = self._all_reserved(connection, [keys[number] for number in missing])
+                    reserved = self._try_leases(connection, [keys[number] for number in missing])
                     for number, each in zip(missing, reserved, strict=True):
                         found[number] = each
         return found
 
-    def _all_reserved(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
+    def _try_leases(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
         """Reserve requests, inside a transaction; gives for each what `look` gives."""
         # Another process may have finished between the look and the lease.
-        kept = self._all_kept(connection, keys)
+        kept = self._find_all(connection, keys)
         wanted = list(dict.fromkeys(key for key in keys if key not in kept))
-        mine = self._mine(time.time())
+        mine = self._own_lease(time.time())
         new = connection.executemany(_LEASE, [(key, *mine) for key in wanted]).rowcount == len(wanted)
-        return [kept[key] if key in kept else new or self._reserved(connection, key) for key in keys]
+        return [kept[key] if key in kept else new or self._try_lease(connection, key) for key in keys]
 
     def keep(self, replies: Sequence[tuple[bytes, str]], *, model: str = "") -> None:
         """Keep replies and end their leases, in one transaction.
@@ -141,14 +132,14 @@ class ReplyCache:
         out to be damaged must not lose them.
         """
         now = time.time()
-        rows = [(key, text, model, now, _sum(key, text)) for key, text in replies]
+        rows = [(key, text, model, now, _checksum(key, text)) for key, text in replies]
         try:
             with self._lock, self._open() as connection:
                 connection.executemany(
                     "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)", rows
                 )
-                for part in _parts([key for key, _ in replies]):
-                    connection.execute(f"DELETE FROM lease WHERE key IN ({_marks(part)})", part)
+                for part in _chunks([key for key, _ in replies]):
+                    connection.execute(f"DELETE FROM lease WHERE key IN ({_placeholders(part)})", part)
         except UNUSABLE as problem:
             if len(replies) > 1:  # the fault may be in one of them
                 for reply in replies:
@@ -183,17 +174,22 @@ class ReplyCache:
             return True
         try:
             with self._lock, self._open() as connection:
-                return self._reserved(connection, key)
+                return self._try_lease(connection, key)
         except UNUSABLE:
             return True
 
-    def _reserved(self, connection: sqlite3.Connection, key: bytes) -> bool:
+    def _try_lease(self, connection: sqlite3.Connection, key: bytes) -> bool:
         now = time.time()
-        mine = self._mine(now)
+        mine = self._own_lease(now)
         if connection.execute(_LEASE, (key, *mine)).rowcount == 1:
             return True
         held = connection.execute("SELECT owner, until, pid, host, mark FROM lease WHERE key = ?", (key,)).fetchone()
-        if held is not None and held[0] != self._owner and _runs(held[1], now) and self._lives(*held[2:]):
+        if (
+            held is not None
+            and held[0] != self._owner
+            and _is_running(held[1], now)
+            and self._owner_is_alive(*held[2:])
+        ):
             return False
         changed = connection.execute(
             f"{_LEASE.replace(' OR IGNORE', '')} ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, pid ="
@@ -214,14 +210,14 @@ class ReplyCache:
 
     def stats(self) -> CacheStats:
         """Return how many replies are kept, in all and for each model. Raises SourceError where the file is damaged."""
-        with self._lock, self._reading() as connection:
+        with self._lock, self._raise_unusable() as connection:
             rows = connection.execute("SELECT model, count(*) FROM reply GROUP BY model ORDER BY model").fetchall()
         size = self.file.stat().st_size if self.file else 0
         return CacheStats(str(self.file or "memory"), sum(n for _, n in rows), {str(name): n for name, n in rows}, size)
 
     def clear(self) -> int:
         """Delete every reply; gives how many there were. Raises SourceError where the file is damaged."""
-        with self._lock, self._reading() as connection:
+        with self._lock, self._raise_unusable() as connection:
             with connection:
                 count = int(connection.execute("DELETE FROM reply").rowcount)
                 connection.execute("DELETE FROM lease")
@@ -229,11 +225,11 @@ class ReplyCache:
         return count
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _raise_unusable(self) -> Iterator[sqlite3.Connection]:
         try:
             yield self._open()
         except UNUSABLE as problem:
-            raise _unusable(self.file, problem) from problem
+            raise _unusable_error(self.file, problem) from problem
 
     def close(self) -> None:
         """Close the file; it opens again when it is needed."""
@@ -246,13 +242,13 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _mine(self, now: float) -> tuple[str, int, str, float, str]:
+    def _own_lease(self, now: float) -> tuple[str, int, str, float, str]:
         """Return what a lease that begins now says of its owner."""
         return self._owner, os.getpid(), self._host, now + LEASE_SECONDS, process_mark()
 
-    def _lives(self, pid: object, host: object, mark: object) -> bool:
+    def _owner_is_alive(self, pid: object, host: object, mark: object) -> bool:
         """Return whether the process that holds a lease runs, as far as this machine can tell."""
-        return host != self._host or process_lives(pid, mark)
+        return host != self._host or is_process_alive(pid, mark)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -265,7 +261,7 @@ class ReplyCache:
                 # kilobytes, and a server is to stay as large as it is.
                 self._connection.execute("PRAGMA cache_size = -8000")
             except (OSError, *UNUSABLE) as problem:
-                raise _unusable(self.file, problem) from problem
+                raise _unusable_error(self.file, problem) from problem
         return self._connection
 
 
@@ -280,19 +276,19 @@ def _add_columns(connection: sqlite3.Connection) -> None:
                     raise
 
 
-def _parts(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
-    return [keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE)]
+def _chunks(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
+    return [keys[start : start + _KEYS_PER_STATEMENT] for start in range(0, len(keys), _KEYS_PER_STATEMENT)]
 
 
-def _marks(keys: Sequence[bytes]) -> str:
+def _placeholders(keys: Sequence[bytes]) -> str:
     return ", ".join("?" * len(keys))
 
 
-def _sum(key: bytes, text: str) -> bytes:
+def _checksum(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _runs(until: object, now: float) -> bool:
+def _is_running(until: object, now: float) -> bool:
     """Return whether a lease still runs.
 
     One that ends later than any can was dated by a clock that has been set back.
@@ -300,7 +296,7 @@ def _runs(until: object, now: float) -> bool:
     return isinstance(until, int | float) and now < until <= now + LEASE_SECONDS
 
 
-def _unusable(file: Path | None, problem: Exception) -> SourceError:
+def _unusable_error(file: Path | None, problem: Exception) -> SourceError:
     return SourceError(
         f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
         " or turn the cache off"

@@ -1,27 +1,29 @@
 """Vectors of texts, embedded once ever: a store keyed by the embedder's name and the text's hash.
 
-A vector is kept with a checksum of it and its key: one that was damaged is made anew, never given.
+Each vector is stored with a checksum over it and its key: a damaged one is computed again, never returned.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import os
 import re
 import sqlite3
+import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelError, SourceError
-from almanaq.models.embedding import as_embedder
-from almanaq.models.own_files import make_own
-from almanaq.models.own_sqlite import UNUSABLE
+from almanaq.models.embedders.base import as_embedder
+from almanaq.models.private_files import UNUSABLE, make_private
 from almanaq.models.protocols import Embedder
 
 Vectors = NDArray[np.float32]
@@ -30,12 +32,6 @@ Kind = Literal["question", "document"]
 _CHUNK = 512  # texts embedded between two writes: what a killed process loses at most
 _VARIABLES = 500  # keys looked up per statement, below SQLite's smallest limit
 _BUSY_SECONDS = 60.0  # a writer holds the lock for milliseconds
-
-
-def default_cache_folder() -> Path:
-    """Return the folder of caches: ALMANAQ_CACHE_DIR, else almanaq in XDG_CACHE_HOME, else in ~/.cache."""
-    named = os.environ.get("ALMANAQ_CACHE_DIR")
-    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "almanaq"
 
 
 class VectorStore:
@@ -87,7 +83,7 @@ class VectorStore:
             found.update(new)
         return _stack([found[key] for key in keys], self.embedder.name)
 
-    def unknown(self, texts: Sequence[str]) -> list[str]:
+    def find_missing(self, texts: Sequence[str]) -> list[str]:
         """Return the texts that would have to be embedded, each once. Raises SourceError as `vectors` does."""
         keys = self._keys(texts, "document")
         found = self._read(keys)
@@ -107,7 +103,7 @@ class VectorStore:
                 kept = connection.execute(f"SELECT key, vector, sum FROM vectors WHERE key IN ({marks})", chunk)
                 # Vectors that an earlier version kept have no sum.
                 found.update(
-                    {k: v for k, v, checksum in kept if isinstance(v, bytes) and checksum in (None, _sum(k, v))}
+                    {k: v for k, v, checksum in kept if isinstance(v, bytes) and checksum in (None, _checksum(k, v))}
                 )
         return found
 
@@ -119,7 +115,7 @@ class VectorStore:
             return
         with self._open() as connection, connection:
             # Another process may have embedded the same text meanwhile; what is damaged must give way.
-            rows = [(key, vector, _sum(key, vector)) for key, vector in new.items()]
+            rows = [(key, vector, _checksum(key, vector)) for key, vector in new.items()]
             connection.executemany("INSERT OR REPLACE INTO vectors (key, vector, sum) VALUES (?, ?, ?)", rows)
             if self._most is not None:
                 newest = "(SELECT max(rowid) FROM vectors)"
@@ -130,7 +126,7 @@ class VectorStore:
         """Connect for one call: cheap (a millisecond), and safe with threads and forks."""
         assert self.file is not None
         try:
-            make_own(self.file)
+            make_private(self.file)
             with closing(sqlite3.connect(self.file, timeout=_BUSY_SECONDS)) as connection:
                 connection.execute(
                     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, sum INTEGER)"
@@ -146,7 +142,7 @@ class VectorStore:
             ) from error
 
 
-def _sum(key: bytes, vector: bytes) -> int:
+def _checksum(key: bytes, vector: bytes) -> int:
     return zlib.crc32(vector, zlib.crc32(key))
 
 
@@ -175,3 +171,65 @@ def _file_name(name: str) -> str:
 
 def _chunks(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+_TEXTS_PER_BATCH = 256
+"""Texts that are embedded between two looks at what else is wanted: a fraction of a second."""
+
+
+@dataclass(eq=False)
+class _PendingTexts:
+    """What the calls of one event loop wait for."""
+
+    vectors: dict[str, asyncio.Future[Vectors]] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+
+
+class VectorBatcher:
+    """Gives calls the vectors of their texts; what comes up in several calls is embedded once.
+
+    A vector hangs on its text alone (minilm.py), so it is the same whatever calls happen to be under way.
+    """
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _PendingTexts] = WeakKeyDictionary()
+
+    async def get_vectors(self, texts: Sequence[str]) -> Mapping[str, Vectors]:
+        """Return the unit vector of each text. Raises as VectorStore.vectors does."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            wanted = self._loops.setdefault(loop, _PendingTexts())
+        waiting = {
+            text: wanted.vectors.get(text) or wanted.vectors.setdefault(text, loop.create_future()) for text in texts
+        }
+        if wanted.task is None or wanted.task.done():
+            wanted.task = loop.create_task(self._embed(wanted))
+        await asyncio.wait(waiting.values())
+        return {text: vector.result() for text, vector in waiting.items()}
+
+    async def _embed(self, wanted: _PendingTexts) -> None:
+        """Embed what is wanted until nothing is."""
+        await asyncio.sleep(0)  # the calls that were begun along with the first say what they need
+        try:
+            while wanted.vectors:
+                # Texts of like length together: an embedder pads those of a batch to the longest.
+                chunk = sorted(wanted.vectors, key=len)[:_TEXTS_PER_BATCH]
+                try:
+                    found = await asyncio.to_thread(self._store.vectors, chunk)
+                except Exception as problem:
+                    for text in chunk:
+                        _set_error(wanted.vectors.pop(text), problem)
+                    continue
+                for text, vector in zip(chunk, found, strict=True):
+                    wanted.vectors.pop(text).set_result(vector)
+        finally:
+            for left in wanted.vectors.values():
+                left.cancel()
+            wanted.vectors.clear()
+
+
+def _set_error(waiting: asyncio.Future[Vectors], problem: Exception) -> None:
+    waiting.set_exception(problem)
+    waiting.exception()  # looked at, so that asyncio does not report one that nobody waits for any more

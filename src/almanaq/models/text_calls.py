@@ -1,18 +1,77 @@
-"""What a language model must reply, as a JSON schema, and the strict reading of what it did reply."""
+"""Replies to text calls: the JSON schema asked for, how a reply is parsed, where its quotes are, its usual length."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from almanaq.models.budget import estimate_tokens, record_dropped_quotes
 from almanaq.models.prompts.schemas import QUOTES, one_of
 from almanaq.models.prompts.schemas import strict_object as _object
-from almanaq.models.protocols import TextCall
+from almanaq.models.protocols import Quote, TextCall
 from almanaq.values import canonical, only_options, option_of, parse_list, write_list
 
-_VERDICTS: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
+_BREAK_PATTERNS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
+"""Where a long passage is cut, the best place first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Words of one passage: `passages[passage][start : start + len(text)] == text`."""
+
+    passage: int
+    start: int
+    text: str
+
+
+def split_document(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
+    """Return parts of at most about `tokens` tokens each, which together hold every word, in order."""
+    parts: list[list[Piece]] = []
+    room = 0
+    for number, passage in enumerate(passages):
+        for start, text in _split_passage(passage, tokens):
+            size = estimate_tokens(text) + 6
+            if not parts or size > room:
+                parts.append([])
+                room = max(tokens, size)
+            parts[-1].append(Piece(number, start, text))
+            room -= size
+    return parts
+
+
+def _split_passage(text: str, tokens: int) -> Iterator[tuple[int, str]]:
+    """Yield (start, words) of pieces of one passage, each of at most about `tokens` tokens."""
+    start = 0
+    limit = max(1, tokens * 4 - 32)
+    while estimate_tokens(text[start:]) + 6 > tokens and len(text) - start > 1:
+        width = _count_fitting(text, start, limit)
+        end = _find_cut(text, start, start + width)
+        yield start, text[start:end]
+        start = end
+    if text[start:]:
+        yield start, text[start:]
+
+
+def _count_fitting(text: str, start: int, limit: int) -> int:
+    """Return how many characters from `start` on have at most `limit` bytes, at least one."""
+    piece = text[start : start + limit]
+    return max(1, len(piece.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")))
+
+
+def _find_cut(text: str, start: int, end: int) -> int:
+    """Return the best place to cut before `end`, not so early that parts become many."""
+    if end >= len(text):
+        return len(text)
+    for pattern in _BREAK_PATTERNS:
+        places = [match.end() for match in pattern.finditer(text, start, end)]
+        if places and places[-1] > start + (end - start) // 2:
+            return places[-1]
+    return end
+
+
+_VERDICT_VALUES: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
 _FENCED_JSON = re.compile(r"\A\s*(?:<think>.*?</think>)?\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```)?\s*\Z", re.DOTALL)
 
 
@@ -44,7 +103,7 @@ def reply_schema(call: TextCall) -> dict[str, object]:
         value["enum"] = ["Yes", "No", None]
     properties: dict[str, object] = {"value": value}
     if call.compared and not call.yes_or_no:
-        properties["verdicts"] = _object(dict.fromkeys(call.compared, one_of(*_VERDICTS)))
+        properties["verdicts"] = _object(dict.fromkeys(call.compared, one_of(*_VERDICT_VALUES)))
     properties["quotes"] = QUOTES
     return _object(properties)
 
@@ -93,15 +152,17 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
             + ", verdicts" * bool(call.compared and not call.yes_or_no)
         )
     value, quotes = (
-        (_list if call.type == "list" else _value)(content["value"], call.options),
-        _quotes(content.get("quotes", [])),
+        (_parse_list_value if call.type == "list" else _parse_value)(content["value"], call.options),
+        _parse_quotes(content.get("quotes", [])),
     )
     if call.yes_or_no:
-        return _settled(value, content.get("verdicts"), quotes, call)
-    return ParsedReply(value, _verdicts(content.get("verdicts"), call.compared), quotes)
+        return _parse_yes_or_no(value, content.get("verdicts"), quotes, call)
+    return ParsedReply(value, _parse_verdicts(content.get("verdicts"), call.compared), quotes)
 
 
-def _settled(value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall) -> ParsedReply:
+def _parse_yes_or_no(
+    value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall
+) -> ParsedReply:
     """Return the reply to a question that yes or no settles, whose value is the verdict.
 
     Verdicts beside it, which were not asked for, must not say otherwise: what was meant would be left open.
@@ -109,12 +170,12 @@ def _settled(value: str | None, verdicts: object, quotes: tuple[tuple[int, str],
     if canonical(value or "no") not in ("yes", "no"):
         raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')
     found = {literal: None if value is None else canonical(literal) == canonical(value) for literal in call.compared}
-    if verdicts is not None and _verdicts(verdicts, call.compared) != found:
+    if verdicts is not None and _parse_verdicts(verdicts, call.compared) != found:
         raise MalformedReply('"verdicts" and "value" contradict each other')
     return ParsedReply(value, found, quotes)
 
 
-def _value(value: object, options: Sequence[str]) -> str | None:
+def _parse_value(value: object, options: Sequence[str]) -> str | None:
     if isinstance(value, bool):
         value = "Yes" if value else "No"
     if isinstance(value, int | float):
@@ -133,14 +194,14 @@ def _value(value: object, options: Sequence[str]) -> str | None:
     return value.strip()
 
 
-def _list(value: object, options: Sequence[str]) -> str | None:
+def _parse_list_value(value: object, options: Sequence[str]) -> str | None:
     """Return a list as JSON; a reply in one text is read as people write lists."""
     if isinstance(value, list):
         if not all(isinstance(item, str | int | float) for item in value):
             raise MalformedReply('"value" must be an array of strings, or null')
         texts = parse_list(json.dumps(value))
     else:
-        items = _value(value, ())
+        items = _parse_value(value, ())
         if items is None:
             return None
         texts = parse_list(items)
@@ -150,7 +211,7 @@ def _list(value: object, options: Sequence[str]) -> str | None:
     return write_list(chosen)
 
 
-def _verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | None]:
+def _parse_verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | None]:
     if not compared:
         return {}
     if not isinstance(verdicts, dict):
@@ -159,13 +220,13 @@ def _verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | Non
     found: dict[str, bool | None] = {}
     for literal in compared:
         verdict = by_canonical.get(canonical(literal))
-        if not isinstance(verdict, str) or canonical(verdict) not in _VERDICTS:
+        if not isinstance(verdict, str) or canonical(verdict) not in _VERDICT_VALUES:
             raise MalformedReply(f'the verdict on {literal!r} must be "yes", "no" or "unknown"')
-        found[literal] = _VERDICTS[canonical(verdict)]
+        found[literal] = _VERDICT_VALUES[canonical(verdict)]
     return found
 
 
-def _quotes(quotes: object) -> tuple[tuple[int, str], ...]:
+def _parse_quotes(quotes: object) -> tuple[tuple[int, str], ...]:
     if not isinstance(quotes, list):
         raise MalformedReply('"quotes" must be a list')
     found = []
@@ -175,3 +236,56 @@ def _quotes(quotes: object) -> tuple[tuple[int, str], ...]:
             raise MalformedReply('each quote must be {"passage": number, "quote": words}')
         found.append((number, words))
     return tuple(found)
+
+
+_MAX_QUOTES = 3
+
+
+def locate_quotes(quotes: Sequence[tuple[int, str]], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
+    """Return the quotes that stand in the pieces shown, with their places in the document, and how many do not.
+
+    Args:
+        quotes: (number of the piece as shown, from 1 on; words). White space and case may differ from the document;
+            a wrong number is forgiven when the words stand in another piece.
+    """
+    found: list[Quote] = []
+    dropped = 0
+    for number, words in quotes[:_MAX_QUOTES]:
+        first = [pieces[number - 1]] if 1 <= number <= len(pieces) else []
+        match = next((quote for piece in [*first, *pieces] if (quote := _find_quote(words, piece)) is not None), None)
+        if match is None:
+            dropped += 1
+        elif match not in found:
+            found.append(match)
+    if dropped:
+        record_dropped_quotes(dropped)
+    return tuple(found), dropped
+
+
+def _find_quote(words: str, piece: Piece) -> Quote | None:
+    wanted = words.strip().strip('"“”').strip()
+    if not wanted:
+        return None
+    start = piece.text.find(wanted)
+    if start >= 0:
+        return Quote(piece.passage, piece.start + start, wanted)
+    pattern = r"\s+".join(re.escape(word).replace("\u2039", "[\u2039<]") for word in wanted.split())
+    match = re.search(pattern, piece.text, re.IGNORECASE)
+    return None if match is None else Quote(piece.passage, piece.start + match.start(), match[0])
+
+
+_CHOICE_TOKENS, _SENTENCE_TOKENS, _LONG_TOKENS, _ITEM_TOKENS = 192, 384, 768, 64
+"""Tokens of a reply that chooses, that says something, and that lists or sums up, each with its quotes; of a
+verdict among others in one reply."""
+
+
+def typical_tokens(call: TextCall) -> int:
+    """Return the tokens that nearly every reply to a call has at most."""
+    if call.function == "summary" or call.type == "list":
+        return _LONG_TOKENS
+    return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type not in (None, "text") else _SENTENCE_TOKENS
+
+
+def typical_batch_tokens(calls: Iterable[TextCall]) -> int:
+    """Return the same for a reply to several calls at once."""
+    return _ITEM_TOKENS + sum(_ITEM_TOKENS if call.yes_or_no else typical_tokens(call) for call in calls)

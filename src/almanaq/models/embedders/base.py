@@ -1,16 +1,31 @@
-"""Questions and documents: how an embedder that tells them apart is asked, and what each kind of model wants to see."""
+"""What embedders have in common: questions told from documents, prefixes by model name, unit vectors; and `lexical`."""
 
 from __future__ import annotations
 
 import re
+import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Embedder
+from almanaq.text.stopwords import STOPWORDS
+from almanaq.text.words import stem, words
+
+
+def normalize(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the rows of a matrix at unit length, in single precision; a row of zeros stays as it is."""
+    single = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(single, axis=1, keepdims=True)
+    return (single / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
+
 
 Vectors = NDArray[np.float32]
 
@@ -33,7 +48,7 @@ class SymmetricEmbedder:
         return self.embed(texts)
 
 
-class _Adapted(SymmetricEmbedder):
+class _EmbedderAdapter(SymmetricEmbedder):
     """Somebody's object that has `embed` alone."""
 
     def __init__(self, embedder: object) -> None:
@@ -56,7 +71,7 @@ def as_embedder(embedder: object) -> Embedder:
     if isinstance(embedder, Embedder):
         return embedder
     if callable(getattr(embedder, "embed", None)):
-        return _Adapted(embedder)
+        return _EmbedderAdapter(embedder)
     raise UsageError(
         f"{type(embedder).__name__} is no embedder: it needs a name, embed_questions(texts) and embed_documents(texts),"
         " or embed(texts) alone"
@@ -90,7 +105,7 @@ _PREFIXES: tuple[tuple[str, Prefixes], ...] = (
 """By the model's name, as the publishers' model cards ask for it; the first that fits counts."""
 
 
-def prefixes_of(model: str) -> Prefixes:
+def find_prefixes(model: str) -> Prefixes:
     """Return what a model of this name wants to see before its texts; empty for one that is not known to want any."""
     name = model.casefold()
     return next((prefixes for pattern, prefixes in _PREFIXES if re.search(pattern, name)), Prefixes())
@@ -103,7 +118,45 @@ _INPUT_TYPES: tuple[tuple[str, tuple[str, str]], ...] = (
 )
 
 
-def input_types_of(model: str) -> tuple[str, str] | None:
+def find_input_types(model: str) -> tuple[str, str] | None:
     """Return the `input_type` of questions and documents that servers of such a model ask for, else None."""
     name = model.casefold()
     return next((types for pattern, types in _INPUT_TYPES if re.search(pattern, name)), None)
+
+
+_LETTERS_WEIGHT = 0.25
+
+
+class LexicalEmbedder(SymmetricEmbedder):
+    """An Embedder whose vectors are alike when texts share stems, and a little when they share groups of letters."""
+
+    name = "lexical"
+
+    def __init__(self, dimensions: int = 1024) -> None:
+        self._dimensions = dimensions
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
+        vectors = np.zeros((len(texts), self._dimensions), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            counts = Counter(word for word in words(text) if word not in STOPWORDS)
+            if counts:
+                places, weights = zip(*(_hash_word(word, self._dimensions) for word in counts), strict=True)
+                scaled = [
+                    w if n == 1 else w * np.float32(1 + log(n)) for w, n in zip(weights, counts.values(), strict=True)
+                ]
+                np.add.at(row, np.concatenate(places), np.concatenate(scaled))
+        return normalize(vectors)
+
+
+@lru_cache(maxsize=65_536)
+def _hash_word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Return the places and signed weights of a word: its stem, and its groups of four letters."""
+    padded = f"<{word}>"
+    names = [stem(word), *(padded[i : i + 4] for i in range(len(padded) - 3))]
+    weights = [1.0] + [_LETTERS_WEIGHT] * (len(names) - 1)
+    # The hash is the same in every process, as Python's own is not.
+    hashes = [zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in names]
+    places = np.array([value % dimensions for value in hashes], np.intp)
+    signed = [w if value & 1 << 31 else -w for value, w in zip(hashes, weights, strict=True)]
+    return places, np.array(signed, np.float32)
