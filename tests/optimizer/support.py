@@ -9,13 +9,13 @@ import pyarrow as pa
 
 import almanaq
 from almanaq.models.model_names import open_models
+from almanaq.options import Options
 from almanaq.suql.bind import Binder
 from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.engine import Engine
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule
-from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
 
 BODY_WORDS = ("calm", "loud")

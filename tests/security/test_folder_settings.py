@@ -47,6 +47,7 @@ HARMLESS = {
     "deadline": [5],
     "concurrency": [3],
     "batch": [4],
+    "dialect": ["mysql"],
 }
 
 

@@ -87,8 +87,6 @@ class Tally:
         return Usage(self.calls, self._cached, self.read, self.written, self.money, self._known)
 
 
-DEFAULT_MAX_CALLS = 1000
-"""Model calls that cost money, where nobody says how many may be made."""
 _NO_PRICE = "a price that is not known"
 
 
