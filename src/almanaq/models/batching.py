@@ -1,4 +1,4 @@
-"""BatchingReader: fewer calls, by choice: several questions on one text, or several short texts with one question."""
+"""BatchingReader: fewer requests: several questions about one text, or one question about several short texts."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Batching:
     """What may share a call.
 
     Attributes:
-        questions: most questions on one text in one call; 1: never.
-        texts: most texts with one question in one call; 1: never.
-        text_tokens: texts above this length are never put together with others.
-        window: seconds that a call waits for company.
-        yes_or_no: only questions that yes or no settles share a call.
+        questions: maximum questions about one text in a request; 1 turns this off.
+        texts: maximum texts for one question in a request; 1 turns this off.
+        text_tokens: longer texts are always read alone.
+        window: seconds that a call waits for others to join it.
+        yes_or_no: only yes-or-no questions share a request.
     """
 
     questions: int = 8
@@ -54,17 +54,17 @@ class Batching:
 
     @classmethod
     def of(cls, number: int) -> Batching | None:
-        """Return what lets so many calls share a request; None where each is made alone."""
+        """Return the batching for at most `number` calls in a request; None for 1."""
         return cls(questions=number, texts=number, text_tokens=_TEXT_TOKENS) if number > 1 else None
 
 
 AGREED = Batching(questions=1, texts=6, text_tokens=_TEXT_TOKENS, yes_or_no=True)
-"""What a strong reader was measured to answer in company as alone (docs/prompts.md), and nothing else."""
+"""The only batches that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
 
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that wait for one another; `task` runs once the group is closed."""
+    """Calls that will share a request; `task` sends it once the group is closed."""
 
     calls: list[TextCall] = field(default_factory=list)
     replies: list[asyncio.Future[TextReply]] = field(default_factory=list)
@@ -73,26 +73,26 @@ class _Group:
 
 
 class _Groups:
-    """The groups of one event loop that still take calls."""
+    """The open groups of one event loop."""
 
     def __init__(self, turns: CacheQueue | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
         self.turns = turns
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class BatchingReader:
-    """A Reader that puts calls together which come within a short time; each still gets a reply of its own.
+    """A Reader that merges calls made within a short window into one request; each still gets its own reply.
 
-    A reply to several that is malformed or declined, or a request that is refused or too long, is halved, down to
-    single calls, which the plain reader makes: one text must not cost the others their answers. What a shared call
-    cost is in the usage of its first item.
+    A batch whose reply is malformed or declined, or whose request is refused or too long, is halved, down to single
+    calls made by the plain reader: one bad text must not cost the others their answers. The usage of a shared request
+    is reported on its first item.
 
     Args:
         reader: makes single calls.
-        cache: keeps the reply to each item, as the same company seldom comes together twice.
+        cache: stores the reply to each item, because the same batch seldom forms twice.
     """
 
     remote = True
@@ -129,14 +129,14 @@ class BatchingReader:
         return reply
 
     async def is_cached(self, call: TextCall) -> bool:
-        """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
+        """Return whether the cache holds every reply that this call needs; asks and records nothing."""
         if self._group_key(call) is None:
             return await self._reader.is_cached(call)
         turns = (await self._groups.get()).turns
         return turns is not None and await turns.find(_item_key(self._model, call)) is not None
 
     def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
-        """Return what a call must have in common with others to share theirs; None: it goes alone."""
+        """Return what calls must have in common to share a request; None for a call that goes alone."""
         if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):
             return None
         tokens = sum(map(estimate_tokens, call.passages))
@@ -163,7 +163,7 @@ class BatchingReader:
         try:
             return await reply
         except asyncio.CancelledError:
-            # The last one to leave cancels what nobody waits for any more.
+            # The last waiter to leave cancels the request, as nobody needs it any more.
             if all(other.done() for other in group.replies) and group.task is not None:
                 group.task.cancel()
             raise
@@ -187,7 +187,7 @@ class BatchingReader:
     async def _answer_items(
         self, name: str, items: Sequence[tuple[int, TextCall]]
     ) -> list[tuple[int, TextReply | Exception]]:
-        """Return the outcome for each item, at its place; halves what cannot be answered together."""
+        """Return the outcome of each item with its position; a batch that fails is halved."""
         if len(items) == 1:
             place, call = items[0]
             try:
@@ -198,7 +198,7 @@ class BatchingReader:
         try:
             completion = await self._model.complete(prompt)
         except BudgetExceeded:
-            # What all of them may take is more than is left; each alone may still fit.
+            # The budget has no room for the whole batch, but may have for a part of it.
             half = (len(items) + 1) // 2
             return [
                 outcome for part in (items[:half], items[half:]) for outcome in await self._answer_items(name, part)
@@ -226,7 +226,7 @@ class BatchingReader:
     async def _convert_values(
         self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
     ) -> list[tuple[int, TextReply]]:
-        """Return the replies found, in the form of their types, the first with what all of them cost."""
+        """Return the replies with values converted to their types; the first carries the cost of the request."""
         shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
         typed: list[tuple[int, TextReply]] = []
         for place, call in items:
@@ -249,7 +249,7 @@ class BatchingReader:
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
     def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        """Return the replies to those items that the text answers as it should."""
+        """Return the replies to the items that the text answers correctly; the others are left out."""
         found: dict[int, TextReply] = {}
         try:
             content = parse_object(text)

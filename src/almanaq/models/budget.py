@@ -1,8 +1,8 @@
 """What calls cost: estimates and prices, budgets that are never exceeded, and the account of each query.
 
-A query opens `spending()`. Whatever its tasks then ask of a model is recorded there by the wrappers: CachedModel counts
-what was asked and what the cache served, MeteredModel what was really called, failed and cancelled calls included. The
-account is found through the context, so that no error path can lose it.
+A query opens `spending()`. The wrappers record there what its tasks ask of a model: CachedModel counts requests and
+cache hits, MeteredModel the calls really made, failed and cancelled ones included. The account is found through the
+context, so that no error path can lose it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from almanaq.models.retrying import FailedCall
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has: four bytes each, which errs on the high side for
-    scripts beyond ASCII.
-    """
+    """Estimate the tokens of a text without a tokenizer: four bytes each, which is high for non-ASCII scripts."""
     return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1
 
 
 def read_price(model: str, file: Path | None = None) -> Price | None:
-    """Return the price that `file` states for a model, None when it states none.
+    """Return the price that the user's file states for a model; None, never a guess, where it states none.
 
     Args:
         model: the name that the server knows the model by.
@@ -55,7 +53,7 @@ def read_price(model: str, file: Path | None = None) -> Price | None:
 
 
 class Tally:
-    """What a Usage holds, as a running sum; as there, money that is unknown once stays unknown."""
+    """A running sum of Usage values; money that is unknown once stays unknown."""
 
     __slots__ = ("_cached", "_known", "calls", "money", "read", "written")
 
@@ -64,7 +62,7 @@ class Tally:
         self.money: float | None = 0.0
 
     def add(self, usage: Usage) -> None:
-        """Add what a call cost."""
+        """Add the cost of a call."""
         self.calls += usage.calls
         self._cached += usage.cached_calls
         self.read += usage.input_tokens
@@ -73,7 +71,7 @@ class Tally:
         self.money = None if self.money is None or usage.money is None else self.money + usage.money
 
     def subtract(self, usage: Usage) -> None:
-        """Take what was added away again."""
+        """Remove a cost that was added before."""
         self.calls -= usage.calls
         self._cached -= usage.cached_calls
         self.read -= usage.input_tokens
@@ -91,18 +89,17 @@ _NO_PRICE = "a price that is not known"
 
 
 class Budget:
-    """A limit on calls, tokens (read and written) and US dollars, shared by any number of threads and loops.
+    """A limit on calls, tokens (input and output) and US dollars, shared by threads and event loops.
 
-    A call is reserved before it is made, at the most it can cost, so that a limit is never exceeded.
+    Each call is reserved at its maximum cost before it is made, so that a limit is never exceeded.
 
     Args:
-        setting: what to change where it does not suffice, for the message; `money_setting` where that is another for
-            money.
+        setting: the option to raise, named in the message; `money_setting` is the one for money, if different.
 
     Attributes:
-        usage: what has been spent, as far as servers have told.
-        unsettled: the most that calls cost of which no whole reply came: the server may have charged for them. It
-            counts against the limits, and is no part of `usage`.
+        usage: what was spent, as reported by servers.
+        unsettled: the maximum cost of calls without a complete reply, for which the server may have charged. It counts
+            against the limits but not in `usage`.
     """
 
     def __init__(
@@ -121,29 +118,29 @@ class Budget:
 
     @property
     def usage(self) -> Usage:
-        """What has been spent."""
+        """What was spent."""
         return self._spent.usage
 
     @property
     def unsettled(self) -> Usage:
-        """What may have been spent beside it."""
+        """What may have been spent in addition."""
         return self._unsettled.usage
 
     @property
     def reserved(self) -> Usage:
-        """What is set aside for calls under way."""
+        """What is reserved for calls in flight."""
         return self._held.usage
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the length of a call matters to it."""
+        """Whether the length of a call matters to this budget."""
         return self.tokens is not None or self.money is not None
 
     def reserve(self, most: Usage) -> bool:
-        """Set aside what a call may cost; False: only once calls under way have settled is it known to fit.
+        """Reserve the maximum cost of a call; return False while that depends on calls in flight.
 
         Raises:
-            BudgetExceeded: it does not fit, whatever the calls under way will cost.
+            BudgetExceeded: it does not fit even if the calls in flight cost nothing.
         """
         with self._lock:
             self._check_limits(most)
@@ -153,7 +150,7 @@ class Budget:
             return True
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        """Exchange what was reserved for what was spent; not `sure` where the server may have charged more."""
+        """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
         with self._lock:
             self._held.subtract(most)
             self._spent.add(spent)
@@ -162,7 +159,7 @@ class Budget:
                 self._unsettled.add(Usage(0, 0, most.input_tokens, most.output_tokens, most.money))
 
     def _check_limits(self, most: Usage) -> None:
-        """Raise BudgetExceeded for a call that does not fit, even once those under way have cost nothing."""
+        """Raise BudgetExceeded for a call that does not fit even if those in flight cost nothing."""
         excess = self._find_excess(most, self._spent, self._unsettled)
         if excess is None:
             return
@@ -178,7 +175,7 @@ class Budget:
         )
 
     def _describe_room(self, most: Usage) -> str:
-        """Say what of the money is gone, and what the next call may take."""
+        """Describe how much money is spent and what the next call may cost."""
         if self.money is None or most.money is None:
             return ""
         lost = self.unsettled.money or 0.0
@@ -206,14 +203,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SpendingLine:
-    """What one operator spent at one model.
+    """What one operator spent on one model.
 
     Attributes:
-        operator: the name of the prompt's purpose or of the plan's stage; "" where none was named.
-        virtual: calls asked for; `cached` of them were served from the cache or by an equal call under way, and
-            `physical` calls were made for the others, repeated ones included.
+        operator: the purpose of the prompt or the stage of the plan; "" where none was named.
+        virtual: calls requested; `cached` of them were served from the cache or by an equal call in flight, and
+            `physical` calls were made for the rest, retries included.
         money: in US dollars, None where a price is unknown.
-        cached_input_tokens: of those read, how many the server had computed before.
+        cached_input_tokens: input tokens that the server had computed before.
     """
 
     operator: str
@@ -241,11 +238,11 @@ class _Sum:
 
 @dataclass
 class Spending:
-    """The account of one piece of work; `budget` stops it before it is exceeded.
+    """The account of one query or turn; `budget` stops it before a limit is exceeded.
 
     Attributes:
-        dropped_quotes: quotes that replies gave and that do not stand in the text they were said to come from.
-        read_in_parts: texts longer than a model reads at once.
+        dropped_quotes: quotes in replies that are not in the text they claim to come from.
+        read_in_parts: texts longer than the model's context.
     """
 
     budget: Budget | None = None
@@ -255,7 +252,7 @@ class Spending:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
-        """Enter what a call cost."""
+        """Record what a call cost."""
         with self._lock:
             found = self._lines.get((operator, model))
             if found is None:
@@ -265,13 +262,13 @@ class Spending:
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:
-        """What each operator spent at each model, in the order of their first calls."""
+        """What each operator spent on each model, in order of first calls."""
         with self._lock:
             return tuple(_make_line(*key, found.virtual, found.spent.usage) for key, found in self._lines.items())
 
     @property
     def usage(self) -> Usage:
-        """What was spent in all."""
+        """The total."""
         return sum((line.usage for line in self.lines), Usage())
 
 
@@ -288,14 +285,14 @@ _OPERATOR: ContextVar[str] = ContextVar("almanaq_operator", default="")
 
 @contextmanager
 def spending(budget: Budget | None = None) -> Iterator[Spending]:
-    """Record what is spent inside the block, in all tasks that start there; accounts may be nested."""
+    """Record spending inside the block, in all tasks started there; accounts nest."""
     with enter_account(Spending(budget)) as account:
         yield account
 
 
 @contextmanager
 def enter_account(account: Spending) -> Iterator[Spending]:
-    """Record what is spent inside the block in an account as well; the same one may be entered several times."""
+    """Also record spending inside the block in this account, which may be entered several times."""
     token = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
     try:
         yield account
@@ -305,7 +302,7 @@ def enter_account(account: Spending) -> Iterator[Spending]:
 
 @contextmanager
 def operator(name: str) -> Iterator[None]:
-    """Name the operator that calls inside the block are made for."""
+    """Name the operator of the calls inside the block."""
     token = _OPERATOR.set(name)
     try:
         yield
@@ -314,38 +311,38 @@ def operator(name: str) -> Iterator[None]:
 
 
 def record_usage(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "") -> None:
-    """Enter what a call cost into every account that is open; `purpose` names the operator where none is named."""
+    """Record a call in every open account; `purpose` names the operator where none is set."""
     for account in _ACCOUNTS.get():
         account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
 
 
 def record_dropped_quotes(count: int) -> None:
-    """Enter quotes that were dropped into every account that is open."""
+    """Record dropped quotes in every open account."""
     for account in _ACCOUNTS.get():
         account.dropped_quotes += count
 
 
 def record_read_in_parts() -> None:
-    """Enter a text that is read in parts into every account that is open."""
+    """Record a text that is read in parts in every open account."""
     for account in _ACCOUNTS.get():
         account.read_in_parts += 1
 
 
 def open_budgets() -> tuple[Budget, ...]:
-    """Return the budgets of the accounts that are open."""
+    """Return the budgets of the open accounts."""
     return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)
 
 
 _MESSAGE_TOKENS = 8
-"""What servers add for each message, at most."""
+"""The most that servers add for each message."""
 
 
 class MeteredModel:
-    """Counts what calls cost, and makes none that could exceed its budget, or the one of the query it is made for.
+    """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
 
     Args:
-        price: what tokens cost, to reserve money; None where it is unknown.
-        most_output: the tokens that a reply may have at most, where these are more than the prompt's limit.
+        price: what tokens cost, to reserve money; None where unknown.
+        most_output: gives the maximum tokens of a reply, where these exceed the prompt's limit.
     """
 
     def __init__(
@@ -362,14 +359,14 @@ class MeteredModel:
 
     @property
     def usage(self) -> Usage:
-        """What has been spent so far, failed calls included."""
+        """What was spent so far, failed calls included."""
         return self.budget.usage
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply; raises BudgetExceeded before a call that might not fit.
 
-        Where the budget has no room for the longest reply there may be, a reply is held to its usual length; one that
-        is cut there is asked for once more, whole.
+        Where the budget has no room for the longest possible reply, the limit is lowered to the usual length; a reply
+        cut there is requested once more at full length.
         """
         limits = (self.budget, *open_budgets())
         asked, most = await self._reserve_form(self._list_forms(prompt, limits), limits)
@@ -384,15 +381,15 @@ class MeteredModel:
     async def _reserve_form(
         self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]
     ) -> tuple[Prompt, Usage]:
-        """Wait until one of the forms of a request, the first ones rather, fits beside the calls under way."""
+        """Wait until one of the forms of a request, in order of preference, fits beside the calls in flight."""
         while True:
             for form in forms:
                 if _reserve(limits, form[1], last=form is forms[-1]):
                     return form
-            await asyncio.sleep(0.005)  # calls settle in any loop; an asyncio.Event has one
+            await asyncio.sleep(0.005)  # polled, as calls settle in any loop and an asyncio.Event belongs to one
 
     async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
-        # A call that is cancelled reached the server, perhaps, and may be charged for.
+        # A cancelled call may have reached the server and been charged for.
         spent, sure = Usage(calls=1), False
         try:
             completion = await self._model.complete(prompt)
@@ -407,7 +404,7 @@ class MeteredModel:
             record_usage(self.name, spent, purpose=prompt.name)
 
     def _list_forms(self, prompt: Prompt, limits: Sequence[Budget]) -> list[tuple[Prompt, Usage]]:
-        """Return a request as it is and, where lengths matter, held to the usual length; each with what it costs."""
+        """Return the request unchanged and, where lengths matter, at its usual length; each with its maximum cost."""
         forms = [(prompt, self._estimate_maximum(prompt, limits))]
         usual = prompt.usual_output_tokens
         if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
@@ -426,7 +423,7 @@ class MeteredModel:
 
 
 def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
-    """Reserve with all budgets or with none; where it can fit in none at all, raise only for the `last` form."""
+    """Reserve with all budgets or none; BudgetExceeded is raised only for the `last` form."""
     held: list[Budget] = []
     try:
         for budget in limits:

@@ -18,10 +18,12 @@ from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 
 
 class CacheQueue:
-    """Looks for replies and keeps them, for the calls of one event loop.
+    """Batches cache reads and writes of one event loop: those of the same moment share a transaction.
+
+    A reply is stored before its caller gets it, so that a killed process loses only calls in flight.
 
     Args:
-        model: under which name replies are kept.
+        model: the name that replies are stored under.
     """
 
     def __init__(self, cache: ReplyCache, model: str) -> None:
@@ -31,7 +33,7 @@ class CacheQueue:
         self._replies: list[tuple[bytes, str, asyncio.Future[None]]] = []
 
     async def look(self, key: bytes) -> str | bool:
-        """Return what ReplyCache.look gives for a request; raises as it does."""
+        """Return the result of ReplyCache.look for a request; raises as it does."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[str | bool] = loop.create_future()
         if not self._wanted:
@@ -40,7 +42,7 @@ class CacheQueue:
         return await found
 
     async def find(self, key: bytes) -> str | None:
-        """Return what ReplyCache.find gives for a request; raises as it does."""
+        """Return the result of ReplyCache.find for a request; raises as it does."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[str | None] = loop.create_future()
         if not self._sought:
@@ -49,7 +51,7 @@ class CacheQueue:
         return await found
 
     async def keep(self, key: bytes, text: str) -> None:
-        """Keep a reply; returns when it is kept."""
+        """Store a reply; return once it is stored."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
         if not self._replies:
@@ -62,7 +64,7 @@ class CacheQueue:
         try:
             found: list[str | bool] = self._cache.look([key for key, _ in wanted])
         except Exception:
-            for key, future in wanted:  # the fault may be in one of them
+            for key, future in wanted:  # perhaps only one of them is at fault
                 self._look_for(key, future)
             return
         for (_, future), each in zip(wanted, found, strict=True):
@@ -74,7 +76,7 @@ class CacheQueue:
         waiting = [(key, future) for key, future in sought if not future.done()]
         try:
             found = self._cache.find([key for key, _ in waiting])
-        except Exception as problem:  # the file is of no use to any of them
+        except Exception as problem:  # the file cannot be read: this concerns all of them
             for _, future in waiting:
                 future.set_exception(problem)
             return
@@ -97,7 +99,7 @@ class CacheQueue:
             self._cache.keep([(key, text) for key, text, _ in replies], model=self._model)
         finally:
             for _, _, written in replies:
-                if not written.done():  # who asked may have been cancelled; the reply is kept all the same
+                if not written.done():  # the caller may have been cancelled; the reply is stored anyway
                     written.set_result(None)
 
 
@@ -109,11 +111,11 @@ _CACHE_HIT, _NOTHING = Usage(cached_calls=1), Usage()
 def request_key(model: str, prompt: Prompt) -> bytes:
     """Return the identity of a request: model, prompt version, messages without their random fence, and schema.
 
-    What is hashed is what json.dumps writes of a list: the keys of replies that earlier versions kept stay as they are.
+    The hashed text equals json.dumps of a list, so that the keys of replies cached by earlier versions stay valid.
     """
     fence, messages = prompt.fence, prompt.messages
     if messages and (not fence or fence not in messages[0].content):
-        # Instructions that are the same in every request are hashed once.
+        # Instructions are the same in every request: their hash state is cached.
         first = messages[0]
         digest, more = _start_digest(model, prompt.name, prompt.version, first.role, first.content).copy(), messages[1:]
     else:
@@ -139,10 +141,10 @@ def _write_head(model: str, name: str, version: str) -> str:
 
 
 class CachedModel:
-    """Replies from a cache that threads, event loops and processes share; asks the model for what is not there.
+    """A language model in front of a cache that threads, event loops and processes share.
 
     Args:
-        identity: what tells this model's replies from another's, e.g. its name and its server's address.
+        identity: distinguishes this model's replies from others', e.g. its name and its server's address.
     """
 
     def __init__(self, model: LanguageModel, cache: ReplyCache, *, identity: str | None = None) -> None:
@@ -157,18 +159,18 @@ class CachedModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply; `usage.cached_calls` is 1 where another call paid for it."""
         completion = await self._complete(request_key(self.identity, prompt), prompt)
-        # What was really called is recorded where it is made (MeteredModel), however it ends.
+        # Physical calls are recorded by MeteredModel, however they end.
         record_usage(
             self.name, _CACHE_HIT if completion.usage.cached_calls else _NOTHING, virtual=1, purpose=prompt.name
         )
         return completion
 
     def forget(self, prompt: Prompt) -> None:
-        """Drop the reply to a prompt that turned out to be of no use, so that it is asked for anew another time."""
+        """Drop an unusable reply, so that the prompt is sent again next time."""
         self.cache.drop(request_key(self.identity, prompt))
 
     def cache_only(self) -> CacheOnlyModel:
-        """Return a model that has the replies which are kept now, and asks for none."""
+        """Return a model that only knows the replies in the cache now."""
         return CacheOnlyModel(self.name, self.identity, self._turns_of_loop())
 
     async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
@@ -192,18 +194,18 @@ class CachedModel:
             completion = await self._ask(key, prompt)
             return completion
         finally:
-            # After a failure or a cancellation the waiters get None, and one of them becomes the next leader: it asks
-            # again rather than share an error that need not be its own.
+            # After a failure or a cancellation the waiters get None, and one of them becomes the next leader: it sends
+            # its own request rather than share an error that may not concern it.
             with self._lock:
                 waiters = self._under_way.pop(key)
             for waiter in waiters:
-                if waiter.set_running_or_notify_cancel():  # one that was cancelled waits no more
+                if waiter.set_running_or_notify_cancel():  # False for a cancelled waiter
                     waiter.set_result(completion)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
         turns, waited = self._turns_of_loop(), 0.0
         found = await turns.look(key)
-        # Whatever the clocks say, nobody is waited for longer than a lease can run.
+        # Clocks may differ between processes: never wait longer than a lease can last.
         while found is False and waited < LEASE_SECONDS:
             await asyncio.sleep(_POLL)
             waited += _POLL
@@ -232,21 +234,21 @@ class CacheMiss(ModelCallError):
 
 
 class CacheOnlyModel:
-    """A language model that knows the replies of a cache and nothing else; nothing is asked, counted or recorded."""
+    """A language model that returns cached replies only; it sends, counts and records nothing."""
 
     def __init__(self, name: str, identity: str, turns: CacheQueue) -> None:
         self.name, self._identity, self._turns = name, identity, turns
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply that is kept; raises CacheMiss where there is none."""
+        """Return the cached reply; raises CacheMiss where there is none."""
         found = await self._turns.find(request_key(self._identity, prompt))
         if found is None:
-            raise CacheMiss("no reply is kept")
+            raise CacheMiss("the reply is not in the cache")
         return _from_cache_text(found, prompt)
 
 
 def _to_cache_text(completion: Completion, prompt: Prompt) -> str:
-    """Return what is kept of a reply: its text, and its chances where they are part of what was asked."""
+    """Return what the cache stores of a reply: its text, and its probabilities where they were requested."""
     return json.dumps([completion.text, completion.chances]) if prompt.verdict else completion.text
 
 

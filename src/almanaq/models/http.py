@@ -30,15 +30,15 @@ from json.encoder import encode_basestring_ascii
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
-"""What may stand in a query as it is; any other value in one may be a key."""
+"""Query parameters that may be shown; the value of any other may be a key."""
 
 _KEY_NAMES = re.compile(r"key|token|secret|sig|pass|pwd|auth|cred|code|jwt|sas", re.IGNORECASE)
 SHORTEST_SECRET = 6
-"""Characters from which a value is looked for in texts: a shorter one would also be found where it is a word."""
+"""Shortest value that is removed from texts: a shorter one could be an ordinary word."""
 
 
 def redact_address(address: str) -> str:
-    """Return an address as messages and the cache may hold it: without a password, and without values of its query."""
+    """Return an address fit for messages and the cache: without password and without query values."""
     try:
         parts = urlsplit(address)
         asked = parse_qsl(parts.query, keep_blank_values=True)
@@ -52,9 +52,9 @@ def redact_address(address: str) -> str:
 
 
 def address_identity(address: str) -> str:
-    """Return what tells an address from others in keys of the cache: as it is shown, with a hash of what chooses there.
+    """Return the identity of an address in cache keys: the redacted address, and a hash of its other parameters.
 
-    What looks like a key is left out: another key at the same server gets the same replies.
+    Parameters that look like keys are left out: another key at the same server gets the same replies.
     """
     asked = parse_qsl(urlsplit(address).query, keep_blank_values=True)
     chosen = [pair for pair in asked if pair[0].lower() not in _PUBLIC_PARAMETERS and not _KEY_NAMES.search(pair[0])]
@@ -63,9 +63,7 @@ def address_identity(address: str) -> str:
 
 
 def find_secrets(address: str) -> tuple[str, ...]:
-    """Return the parts of an address that no message, log or file may hold, as they are written and as
-    they are meant.
-    """
+    """Return the secret parts of an address, which no message, log or file may hold: encoded and decoded."""
     try:
         parts = urlsplit(address)
         meant = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PUBLIC_PARAMETERS]
@@ -81,7 +79,7 @@ def find_secrets(address: str) -> tuple[str, ...]:
 
 
 def remove_secrets(text: str, secrets: tuple[str, ...]) -> str:
-    """Return a text without any of the secrets, those too short to be told from words left in."""
+    """Return a text without the secrets, except those too short to distinguish from words."""
     for secret in secrets:
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, HIDDEN)
@@ -93,14 +91,14 @@ _LAST_SLASHES = re.compile(r"/+$")
 _CHUNK_BYTES = 65_536
 _EVENTS = "text/event-stream"
 _SHORT_KEY = 7
-"""Characters up to which a key is left where a server repeats it: it might be a word of the reply."""
+"""Longest key that is not removed from replies, as it could be an ordinary word."""
 CHAT_BYTES = 4 * 2**20
-"""Longest reply of a chat: fifty times what the longest limit on output tokens lets a model write."""
+"""Maximum size of a chat reply: fifty times what the largest limit on output tokens allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP reply, whole."""
+    """A complete HTTP reply."""
 
     status: int
     body: bytes
@@ -108,11 +106,11 @@ class Reply:
 
 
 class NoReply(Exception):
-    """No whole reply came.
+    """No complete reply came.
 
     Attributes:
-        arrived: whether the request may have reached the server, which then counts it and may charge for it.
-        timed_out: whether it was given up for taking too long.
+        arrived: whether the request may have reached the server, which may charge for it.
+        timed_out: whether it took too long.
     """
 
     def __init__(self, reason: str, *, arrived: bool, timed_out: bool = False) -> None:
@@ -149,15 +147,15 @@ class JsonServer:
     async def post(
         self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
     ) -> Reply:
-        """Return the reply to JSON at a path below the base address; raises NoReply where none came.
+        """POST JSON to a path below the base address and return the reply; raises NoReply where none came.
 
-        `read` gets the events of a reply that is streamed as they come, before anything is taken out of them.
+        `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         return await self._send("POST", path, data, read)
 
     async def get(self, path: str) -> Reply:
-        """Return what stands at a path below the base address; raises NoReply where no reply came."""
+        """GET a path below the base address; raises NoReply where no reply came."""
         return await self._send("GET", path, None)
 
     async def _send(
@@ -170,7 +168,7 @@ class JsonServer:
         try:
             async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
                 return Reply(reply.status, self._remove_secrets(await self._read_body(reply, read)), reply.headers)
-        # Their causes hold the address, and are left out of tracebacks.
+        # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._describe_problem(problem), arrived=False) from None
         except TimeoutError:
@@ -179,15 +177,15 @@ class JsonServer:
             raise NoReply(self._describe_problem(problem), arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
-        """Read a reply to its end, or to the limit; leaving the block then closes the connection."""
+        """Read a reply up to the limit; beyond it the caller's block closes the connection."""
         unpack = _decompressor(reply.headers.get("content-encoding", ""))
         streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
         if not streams and unpack is None and (reply.content_length or self._most + 1) <= self._most:
-            # No more is read than was announced.
+            # aiohttp reads no more than the announced length.
             return await reply.read()
         body = bytearray()
         async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
-            # One byte more than may come shows that more would.
+            # One byte above the limit proves that the reply is longer.
             more = piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
             body += more
             if len(body) > self._most:
@@ -204,7 +202,7 @@ class JsonServer:
         return body
 
     def _describe_problem(self, problem: Exception) -> str:
-        # It may hold whatever the server has sent.
+        # The message may quote what the server sent.
         message = " ".join(str(problem).split())[:300]
         return remove_secrets(message or type(problem).__name__, self._secrets)
 
@@ -212,7 +210,7 @@ class JsonServer:
         import aiohttp
 
         limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
-        # How many calls are under way is bounded by ConcurrentModel; a second bound here would only hide it.
+        # ConcurrentModel limits the calls in flight; a second limit here would only hide it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         headers = {"content-type": "application/json", "accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
@@ -220,21 +218,21 @@ class JsonServer:
             timeout=limits,
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # aiohttp would unpack without a limit.
+            # aiohttp would decompress without a limit.
             auto_decompress=False,
         )
 
 
 def _decompressor(encoding: str) -> Any:
-    """Return what unpacks a reply of an encoding, None for one that is not packed.
+    """Return the decompressor of a content encoding, None for an uncompressed reply.
 
-    Raises NoReply for an unknown one.
+    Raises NoReply for an unknown encoding.
     """
     named = encoding.strip().lower()
     if named in ("", "identity"):
         return None
     if named in ("gzip", "x-gzip", "deflate"):
-        # 32 more than the largest window: a header of gzip or of zlib, whichever is there.
+        # Adding 32 to the window size accepts a gzip or a zlib header.
         return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     raise NoReply(f"the reply is packed as {named[:20]!r}, which was not asked for", arrived=True)
 
@@ -242,7 +240,7 @@ def _decompressor(encoding: str) -> Any:
 def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
     """Return the proxy that the environment names for an address.
 
-    aiohttp's own reading of the environment also takes passwords from ~/.netrc, in place of the key.
+    aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
     """
     with contextlib.suppress(OSError):
         if proxy_bypass(netloc) or host in ("localhost", "127.0.0.1", "::1"):
@@ -251,7 +249,7 @@ def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
 
 
 def address_error(address: str, example: str) -> ModelError:
-    """Return the error for something that is no address of a server."""
+    """Return the error for an address that no server can have."""
     shown = redact_address(address)
     return ModelError(f"{shown!r} is no address of a server: set OPENAI_BASE_URL to one such as {example}")
 
@@ -260,16 +258,16 @@ _MOST_TEXTS = 64
 _json_texts: dict[tuple[int, bool], tuple[Mapping[str, object], str]] = {}
 
 quote_json = encode_basestring_ascii
-"""Gives a text as json.dumps writes it."""
+"""Returns a text as json.dumps writes it."""
 quote_json_once = lru_cache(maxsize=_MOST_TEXTS)(encode_basestring_ascii)
-"""The same, kept for texts that come in many requests."""
+"""The same, cached: for texts that recur in many requests."""
 
 
 def write_json(value: Mapping[str, object], *, sort_keys: bool = False) -> str:
-    """Return what json.dumps writes of a schema; kept for the same object, which must not be changed afterwards."""
+    """Return json.dumps of a schema, cached by identity: the object must not be changed afterwards."""
     place = id(value), sort_keys
     found = _json_texts.get(place)
-    # The object is kept with its text, so that no other one can take its place in memory.
+    # The cache holds the object itself, so that no other object can get its id.
     if found is not None and found[0] is value:
         return found[1]
     text = json.dumps(value, sort_keys=sort_keys)

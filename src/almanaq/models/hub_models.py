@@ -25,20 +25,20 @@ from almanaq.models.protocols import Quote, TextCall, TextReply
 from almanaq.values import parse_typed
 
 _EMBED_BATCH = 16
-"""Small batches of texts of like length waste least on a processor."""
+"""Small batches of texts of similar length waste the least time on a CPU."""
 _QUESTIONS = ("query", "s2p_query", "question", "search_query")
 _DOCUMENTS = ("document", "passage", "corpus", "search_document")
-"""How models name their prompts for the two kinds."""
+"""Names that models use for their prompts of the two kinds."""
 
 
 class HubEmbedder:
     """An Embedder of sentence-transformers, loaded at the first use.
 
-    Questions and documents get the prompts that the model's own settings hold for them; where it holds none, what
-    models of its name are known to want (`embedding.prefixes_of`).
+    Questions and documents get the prompts in the model's own settings; where it has none, the prefixes known for its
+    name (`embedders.base.find_prefixes`).
 
     Args:
-        path: folder of a model, or its name on the Hugging Face hub.
+        path: a model's folder, or its name on the Hugging Face hub.
     """
 
     def __init__(self, path: str) -> None:
@@ -47,7 +47,7 @@ class HubEmbedder:
         self._model: Any = None
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of what is searched with, shape (len(texts), dimensions).
+        """Return unit vectors of questions, shape (len(texts), dimensions).
 
         Raises:
             MissingExtraError: the extra `torch` is not installed.
@@ -56,7 +56,7 @@ class HubEmbedder:
         return self._encode(texts, "encode_query", _QUESTIONS, find_prefixes(self.name).question)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of what is searched. Raises as `embed_questions` does."""
+        """Return unit vectors of documents. Raises as `embed_questions` does."""
         return self._encode(texts, "encode_document", _DOCUMENTS, find_prefixes(self.name).document)
 
     def _encode(self, texts: Sequence[str], method: str, names: Sequence[str], prefix: str) -> NDArray[np.float32]:
@@ -66,13 +66,13 @@ class HubEmbedder:
             if self._model is None:
                 self._model = _load_embedder(self.name)
             own = getattr(self._model, "prompts", None) or {}
-            # A model that holds prompts for either kind is believed also where it holds none for this one.
+            # A model with a prompt for one kind wants none for the other, unless it says so.
             known = any(own.get(name) for name in (*_QUESTIONS, *_DOCUMENTS))
             prompt = next((own[name] for name in names if own.get(name)), "") if known else prefix
-            # Sorted by length by the library: texts of a batch are padded to its longest.
+            # The library sorts texts by length, as a batch is padded to its longest.
             encode = getattr(self._model, method)
             encoded = encode(list(texts), prompt=prompt, batch_size=_EMBED_BATCH, show_progress_bar=False)
-        # Normalised here, in single precision: in bfloat16 the lengths would be off by up to half a per cent.
+        # Normalized here in float32: in bfloat16 the lengths would be off by up to half a per cent.
         return normalize(encoded)
 
 
@@ -92,7 +92,7 @@ def _load_embedder(path: str) -> Any:
 
 
 def _computes_bf16() -> bool:
-    """Return whether the processor computes in bfloat16; where it does not, that would be slower than float32."""
+    """Return whether the CPU computes in bfloat16, which is otherwise slower than float32."""
     try:
         flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:
@@ -102,7 +102,7 @@ def _computes_bf16() -> bool:
 
 @contextmanager
 def silence_libraries() -> Iterator[None]:
-    """Load without progress bars and reports."""
+    """Silence progress bars and log messages of the model libraries."""
     wanted = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -129,8 +129,8 @@ class CrossEncoder:
     """Scores pairs of texts; the model is loaded at the first use.
 
     Args:
-        path: folder of a cross-encoder of sentence-transformers, or its name on the Hugging Face hub. Of a model with
-            several labels the last one's score is taken: "entailment" and "relevant" stand there by custom.
+        path: a cross-encoder's folder, or its name on the Hugging Face hub. Of a model with
+            several labels, the last one's score is used: by custom "entailment" or "relevant" comes last.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,15 +191,15 @@ class _LoadedReader:
     tokenizer: Any
     model: Any
     answers: bool
-    """It finds spans; otherwise it judges whether one text follows from another."""
+    """Whether it finds answer spans; otherwise it judges entailment."""
 
 
 class HubReader:
-    """A Reader that asks a model what such a model can: spans, or yes and no; `local` reads the rest.
+    """A Reader that uses a hub model for spans or for yes and no, and `local` for everything else.
 
     A model for extractive question answering (`…ForQuestionAnswering`) answers open questions. A cross-encoder for
-    entailment (`…ForSequenceClassification` with a label "entailment") answers yes-or-no questions. It runs on this
-    machine, is loaded at the first call, and is downloaded only where its name is no folder.
+    entailment (`…ForSequenceClassification` with a label "entailment") answers yes-or-no questions. The model runs on
+    this machine, is loaded at the first call, and downloaded only if its name is not a folder.
 
     Args:
         path: the model's name on the hub, or its folder.
@@ -236,7 +236,7 @@ class HubReader:
 
 
 def to_statement(question: str) -> str:
-    """Return what a yes-or-no question asks about as a statement: "is it quiet?" becomes "it is quiet"."""
+    """Turn a yes-or-no question into a statement: "is it quiet?" becomes "it is quiet"."""
     match = _QUESTION.fullmatch(question.strip())
     if match is None:
         return question.strip().rstrip("?")
@@ -269,7 +269,7 @@ def _load_reader(path: str) -> _LoadedReader:
 
 
 def _list_local_models(path: str) -> list[str]:
-    """Return the models in the folder that a path lies in, and those of the hub that were downloaded before."""
+    """List the models beside a path, and those downloaded from the hub before."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     beside = Path(path).parent.glob("*/config.json")
@@ -278,7 +278,7 @@ def _list_local_models(path: str) -> list[str]:
 
 
 def _answer_by_span(loaded: _LoadedReader, call: TextCall) -> TextReply:
-    """Return the likeliest span over all passages that can be read as the type asked for."""
+    """Return the likeliest span of all passages that parses as the requested type."""
     found = [
         (score, number, start, end)
         for number, passage in enumerate(call.passages)
@@ -295,7 +295,7 @@ def _answer_by_span(loaded: _LoadedReader, call: TextCall) -> TextReply:
 
 
 def _find_spans(loaded: _LoadedReader, question: str, passage: str) -> list[tuple[float, int, int]]:
-    """Return (probability, start, end) of the best spans of a passage, which is read in overlapping windows."""
+    """Return (probability, start, end) of the best spans of a passage, read in overlapping windows."""
     import torch
 
     limit = min(_WINDOW_TOKENS, loaded.model.config.max_position_embeddings)
@@ -325,7 +325,7 @@ def _find_spans(loaded: _LoadedReader, question: str, passage: str) -> list[tupl
 
 
 def _answer_by_entailment(loaded: _LoadedReader, call: TextCall) -> TextReply:
-    """Let each passage have one voice: whether one of its clauses entails the statement, or contradicts it."""
+    """Give each passage one vote: whether a clause of it entails or contradicts the statement."""
     import torch
 
     hypothesis = to_statement(call.question)

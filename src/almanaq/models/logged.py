@@ -37,7 +37,7 @@ def debug_log_from_environment() -> DebugLog | None:
 
 
 def redact_keys(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """Return a text without keys: neither those named nor anything that looks like one."""
+    """Return a text without the given secrets and without anything that looks like a key."""
     for secret in secrets:
         if len(secret) > 3:
             text = text.replace(secret, "[key]")
@@ -45,7 +45,7 @@ def redact_keys(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 class LoggedModel:
-    """Writes a line for each call: when, which prompt, how long, what it cost, how it ended."""
+    """Logs a line per call: time, prompt, duration, cost, and outcome."""
 
     def __init__(self, model: LanguageModel, log: DebugLog, *, secrets: tuple[str, ...] = ()) -> None:
         self.name = model.name
@@ -61,7 +61,7 @@ class LoggedModel:
             self._write(prompt, started, Usage(calls=1), error="cancelled")
             raise
         except Exception as problem:
-            # A failure may repeat what the model said, and with it what stood in a row.
+            # An error message may quote the model's reply, and with it a row.
             message = str(problem) if self._log.texts else ""
             self._write(prompt, started, getattr(problem, "usage", Usage()), error=type(problem).__name__, said=message)
             raise
@@ -102,7 +102,7 @@ def traces_from_environment() -> bool:
 
 
 class TracedModel:
-    """Opens a span for each call, with its cost and without its texts; where spans go is OpenTelemetry's to say."""
+    """Opens a span for each call, with its cost and without texts; OpenTelemetry decides where spans go."""
 
     def __init__(self, model: LanguageModel) -> None:
         try:
@@ -114,7 +114,7 @@ class TracedModel:
         self._tracer: Any = trace.get_tracer("almanaq")
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply, traced; a failure is recorded by its kind alone, as its words may hold those of a row."""
+        """Return the reply, traced; a failure is recorded by its type alone, as its message may quote a row."""
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": self.name,

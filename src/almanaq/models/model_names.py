@@ -41,7 +41,12 @@ WRAPPERS: tuple[Wrapper, ...] = (
     TracedModel,
     LoggedModel,
 )
-"""The order in which wrappers enclose a model, outermost first; those that nobody asked for are left out."""
+"""The order of the wrappers around a model, outermost first; the settings decide which are used.
+
+Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it waits.
+Hedging is inside the slot and rate limits, so that waiting for them does not make a call look slow. Metering, tracing
+and logging see physical calls, both calls of a hedged one included.
+"""
 
 
 MODEL_NAMES = ("auto", "local", "local:NAME", "openai:MODEL", "ollama:MODEL", "azure:DEPLOYMENT")
@@ -50,22 +55,22 @@ EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How a language model is reached and bounded.
+    """How a language model is reached, and its limits.
 
     Attributes:
-        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY. Both may hold a key: neither is printed.
-        timeout: seconds until a call is given up; None takes ALMANAQ_TIMEOUT, else 60, or 300 on this machine.
-        attempts: how often a call is made at most.
-        concurrency: most calls under way at once.
-        context_tokens: what the model reads at once.
-        cache_file: where replies are kept; None takes the one in the user's cache folder.
-        budget: what may be spent; without one nothing but the count is kept.
+        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY. Both may contain a key: neither is printed.
+        timeout: seconds until a call is abandoned; None takes ALMANAQ_TIMEOUT, else 60, or 300 on this machine.
+        attempts: maximum attempts for a call.
+        concurrency: maximum calls in flight.
+        context_tokens: the model's context window.
+        cache_file: the reply cache; None takes the one in the user's cache folder.
+        budget: what may be spent; the default only counts.
         price: dollars for tokens; None looks in the user's prices file.
-        rate: most requests and tokens in a minute; None: as fast as the server allows.
-        chances: ask how likely each verdict of a yes-or-no question is, where the server tells.
-        hedge: make a call once more that takes far longer than others (see HedgedModel); `hedge_after` fixes the
-            seconds, None learns them.
-        batching: ask several things in one call, where that saves calls; None: never.
+        rate: maximum requests and tokens per minute; None: as fast as the server allows.
+        chances: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
+        hedge: repeat a call that takes far longer than others (see HedgedModel); `hedge_after` fixes the seconds, None
+            learns them.
+        batching: which calls may share a request; None: none.
         debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
         traces: OpenTelemetry spans for calls; None: as ALMANAQ_OTEL says.
     """
@@ -96,14 +101,14 @@ def open_models(
     cache: bool = True,
     settings: ModelSettings | None = None,
 ) -> Models:
-    """Return the models that a name or an object stands for; nothing is loaded or called yet.
+    """Return the models for a name or an object; nothing is loaded or called yet.
 
     Args:
         spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "replay:FILE" (what a
             RecordingModel wrote), "PROVIDER:MODEL" of another package (the entry points `almanaq.models`), a
             LanguageModel, or a Reader (also its own linker where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
-        cache: keep replies in the cache file; without it identical requests of one process are still asked once.
+        cache: store replies in the cache file; without it identical requests of one process are still sent once.
 
     Raises:
         UsageError: there is no model of that name.
@@ -142,7 +147,7 @@ def open_models(
 
 
 def make_models(language: LanguageModel, batching: Batching | None = None) -> Models:
-    """Return the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
+    """Return the models around a language model that is wrapped already, with the lexical embedder."""
     from almanaq.models.embedders.base import LexicalEmbedder
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
@@ -195,7 +200,7 @@ def check_embedder(name: str) -> None:
 
 
 def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
-    """Return a model inside the standard wrappers that the settings ask for, in the order of wrappers.WRAPPERS."""
+    """Return a model inside the wrappers that the settings ask for, in the order of WRAPPERS."""
 
     arguments = _wrapper_arguments(model, settings, cache)
     for wrapper in reversed(WRAPPERS):
@@ -249,7 +254,7 @@ def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
 
 
 def _open_plugin(spec: str) -> LanguageModel | Reader | None:
-    """Return the model that another package adds under a provider's name, None where none does."""
+    """Return the model that a plugin provides under a provider's name, None where there is none."""
     provider, _, name = spec.partition(":")
     if provider in ("local", *PROVIDERS):
         return None
@@ -293,9 +298,9 @@ _BATCHED_PROVIDERS = ("openai", "azure")
 
 
 def default_batching(model: str) -> Batching | None:
-    """Return what shares a call of a model where nobody says; None: nothing does.
+    """Return the batching of a model where the user sets none; None: each call is made alone.
 
-    The small models of one's own machine read each text alone: what was measured says nothing of them.
+    Batches were measured with hosted models only, so the small models of local servers read each text alone.
     """
     if model.partition(":")[0] not in _BATCHED_PROVIDERS:
         return None

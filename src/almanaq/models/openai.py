@@ -1,4 +1,4 @@
-"""Models behind a server of the OpenAI protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp."""
+"""Models behind an OpenAI-compatible server: OpenAI, Azure, vLLM, Ollama, llama.cpp."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ from almanaq.models.retrying import FailedCall, seconds_to_wait
 
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM = 8192
-"""Tokens added for hidden reasoning once a model has shown that it reasons: its limit counts them as output."""
+"""Tokens added once a model has shown that it reasons: its output limit includes hidden reasoning."""
 _ALTERNATIVES = 20
-"""Of each token, where chances are asked for: as many as OpenAI tells."""
+"""Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
 _MAX_FORMS = 64
-"""Forms of requests that are kept as they are written."""
+"""Request forms whose JSON text is cached."""
 _VECTOR_BYTES = 2**19
-"""Longest vector in a reply: 16,384 numbers, written out."""
+"""Maximum size of one vector in a reply: 16,384 numbers as text."""
 
 
 class OpenAIModel:
     """A LanguageModel behind an OpenAI-compatible server.
 
-    What the server refuses (a JSON schema, temperature 0, `max_completion_tokens`) is left out from then on; the call
-    that found out fails, to be made again at once (RetryingModel).
+    A feature that the server refuses (a JSON schema, temperature 0, `max_completion_tokens`) is left out from then on;
+    the call that was refused fails, and RetryingModel repeats it at once.
 
     Args:
         model: the server's name for the model.
         base_url: the server's address, by default OPENAI_BASE_URL, else OpenAI's.
         api_key: by default OPENAI_API_KEY; a server at another address than OpenAI's may need none.
-        timeout: seconds until a call is given up.
+        timeout: seconds until a call is abandoned.
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
-        provider: what stands before the colon in its name.
+        provider: the part of the model's name before the colon.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class OpenAIModel:
         self._reasons = self._served = False
 
     def most_output_tokens(self, prompt: Prompt) -> int:
-        """Return how many tokens a reply to a prompt may have, hidden ones included."""
+        """Return the maximum tokens of a reply, hidden ones included."""
         return prompt.max_output_tokens + (_REASONING_ROOM if self._reasons else 0)
 
     async def complete(self, prompt: Prompt) -> Completion:
@@ -138,7 +138,7 @@ class OpenAIModel:
             failure.at_once = True
             return failure
         if feature_known := find_refused_feature(reply.status, message, set(request)):
-            # Another call found out while this one was under way.
+            # Another call was refused for the same reason meanwhile.
             failure = FailedCall(f"the server does not support {feature_known}", usage=Usage(calls=1))
             failure.at_once = True
             return failure
@@ -152,11 +152,11 @@ class OpenAIModel:
         )
 
     def _find_form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
-        """Return all of a request but its messages, and how it is written: the same for all that differ in these."""
+        """Return a request without its messages, and its JSON text, cached for requests that differ in messages."""
         most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
         place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, refused
         found = self._cached_forms.get(place)
-        # The schema is kept along, so that no other one can take its place in memory.
+        # The cache holds the schema itself, so that no other object can get its id.
         if found is None or found[0] is not prompt.schema:
             request = self._make_request(prompt)
             if len(self._cached_forms) >= _MAX_FORMS:
@@ -165,7 +165,7 @@ class OpenAIModel:
         return found[1], found[2]
 
     def _make_request(self, prompt: Prompt) -> dict[str, Any]:
-        """Return all of a request but its messages."""
+        """Return a request without its messages."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
             "model": self._model,
@@ -183,12 +183,12 @@ class OpenAIModel:
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
-        """Return what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
+        """Return the cost that the reply reports; where it reports none, an estimate from text lengths."""
         written = read_token_count(
-            content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), told=self._base_url
+            content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), server=self._base_url
         )
         read = read_token_count(
-            content, "prompt_tokens", most=lambda: max_tokens(m.content for m in prompt.messages), told=self._base_url
+            content, "prompt_tokens", most=lambda: max_tokens(m.content for m in prompt.messages), server=self._base_url
         )
         if not read:
             read = sum(estimate_tokens(m.content) for m in prompt.messages)
@@ -200,7 +200,7 @@ class OpenAIModel:
 
 
 def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
-    """Return what is written of a request after its messages."""
+    """Return the JSON text of a request after its messages."""
     parts = []
     for name, value in request.items():
         if name == "response_format" and prompt.schema is not None:
@@ -212,7 +212,7 @@ def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
 
 
 def _write_body(form: str, prompt: Prompt) -> bytes:
-    """Return the body of a request whose end is written already; what comes first is the same in most requests."""
+    """Return a request body: messages first, so that server caches see equal prefixes, then the options."""
     # System messages recur in many requests: their quoted form is cached.
     quoted = [(m.role, (quote_json_once if m.role == "system" else quote_json)(m.content)) for m in prompt.messages]
     messages = [f'{{"role": "{role}", "content": {content}}}' for role, content in quoted]
@@ -220,16 +220,16 @@ def _write_body(form: str, prompt: Prompt) -> bytes:
 
 
 class OpenAIEmbedder:
-    """An Embedder behind an OpenAI-compatible server; texts are sent in batches, and vectors come back normalised.
+    """An Embedder behind an OpenAI-compatible server; sends texts in batches and normalizes the vectors.
 
-    Questions and documents are told apart as models of the name are known to want: by `input_type`, which a server that
-    refuses it is not sent again, or by words before the text.
+    Questions and documents are distinguished in the way known for the model's name: by `input_type`, dropped once a
+    server refuses it, or by a prefix.
 
     Args:
-        batch: texts in a request; `attempts`: how often a request is made at most.
+        batch: texts in a request; `attempts`: maximum attempts for a request.
 
     Attributes:
-        usage: what it has cost so far.
+        usage: the cost so far.
     """
 
     remote = True
@@ -260,11 +260,11 @@ class OpenAIEmbedder:
         self.usage = Usage()
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of what is searched with, shape (len(texts), dimensions)."""
+        """Return unit vectors of questions, shape (len(texts), dimensions)."""
         return self._embed_texts([self._prefixes.question + text for text in texts], 0)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of what is searched, shape (len(texts), dimensions)."""
+        """Return unit vectors of documents, shape (len(texts), dimensions)."""
         return self._embed_texts([self._prefixes.document + text for text in texts], 1)
 
     def _embed_texts(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
@@ -278,7 +278,7 @@ class OpenAIEmbedder:
         return np.concatenate([await self._embed_with_retries(batch, kind) for batch in batches])
 
     async def _embed_with_retries(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        """Return the vectors of one batch; it is tried again here, as an embedding is never "unknown"."""
+        """Return the vectors of one batch; retries here, as an embedding has no "unknown" value."""
         for attempt in range(self._attempts):
             try:
                 return await self._embed_batch(texts, kind)
@@ -291,7 +291,7 @@ class OpenAIEmbedder:
         raise AssertionError("a loop over attempts ends in vectors or a failure")
 
     async def _embed_batch(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        # An empty text is refused by the protocol; a blank one is not.
+        # The protocol refuses an empty text, but not a blank one.
         request = {"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"}
         if self._types is not None:
             request["input_type"] = self._types[kind]
@@ -313,14 +313,14 @@ class OpenAIEmbedder:
                 served=self.usage.calls > 0,
             )
         content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
-        read = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), told=self._base_url)
+        read = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
         usage = Usage(calls=1, input_tokens=read or 0, money=None)
         vectors = self._read_vectors(content, len(texts), usage)
         self._record_usage(usage)
         return normalize(vectors)
 
     def _read_vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
-        """Return the vectors of a reply in the order of the texts; raises FailedCall, with what it cost, for others."""
+        """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
             items = sorted(content["data"], key=lambda item: item["index"])
             with np.errstate(over="ignore"):
@@ -331,7 +331,7 @@ class OpenAIEmbedder:
         if vectors.ndim != 2 or places != list(range(count)):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)
         if not np.isfinite(vectors).all():
-            raise FailedCall("the server gave vectors with values that are no numbers", usage=usage)
+            raise FailedCall("the server gave vectors with values that are not numbers", usage=usage)
         if self._width not in (None, vectors.shape[1]):
             raise FailedCall(
                 f"the server gave vectors of {vectors.shape[1]} numbers after some of {self._width}",
@@ -373,7 +373,7 @@ def _is_address(address: str) -> bool:
 
 
 def _make_headers(base_url: str, key: str) -> dict[str, str]:
-    # Azure reads keys from a header of its own; its addresses carry the deployment, or end in /openai/v1.
+    # Azure uses its own header for keys.
     if (urlsplit(base_url).hostname or "").endswith(".azure.com"):
         return {"api-key": key}
     return {"authorization": f"Bearer {key}"}

@@ -16,26 +16,27 @@ from almanaq.models.protocols import VERDICTS, Completion, PieceSink, Usage
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableReply
 
 _MOST_STATED = 10_000_000
-"""Tokens of one call from which a count is no count: five times the longest window there is."""
+"""Largest credible token count of a call: five times the longest context window."""
 _MESSAGE_TOKENS = 8
 _log = logging.getLogger("almanaq")
 _warned = set[str]()
 
 
 def max_tokens(texts: Iterable[str]) -> int:
-    """Return how many tokens texts can be at most: no tokenizer makes more of them than there are bytes."""
+    """Return the maximum tokens of texts: no tokenizer makes more tokens than bytes."""
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
-def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], told: str) -> int | None:
-    """Return the tokens that a reply says were read or written, None where it says nothing.
+def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], server: str) -> int | None:
+    """Return a token count that a reply reports, None where it reports none.
 
-    A number that cannot be one counts as the most that the call can have cost, with a warning.
+    An impossible number counts as the maximum that the call can have cost, with a warning: a false report must not
+    stretch a budget.
 
     Args:
-        name: of the count in the reply.
-        most: gives the tokens that the call can have cost at most.
-        told: the server's address, for the warning.
+        name: the key of the count in the reply.
+        most: returns the maximum tokens that the call can have cost.
+        server: the server's address, for the warning.
     """
     usage = content.get("usage")
     stated = usage.get(name) if isinstance(usage, dict) else None
@@ -43,11 +44,11 @@ def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[]
         return None
     if 0 <= stated <= _MOST_STATED:
         return int(stated)
-    if told not in _warned:
-        _warned.add(told)
+    if server not in _warned:
+        _warned.add(server)
         _log.warning(
             "the server at %s says that a call took %.3g tokens (%s): counted as %d, the most it can have been",
-            told,
+            server,
             min(max(stated, -1e300), 1e300),
             name,
             most(),
@@ -56,7 +57,7 @@ def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[]
 
 
 def count_reasoning_tokens(content: Mapping[str, Any]) -> int:
-    """Return the number of output tokens that went into reasoning and are not in the text."""
+    """Return the output tokens spent on reasoning, which the text does not show."""
     usage = content.get("usage")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
@@ -64,7 +65,7 @@ def count_reasoning_tokens(content: Mapping[str, Any]) -> int:
 
 
 def count_cached_tokens(content: Mapping[str, Any]) -> int:
-    """Return the number of input tokens that the server says it had computed for an equal prefix before."""
+    """Return the input tokens that the server reports as cached from an equal prefix."""
     usage = content.get("usage")
     if not isinstance(usage, dict):
         return 0
@@ -75,14 +76,14 @@ def count_cached_tokens(content: Mapping[str, Any]) -> int:
 
 _VALUE = re.compile(r'"value"\s*:\s*')
 _LEAST_MASS = 0.5
-"""Share of the probability that must fall to verdicts; below it the others are too many to speak for all."""
+"""Minimum probability mass that must fall on verdicts; below it the result is not representative."""
 
 
 def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float] | None:
-    """Return the probabilities of the VERDICTS as `value` of a JSON reply, together 1; None where they are not told.
+    """Return the probabilities of the VERDICTS as `value` of a JSON reply, summing to 1; None where not reported.
 
-    Each token's likeliest alternatives are followed for as long as what is written leaves several verdicts open. One
-    that was not written, and would leave several open too, counts for each of them alike.
+    Each token's alternatives are followed while the text so far is compatible with several verdicts. An alternative
+    that is itself compatible with several verdicts is split evenly among them.
     """
     try:
         tokens = [_read_token(token) for token in content["choices"][0]["logprobs"]["content"]]
@@ -105,22 +106,22 @@ def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float
     return {verdict: chance / total for verdict, chance in found.items()} if total >= _LEAST_MASS else None
 
 
-def _read_token(told: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    """Return a token and the probabilities of what might stand in its place, itself included."""
-    others = told.get("top_logprobs") or ()
+def _read_token(token: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+    """Return a token and the probabilities of its alternatives, itself included."""
+    others = token.get("top_logprobs") or ()
     alternatives = {str(other["token"]): _read_probability(other) for other in others}
-    return str(told["token"]), {**alternatives, str(told["token"]): _read_probability(told)}
+    return str(token["token"]), {**alternatives, str(token["token"]): _read_probability(token)}
 
 
-def _read_probability(told: Mapping[str, Any]) -> float:
-    logarithm = float(told["logprob"])
+def _read_probability(token: Mapping[str, Any]) -> float:
+    logarithm = float(token["logprob"])
     if math.isnan(logarithm):
-        raise ValueError("a probability that is no number")
+        raise ValueError("a probability that is not a number")
     return min(1.0, math.exp(min(0.0, logarithm)))
 
 
 def _find_possible_verdicts(written: str) -> Sequence[str] | None:
-    """Return the verdicts that a reply so far may still have as its value; None before its value begins."""
+    """Return the verdicts compatible with a partial reply; None before its value begins."""
     begun = _VALUE.search(written)
     return None if begun is None else tuple(_match_prefix(written[begun.end() :].lower()))
 
@@ -145,7 +146,7 @@ _FEATURE_WORDS = {
     "stream_options": ("stream_options",),
     "stream": ("'stream'", '"stream"', "streaming"),
 }
-"""How servers name what they do not support."""
+"""Words by which servers name a feature that they do not support."""
 
 _ABOUT_ONE_TEXT = ("content_filter", "content filter", "content management", "policy", "safety", "moderation")
 _LONGEST_MESSAGE = 1000
@@ -153,7 +154,7 @@ _TOO_LONG = ("context_length", "context length", "maximum context", "too many to
 
 
 def find_refused_feature(status: int, message: str, used: Collection[str]) -> str | None:
-    """Return the feature of a request that the server does not support, by its own words; None when it is not that."""
+    """Return the request feature that an error message calls unsupported; None for another error."""
     if status not in (400, 404, 415, 422, 500, 501):
         return None
     lowered = message.lower()
@@ -164,7 +165,7 @@ def find_refused_feature(status: int, message: str, used: Collection[str]) -> st
 def make_status_error(
     status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
 ) -> ModelError:
-    """Return the error for a reply with an HTTP status that is not 200; `served`: other calls have succeeded."""
+    """Return the error for an HTTP status other than 200; `served` says that other calls have succeeded."""
     shown = redact_keys(" ".join(message.split())[:300])
     lower = shown.lower()
     if 300 <= status < 400:
@@ -207,7 +208,7 @@ def make_status_error(
 
 
 def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
-    """Return the error for a call without a reply; a server that has answered before may well come back."""
+    """Return the error for a call without a reply; a server that answered before may recover, so it is retried."""
     if problem.timed_out:
         return FailedCall(str(problem), usage=_ONE_CALL, sure=False, cause="no reply in time")
     if served or problem.arrived:
@@ -218,7 +219,7 @@ def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> M
 
 
 def read_error_message(body: bytes) -> str:
-    """Return what a refusal says, in whichever of the usual forms."""
+    """Return the message of an error reply, in any of the usual forms."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -239,7 +240,7 @@ def _shorten(found: object) -> str:
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, at most LONGEST_RETRY_AFTER; None when it names none."""
+    """Return the seconds that a server asks to wait, at most LONGEST_RETRY_AFTER; None where it names none."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             asked = float(headers.get(name, "")) * unit
@@ -254,7 +255,7 @@ def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any
     """Return the JSON object in the body of a reply.
 
     Raises:
-        FailedCall: it is broken; ModelError: it is of another protocol, and none of the right one has come before.
+        FailedCall: it is broken; ModelError: it is of another protocol, and the server never spoke the right one.
     """
     try:
         content = _load_json(body)
@@ -277,7 +278,7 @@ def _load_json(body: bytes) -> Any:
     try:
         return json.loads(body.decode())
     except ValueError:
-        return json.loads(body)  # it may be in one of the other encodings of JSON
+        return json.loads(body)  # json detects UTF-16 and UTF-32
 
 
 def _protocol_error(base_url: str, body: bytes) -> ModelError:
@@ -288,7 +289,7 @@ def _protocol_error(base_url: str, body: bytes) -> ModelError:
 
 
 def read_text(content: Mapping[str, Any]) -> str:
-    """Return what a chat reply says, whole or not; "" where it says nothing."""
+    """Return the text of a chat reply, complete or not; "" where it has none."""
     try:
         text = content["choices"][0]["message"]["content"]
     except (LookupError, TypeError):
@@ -297,7 +298,7 @@ def read_text(content: Mapping[str, Any]) -> str:
 
 
 def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
-    """Return the completion in a chat reply; raises FailedCall, with what it cost, where there is no whole one."""
+    """Return the completion in a chat reply; raises FailedCall, with the cost, where it is not complete."""
     try:
         choice = content["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
@@ -318,7 +319,7 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
             UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage, cause="a reply cut short"),
             finish,
         )
-    # Half of a surrogate pair is no text: neither the cache nor a database can hold it.
+    # Neither the cache nor a database can store half a surrogate pair.
     return Completion(text if text.isascii() else text.encode("utf-8", "replace").decode(), usage)
 
 
@@ -328,7 +329,7 @@ def _mark_cut(failure: FailedCall, finish: object) -> FailedCall:
 
 
 class ChatStream:
-    """Reads the server-sent events of a chat reply, and hands its text on without the secrets a server may repeat."""
+    """Parses the server-sent events of a chat reply, and forwards its text without secrets that it may repeat."""
 
     def __init__(self, sink: PieceSink, secrets: tuple[str, ...]) -> None:
         self._sink, self._secrets = sink, tuple(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
@@ -343,13 +344,13 @@ class ChatStream:
         sink.begin()
 
     def feed(self, data: bytes) -> None:
-        """Take some bytes of the reply's body."""
+        """Parse some bytes of the body."""
         *lines, self._left = (self._left + data).split(b"\n")
         for line in lines:
             self._line(line.strip())
 
     def content(self) -> Mapping[str, Any]:
-        """Return the reply as one that was not streamed would be; `choices` is absent where the stream broke off."""
+        """Return the reply in its unstreamed form; `choices` is absent where the stream broke off."""
         if self._error is not None:
             return {"error": self._error}
         usage = {} if self._usage is None else {"usage": self._usage}
@@ -390,6 +391,6 @@ class ChatStream:
         return remove_secrets("".join(self._texts), self._secrets)
 
     def _beginning_of_a_secret(self, text: str) -> int:
-        """Return how many characters at the end of a text may be those of a secret that goes on."""
+        """Return how many characters at the end of a text may begin a secret."""
         begun = (secret[:n] for secret in self._secrets for n in range(1, len(secret)))
         return max((len(start) for start in begun if text.endswith(start)), default=0)

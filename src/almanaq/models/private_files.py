@@ -30,9 +30,9 @@ def default_cache_file() -> Path:
 
 
 def make_private(file: Path) -> None:
-    """Make a file, empty, that only its owner may read, with its folder; one that is there is closed to others.
+    """Create an empty file, with its folder, that only its owner can read; restrict an existing one.
 
-    A file of another user's is left as it is. Raises OSError where it cannot be made.
+    Another user's file is left alone. Raises OSError where the file cannot be created.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -50,7 +50,7 @@ def make_private(file: Path) -> None:
 
 
 def private_temporary_folder() -> Path:
-    """Return a folder for temporary files that others can neither read nor have put there: one for each user."""
+    """Return the user's own folder for temporary files, which other users can neither read nor have planted."""
     user = getattr(os, "getuid", lambda: "user")()
     folder = Path(tempfile.gettempdir()) / f"almanaq-{user}"
     with suppress(OSError):
@@ -62,19 +62,19 @@ def private_temporary_folder() -> Path:
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file as `open` does, a new one for its owner alone: for the argument `opener`."""
+    """Open a file, a new one readable by its owner alone: for the argument `opener` of `open`."""
     return os.open(path, flags, 0o600)
 
 
 def _create(file: Path) -> None:
-    # Made under another name and linked: to close a file that SQLite has open meanwhile would end SQLite's locks.
+    # Created under another name and linked: closing a file that SQLite has open would drop SQLite's locks.
     handle, draft = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     os.close(handle)
     try:
         with suppress(FileExistsError):
             os.link(draft, file)
     except OSError:
-        # A file system without links: whoever uses the file makes it.
+        # A file system without links: the first user of the file creates it.
         if not file.parent.is_dir():
             raise
     finally:
@@ -82,20 +82,20 @@ def _create(file: Path) -> None:
 
 
 UNUSABLE = (sqlite3.Error, UnicodeError)
-"""What a damaged file raises: SQLite's message may repeat what is no text, and then Python cannot read that."""
+"""Errors of a damaged file: SQLite's message may quote bytes that are not text, which Python cannot decode."""
 _BUSY_SECONDS = 30
 
 
 def open_sqlite(
     file: Path | None, schema: str, version: int, upgrade: Callable[[sqlite3.Connection], None] | None = None
 ) -> sqlite3.Connection:
-    """Return a connection to a file of the user's alone, made where it is not there, that any thread may use.
+    """Open a private SQLite file, created if missing; any thread may use the connection.
 
     Args:
-        file: None keeps what is written in memory, for as long as the connection lives.
-        schema: statements that make what is missing.
-        version: of the schema; a file of another one is refused.
-        upgrade: adds what files of this version that were made earlier lack.
+        file: None opens a database in memory.
+        schema: statements that create missing tables.
+        version: of the schema; a file of another version is refused.
+        upgrade: adds what older files of this version lack.
 
     Raises:
         OSError, sqlite3.Error, UnicodeError: the file cannot be used.
@@ -106,7 +106,7 @@ def open_sqlite(
     try:
         if file is not None:
             connection.execute("PRAGMA journal_mode = WAL")
-            # Not synced at every write: a crash of the process loses nothing, one of the machine what came last.
+            # Not synced at every write: a crash of the process loses nothing, one of the machine the last writes.
             connection.execute("PRAGMA synchronous = NORMAL")
         found = connection.execute("PRAGMA user_version").fetchone()[0]
         if found not in (0, version):
@@ -123,16 +123,19 @@ def open_sqlite(
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START_FIELD = 19
-"""The place of the start time among the fields of `/proc/PID/stat` behind the name, in ticks since the boot."""
+"""Index of the start time, in ticks since boot, among the fields of `/proc/PID/stat` after the name."""
 
 
 def process_mark(pid: int | None = None) -> str:
-    """Return the boot and the moment at which a process began: another one of its number has another mark.
+    """Return the boot and start time of a process: a later process with the same number has another mark.
+
+    A number alone does not identify a process: in a container that was killed and restarted, the new process often
+    has the number of the old one.
 
     Args:
-        pid: None is this process, which the system's table may list under another number.
+        pid: None is this process, which the system may list under another number.
 
-    Gives "" where there is no such process, or the system does not say.
+    Returns "" where there is no such process, or the system does not tell.
     """
     with suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{'self' if pid in (None, os.getpid()) else pid}/stat").read_text("utf-8", "replace")
@@ -141,7 +144,7 @@ def process_mark(pid: int | None = None) -> str:
 
 
 def is_process_alive(pid: object, mark: object) -> bool:
-    """Return whether the process that had this number and mark on this machine still runs; rather yes than no."""
+    """Return whether the process with this number and mark still runs on this machine; True in doubt."""
     if not isinstance(pid, int) or not 0 < pid < 2**31:
         return False
     try:
@@ -149,6 +152,6 @@ def is_process_alive(pid: object, mark: object) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # it is another user's
+        pass  # it belongs to another user
     now = process_mark(pid)
     return not mark or not now or now == mark

@@ -45,13 +45,13 @@ from almanaq.values import canonical, parse_list, parse_typed, write_list
 
 
 def letter_trigrams(text: str) -> frozenset[str]:
-    """Return the groups of three letters of a text, with its borders."""
+    """Return the three-letter groups of a text, its borders included."""
     padded = f"  {text.casefold()} "
     return frozenset(padded[i : i + 3] for i in range(len(padded) - 2))
 
 
 def text_similarity(one: str, other: str) -> float:
-    """Return how alike two short texts look, from 0 to 2: shared stems, and shared groups of letters.
+    """Return the similarity of two short texts, from 0 to 2: shared stems plus shared letter groups.
 
     >>> text_similarity("Italian", "italian food") > text_similarity("Italian", "Thai")
     True
@@ -63,7 +63,7 @@ def text_similarity(one: str, other: str) -> float:
 
 
 def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return at most `most` of the values, those that look most like the literal, in their own order.
+    """Return at most `most` of the values, the most similar to the literal, in their own order.
 
     >>> most_similar("italian", ["Thai", "Italian", "Korean"], 1)
     ('Italian',)
@@ -85,23 +85,23 @@ TYPE_FORMS = {
     "list": "a JSON array of texts",
 }
 _MAX_LINKED = 200
-"""Up to this many values of a column are shown, above it the most similar ones (semantics 11)."""
+"""Maximum values of a column in a prompt; of more, the most similar ones are shown (semantics 11)."""
 
 P = TypeVar("P")
 
 
 class PromptedReader:
-    """Reads documents by asking a language model, each as a whole (semantics 2-6).
+    """Reads documents by prompting a language model, each as a whole (semantics 2-6).
 
     Args:
-        context_tokens: what the model reads at once, prompt and reply included; longer documents are read in parts,
-            all of them, and the answers combined.
-        chances: ask how likely each verdict of a yes-or-no question is; replies hold it where the server tells.
+        context_tokens: the model's context window, prompt and reply included; longer documents are read in parts, and
+            the answers combined.
+        chances: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
 
     Attributes:
-        dropped_quotes: quotes that did not stand in the document.
-        unparsed: values that were not of the type asked for, twice, and became "no information".
-        repairs: replies that were not in the form asked for, and were asked again.
+        dropped_quotes: quotes that are not in the document.
+        unparsed: values that twice failed to parse as the requested type, and became "no information".
+        repairs: malformed replies that were requested again.
     """
 
     remote = True
@@ -128,7 +128,7 @@ class PromptedReader:
         return await self.convert_value(call, reply)
 
     async def is_cached(self, call: TextCall) -> bool:
-        """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
+        """Return whether the cache holds every reply that this call needs; asks and records nothing."""
         cache_only: Callable[[], LanguageModel] | None = getattr(self._model, "cache_only", None)
         if cache_only is None:
             return False
@@ -170,12 +170,12 @@ class PromptedReader:
         return parsed, usage
 
     async def _combine_parts(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
-        """Return one reply for the replies to the parts of a document, in as many rounds as their length needs."""
+        """Combine the replies to the parts of a document into one, in several rounds if they are long."""
         usage = sum((reply.usage for reply in replies), Usage())
         telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
         if len(telling) < 2:
             return replace(telling[0] if telling else replies[0], usage=usage)
-        if call.type == "list":  # all that any part says, which takes no model
+        if call.type == "list":  # the union of the parts, which needs no model
             texts = parse_list(write_list(tuple(text for reply in telling for text in parse_list(reply.value or ""))))
             return TextReply(write_list(texts), {}, tuple(q for reply in telling for q in reply.quotes), usage)
         findings = [_describe_finding(reply) for reply in telling]
@@ -185,7 +185,7 @@ class PromptedReader:
             if len(chosen) < len(telling):
                 rounds = [self._combine_parts(call, group) for group in chosen]
                 combined = await self._combine_parts(call, await asyncio.gather(*rounds))
-                # The replies of a round already hold the usage of the parts they combine.
+                # The replies of a round include the usage of the parts they combine.
                 silent = sum((reply.usage for reply in replies if reply not in telling), Usage())
                 return replace(combined, usage=combined.usage + silent)
         values = {**prompt_values(call), "findings": findings}
@@ -195,12 +195,12 @@ class PromptedReader:
         return TextReply(parsed.value, parsed.verdicts, _choose_quotes(telling, parsed.value), usage + spent)
 
     async def convert_value(self, call: TextCall, reply: TextReply) -> TextReply:
-        """Return the reply with its value in the form of its type; one that has none is asked again, once."""
+        """Return the reply with its value converted to the requested type; asks once more where that fails."""
         if call.type == "text" or call.function == "summary" or reply.value is None:
             return reply
         value = parse_typed(reply.value, call.type)
         if value is None:
-            # What was replied may be the words of a row: they do not enter the question.
+            # The reply may quote a row, so it must not enter the question.
             question = f"{call.question} (Give {TYPE_FORMS[call.type]}: an earlier reply could not be read as that.)"
             again = await self._read(replace(call, question=question), again=True)
             reply = replace(again, usage=reply.usage + again.usage)
@@ -222,7 +222,7 @@ def _make_frame(
     parts: int,
     count: int,
 ) -> tuple[Frame, dict[str, object]]:
-    """Return the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
+    """Return the prompt of a question without documents, and its reply schema; cached, as a query has few."""
     call = TextCall(function, (), question, type_, options, compared, from_rows, about)
     name = "summarise" if function == "summary" else "answer_list" if type_ == "list" else "answer"
     file = prompt_file(name)
@@ -230,7 +230,7 @@ def _make_frame(
 
 
 def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
-    """Return what a reply says, with how likely each literal is where the model's server told."""
+    """Parse a reply, with the probability of each literal where the server reported it."""
     parsed = parse_reply(completion.text, call)
     chances = completion.chances
     if chances is None or not call.yes_or_no:
@@ -240,7 +240,7 @@ def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
 
 
 def prompt_values(call: TextCall) -> dict[str, object]:
-    """Return what a prompt says of a call, its document apart."""
+    """Return the template values of a call, except its document."""
     form = TYPE_FORMS[call.type]
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     values |= {"options": call.options, "compared": call.compared, "form": form}
@@ -248,7 +248,7 @@ def prompt_values(call: TextCall) -> dict[str, object]:
 
 
 def _quoted_verdicts(call: TextCall) -> str:
-    """Say for which verdicts quotes are wanted: those that the query looks for."""
+    """Name the verdicts that need quotes: those that the query looks for."""
     return " and ".join(
         word for word in ('"Yes"', '"No"') if canonical(word.strip('"')) in map(canonical, call.compared)
     )
@@ -278,7 +278,7 @@ class PromptedLinker:
 
 
 def _parse_links(text: str) -> tuple[frozenset[str], bool]:
-    """Return the values chosen, and whether a row has to hold all of them."""
+    """Return the chosen values, and whether a row must have all of them."""
     reply = parse_object(text)
     values = reply.get("values")
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
@@ -287,10 +287,10 @@ def _parse_links(text: str) -> tuple[frozenset[str], bool]:
 
 
 async def ask_model(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
-    """Return a model's reply as `parse` reads it, what it cost, and how many times (0 or 1) it had to be repaired.
+    """Return a model's reply as parsed by `parse`, its cost, and the number of repairs (0 or 1).
 
     Raises:
-        UnusableReply: the reply and its repair were both refused by `parse`.
+        UnusableReply: `parse` refused the reply and its repair.
     """
     return await _ask_with_repair(model, prompt, lambda completion: parse(completion.text))
 
@@ -311,7 +311,7 @@ async def _ask_with_repair(
     try:
         return parse(again), usage, 1
     except MalformedReply as problem:
-        # A call that failed is asked for anew another time: its replies must not be found in the cache.
+        # The call has failed: its replies must not be served from the cache next time.
         forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)
         forget(prompt)
         forget(second)
@@ -332,7 +332,7 @@ def _describe_finding(reply: TextReply) -> str:
 
 
 def _choose_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
-    """Return quotes of the parts that say what the whole says, else of any."""
+    """Return quotes of the parts that agree with the combined value, else of any part."""
     if value is None:
         return ()
     agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]

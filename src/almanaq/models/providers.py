@@ -23,22 +23,22 @@ from almanaq.event_loops import run_sync
 from almanaq.models.http import JsonServer, NoReply, redact_address
 
 DEFAULT_PORTS = {"ollama": 11434, "llamacpp": 8080, "lmstudio": 1234, "vllm": 8000}
-"""By provider, in the order in which they are preferred."""
+"""By provider, in order of preference."""
 
 NO_KEY = "none"
-"""Sent to a server of this machine: a key of the environment was given for another."""
+"""Sent to servers of this machine: a key in the environment belongs to another server."""
 
 LIST_SECONDS = 0.3
 CONNECT_SECONDS = 0.15
 _LIST_BYTES = 2**20
 _LONGEST_NAME = 200
 _NON_CHAT = ("embed", "rerank", "minilm", "bge-", "e5-", "whisper", "tts")
-"""Parts of the names of models that write no text."""
+"""Name parts of models that do not generate text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that answered: its provider, its address, and the models that it says it serves."""
+    """A server that answered: its provider, its address, and the models that it lists."""
 
     provider: str
     address: str
@@ -46,14 +46,14 @@ class Server:
 
     @property
     def writers(self) -> tuple[str, ...]:
-        """The models that write text, as far as their names tell."""
+        """The models that generate text, judged by name."""
         return tuple(name for name in self.models if not any(part in name.lower() for part in _NON_CHAT))
 
 
 def server_addresses() -> dict[str, str]:
-    """Return where each provider's server is looked for: ALMANAQ_LOCAL_SERVERS, else the usual ports of this machine.
+    """Return the addresses to probe, by provider: those of ALMANAQ_LOCAL_SERVERS, else the default ports here.
 
-    The variable holds `none`, or `ollama=http://127.0.0.1:11434/v1` and others, with commas between.
+    The variable is `none`, or a comma-separated list such as `ollama=http://127.0.0.1:11434/v1`.
     """
     named = os.environ.get("ALMANAQ_LOCAL_SERVERS", "").strip()
     if named.lower() == "none":
@@ -64,18 +64,18 @@ def server_addresses() -> dict[str, str]:
 
 
 def find_address(provider: str) -> str:
-    """Return the address of a provider's server, whether it answers or not."""
+    """Return the address of a provider's server, without probing it."""
     return server_addresses().get(provider) or f"http://127.0.0.1:{DEFAULT_PORTS[provider]}/v1"
 
 
 def find_servers(places: Mapping[str, str] | None = None) -> tuple[Server, ...]:
-    """Return the servers that answer, all asked at once, in the order of their providers; at most 0.3 s are waited."""
+    """Return the servers that answer within 0.3 s, in the order of their providers; all are probed at once."""
     found: tuple[Server, ...] = run_sync(_find_servers(server_addresses() if places is None else places))
     return found
 
 
 def list_models(address: str, key: str, seconds: float) -> tuple[str, ...] | None:
-    """Return the models that a server says it serves; None where it does not say in time."""
+    """Return the models that a server lists; None where it does not reply in time."""
     names: tuple[str, ...] | None = run_sync(_list_models(address, key, seconds))
     return names
 
@@ -92,7 +92,7 @@ def _parse_server(part: str) -> tuple[str, str]:
 
 
 async def _find_servers(places: Mapping[str, str]) -> tuple[Server, ...]:
-    # A client costs more to load than to ask: most machines have no such server.
+    # Most machines have no such server, and importing a client takes longer than probing a port.
     open_ = await asyncio.gather(*(_is_listening(address) for address in places.values()))
     there = [place for place, listens in zip(places.items(), open_, strict=True) if listens]
     if there:
@@ -126,9 +126,9 @@ async def _list_models(address: str, key: str, seconds: float) -> tuple[str, ...
     return None
 
 
-def _keep_printable(told: Iterable[object]) -> list[str]:
-    """Return the names that can be shown and given again; a server is believed nothing."""
-    return [n for n in told if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME]
+def _keep_printable(names: Iterable[object]) -> list[str]:
+    """Keep the names that are safe to print and to pass back, as a server is not trusted."""
+    return [n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME]
 
 
 PROVIDERS = ("openai", "azure", *DEFAULT_PORTS)
@@ -137,7 +137,7 @@ _TIMEOUT, _LOCAL_TIMEOUT = 60.0, 300.0
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider's models are; None for an address or key takes that of OPENAI_BASE_URL or OPENAI_API_KEY."""
+    """A provider's address and key; None takes OPENAI_BASE_URL or OPENAI_API_KEY."""
 
     address: str | None = field(repr=False)
     key: str | None = field(repr=False)
@@ -145,17 +145,17 @@ class Endpoint:
 
 
 def find_endpoint(provider: str, base_url: str | None = None, api_key: str | None = None) -> Endpoint:
-    """Return where a provider's models are, what is given by hand first; raise ModelError for a missing setting."""
+    """Return a provider's endpoint, arguments before the environment; raises ModelError for a missing setting."""
     if provider == "openai":
         return Endpoint(base_url, api_key)
     if provider == "azure":
         return Endpoint(base_url or _azure_address(), api_key or _azure_key())
-    # A small machine's model takes minutes over a long document.
+    # A model on a small machine may take minutes for a long document.
     return Endpoint(base_url or find_address(provider), api_key or NO_KEY, _LOCAL_TIMEOUT)
 
 
 def call_timeout(usual: float) -> float:
-    """Return the seconds after which a call is given up: ALMANAQ_TIMEOUT, else what is usual."""
+    """Return the seconds after which a call is abandoned: ALMANAQ_TIMEOUT, else the default given."""
     written = os.environ.get("ALMANAQ_TIMEOUT")
     if not written:
         return usual
@@ -190,12 +190,12 @@ _REMOTE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What `auto` stands for.
+    """The model that `auto` picked.
 
     Attributes:
-        name: as `--model` would say it.
-        place: the address that documents go to; None: they stay in this process.
-        reason: why it is this one, in a few words.
+        name: as `--model` takes it.
+        place: the address that documents are sent to; None: they stay in this process.
+        reason: why this one, in a few words.
     """
 
     name: str
@@ -204,7 +204,7 @@ class ModelChoice:
 
 
 def choose_model() -> ModelChoice:
-    """Return the model at hand: of OPENAI_BASE_URL, else of a server on this machine, else `local`."""
+    """Pick the model of OPENAI_BASE_URL, else of a server on this machine, else `local`."""
     address = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
     if address:
         return _choose_from_environment(address)
@@ -212,7 +212,7 @@ def choose_model() -> ModelChoice:
 
 
 def choose_from_servers(found: tuple[Server, ...]) -> ModelChoice:
-    """Return the first model that writes text, of the servers that answered on this machine; else `local`."""
+    """Pick the first model that generates text of the servers that answered; else `local`."""
     for server in found:
         if server.writers:
             more = len(server.writers) - 1
@@ -227,7 +227,7 @@ def choose_from_servers(found: tuple[Server, ...]) -> ModelChoice:
 
 
 def auto_is_off() -> bool:
-    """Return whether nothing is looked for: no address is given, and ALMANAQ_LOCAL_SERVERS is `none`."""
+    """Return whether `auto` probes nothing: no address is set, and ALMANAQ_LOCAL_SERVERS is `none`."""
     return not os.environ.get("OPENAI_BASE_URL") and not server_addresses()
 
 

@@ -18,13 +18,13 @@ from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 
 calls_at_once: ContextVar[asyncio.Semaphore | None] = ContextVar("almanaq_calls_at_once", default=None)
-"""The slots of the query that a call is made for: fewer than a model has, or the same."""
+"""The slots of the current query: at most as many as the model has."""
 
 
 class ConcurrentModel:
-    """Lets at most `limit` calls be under way at once in an event loop, and at most so many of each query as that lets.
+    """Limits the calls in flight in an event loop, and those of each query to its own limit.
 
-    The others wait their turn, in order.
+    The others wait in order.
     """
 
     bounds_calls = True
@@ -35,7 +35,7 @@ class ConcurrentModel:
         self._slots = PerLoop(lambda: _Slots(limit))
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply, once there was a free slot."""
+        """Return the reply, after waiting for a free slot."""
         slots = await self._slots.get()
         query, loop = calls_at_once.get(), asyncio.get_running_loop()
         if query is not None:
@@ -45,8 +45,8 @@ class ConcurrentModel:
             try:
                 return await self._model.complete(prompt)
             finally:
-                # Who waits may call once the reply is handed on, so that CachedModel keeps it first: a process that is
-                # killed loses no more calls than were under way.
+                # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
+                # a killed process loses no more than the calls in flight.
                 loop.call_soon(slots.semaphore.release)
         finally:
             if query is not None:
@@ -58,16 +58,16 @@ class _Slots:
         self.semaphore = asyncio.Semaphore(limit)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class Rate:
     """A limit on requests and tokens within any window of time, shared by threads and event loops.
 
     Args:
-        requests, tokens: the limits; None: none.
+        requests, tokens: the limits; None: no limit.
         window: seconds.
-        clock: gives the time, for tests.
+        clock: returns the time, for tests.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Rate:
         self._lock = threading.Lock()
 
     def enter(self, tokens: int) -> float:
-        """Enter a request and give 0.0; where it does not fit yet, give the seconds until it may."""
+        """Enter a request and return 0.0; where it does not fit yet, return the seconds to wait."""
         now = self._clock()
         with self._lock:
             while self._past and self._past[0][0] <= now - self.window:
                 _, old_requests, old_tokens = self._past.popleft()
                 self._add(-old_requests, -old_tokens)
             requests_then, tokens_then = self._used[0] + 1, self._used[1] + tokens
-            # One request alone is let through whatever its size: it can never fit better than now.
+            # With nothing in the window a request never fits better than now, however large it is.
             if not self._past or self._fits(requests_then, tokens_then):
                 self._past.append((now, 1, tokens))
                 self._add(1, tokens)
@@ -100,7 +100,7 @@ class Rate:
             return self._wait(now, requests_then, tokens_then)
 
     def correct(self, requests: int, tokens: int) -> None:
-        """Enter what a request took beyond what was entered for it; less than was entered may also be said."""
+        """Correct the estimate entered for a request by the difference to its real cost, which may be negative."""
         if requests or tokens:
             with self._lock:
                 self._past.append((self._clock(), requests, tokens))
@@ -114,7 +114,7 @@ class Rate:
         return few_enough and (self.tokens is None or tokens <= self.tokens)
 
     def _wait(self, now: float, requests: int, tokens: int) -> float:
-        """Return the seconds until enough of the past has left the window."""
+        """Return the seconds until enough past requests have left the window."""
         for moment, old_requests, old_tokens in self._past:
             requests, tokens = requests - old_requests, tokens - old_tokens
             if self._fits(requests, tokens):
@@ -123,9 +123,9 @@ class Rate:
 
 
 class RateLimitedModel:
-    """Makes calls no faster than a rate allows; the others wait.
+    """Delays calls so that they stay below a rate.
 
-    Tokens are estimated before a call and corrected by what the server counted; calls that were made twice count too.
+    Tokens are estimated before a call and corrected by the server's count; hedged calls count too.
     """
 
     def __init__(self, model: LanguageModel, rate: Rate) -> None:
@@ -133,9 +133,9 @@ class RateLimitedModel:
         self._model, self._rate = model, rate
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply, once the rate allowed the call."""
+        """Return the reply, after waiting until the rate allows the call."""
         expected = sum(estimate_tokens(m.content) for m in prompt.messages) + prompt.max_output_tokens // 4
-        while wait := self._rate.enter(expected):  # noqa: ASYNC110 - the time to wait is known, and nobody signals it
+        while wait := self._rate.enter(expected):  # noqa: ASYNC110 - the time to wait is known
             await asyncio.sleep(wait)
         try:
             completion = await self._model.complete(prompt)
@@ -157,18 +157,18 @@ _MIN_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 _MAX_CALLS = 3
 _TIMER_SLACK = 0.001
-"""Seconds by which a timer may come before its time."""
+"""Seconds by which a timer may fire early."""
 
 
 class HedgedModel:
-    """Makes a call once more when no reply came by a deadline, takes the first reply, and cancels the other call.
+    """Repeats a call that takes too long, returns the first reply, and cancels the other call.
 
-    Where the other call fails or hangs too, there is a third after twice the time; then what is under way is waited
-    for.
+    Where the second call fails or hangs too, a third follows after twice the time; then the calls in flight are
+    awaited.
 
     Args:
-        after: seconds to wait before the second call. None learns it: four times what 19 of 20 replies so far took,
-            at least 2 seconds, and nothing is made twice before 20 replies have come.
+        after: seconds to wait before the second call. None learns them: four times the 95th percentile of replies so
+            far, at least 2 seconds, and no second call before 20 replies.
     """
 
     def __init__(self, model: LanguageModel, after: float | None = None) -> None:
@@ -181,7 +181,7 @@ class HedgedModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the first reply; its usage counts all calls. Raises the failure of the first call when all fail.
 
-        A reply that is shown while it is written is asked for once: two would be written over each other.
+        A streamed reply is never hedged: two would be shown interleaved.
         """
         if prompt.pieces is not None:
             return await self._model.complete(prompt)
@@ -194,7 +194,7 @@ class HedgedModel:
         watch.add(spares)
         try:
             try:
-                # Few calls ever see a second one, so the first is made right here, without a task of its own.
+                # Few calls are ever repeated, so the first runs here, without the cost of a task.
                 completion = await self.complete_timed(prompt, loop)
                 if not spares.calls:
                     return completion
@@ -214,16 +214,16 @@ class HedgedModel:
                 await spares.end()
 
     def seconds_left(self, made: int, elapsed: float) -> float:
-        """Return the seconds to wait for a reply before one more call is made, or before looking again."""
-        # What is long may be learned only while the call is under way.
+        """Return the seconds until the next spare call is due, or until the next look."""
+        # The deadline may be learned while the call is in flight: look again.
         deadline = self._after if self._after is not None else self._learned
         if not deadline or made == _MAX_CALLS:
             return _LOOK_SECONDS
         return min(deadline * ((1 << made) - 1) - elapsed, _LOOK_SECONDS)
 
     async def complete_timed(self, prompt: Prompt, loop: asyncio.AbstractEventLoop) -> Completion:
-        """Make one call and learn how long it took."""
-        # Each physical call by itself: with those that they replaced, they would all seem slow.
+        """Make one call and learn from its duration."""
+        # Each physical call is timed alone: measured from the first call, a spare one would seem slow.
         started = loop.time()
         completion = await self._model.complete(prompt)
         self._learn(loop.time() - started)
@@ -239,9 +239,9 @@ class HedgedModel:
 
 
 class _Timer:
-    """Looks after the first calls that are under way in an event loop, by one timer for all of them.
+    """Watches the first calls in flight in an event loop, with one timer for all.
 
-    It keeps neither the loop nor the timer, which knows the loop: the loop would never be let go.
+    It holds no reference to the loop or the timer, as that would keep the loop alive.
     """
 
     def __init__(self) -> None:
@@ -249,14 +249,14 @@ class _Timer:
         self._next = math.inf
 
     def add(self, spares: _Spares) -> None:
-        """Look after a call that begins."""
+        """Watch a call that begins."""
         self._under_way[spares] = None
         due = spares.started + spares.seconds_left(spares.started)
         if due < self._next:
             self._wait(spares.loop, due)
 
     def remove(self, spares: _Spares) -> None:
-        """Look after a call no more."""
+        """Stop watching a call."""
         del self._under_way[spares]
 
     def _wait(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
@@ -264,10 +264,10 @@ class _Timer:
         loop.call_at(due, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Make a call more where it is time, and look again when the next one may be late."""
+        """Start the spare calls that are due, and set the timer for the next one."""
         now = loop.time()
         if now < self._next - _TIMER_SLACK:
-            return  # a timer set later looked sooner, and has set the next
+            return  # a timer set later fired sooner, and has set the next one
         self._next = math.inf
         lefts = [spares.look(now) for spares in self._under_way]
         if lefts:
@@ -275,12 +275,12 @@ class _Timer:
 
 
 class _Spares:
-    """The calls that are made beside a first one that takes too long.
+    """The spare calls beside a first call that takes too long.
 
     Attributes:
-        first: of use once there is a spare call; is done once the first call has ended; pending where it was cancelled
-            for a spare one's reply.
-        replied: a spare call gave a reply while the first was under way, and `task`, which makes that, was cancelled.
+        first: the outcome of the first call, set once there is a spare call; stays pending where the first call was
+            cancelled because a spare one replied.
+        replied: a spare call replied while the first was in flight, and the first call's task was cancelled.
     """
 
     __slots__ = ("_model", "_prompt", "_task", "calls", "first", "loop", "replied", "started")
@@ -295,11 +295,11 @@ class _Spares:
         self.replied = False
 
     def seconds_left(self, now: float) -> float:
-        """Return the seconds to wait before one more call is made, or before looking again."""
+        """Return the seconds until the next spare call is due, or until the next look."""
         return self._model.seconds_left(1 + len(self.calls), now - self.started)
 
     def look(self, now: float) -> float:
-        """Make a call more where it is time; gives when to look again."""
+        """Start a spare call if it is due; return the seconds until the next look."""
         remaining = self.seconds_left(now)
         if remaining <= 0:
             self._add()
@@ -320,7 +320,7 @@ class _Spares:
             self._task.cancel()
 
     async def result(self) -> Completion:
-        """Return the first reply of any call, once the first has ended; raises its failure when all fail."""
+        """Return the first reply of any call, after the first call has ended; raises its failure when all fail."""
         while _may_still_succeed(calls := [self.first, *self.calls]):
             remaining = self.seconds_left(self.loop.time())
             if remaining <= 0:
@@ -331,7 +331,7 @@ class _Spares:
         return _collect_result(calls)
 
     async def end(self) -> None:
-        """Cancel what is under way, and wait until it is gone."""
+        """Cancel the calls in flight, and wait for them to end."""
         under_way = [call for call in self.calls if not call.done()]
         for call in under_way:
             call.cancel()
@@ -345,7 +345,7 @@ def _may_still_succeed(calls: Sequence[asyncio.Future[Completion]]) -> bool:
 
 
 def _collect_result(calls: Sequence[asyncio.Future[Completion]]) -> Completion:
-    """Return the reply there is, or raise the first call's failure, with the cost of the others added."""
+    """Return the reply, or raise the first call's failure, with the cost of the other calls added."""
     ended = [call for call in calls if call.done()]
     good = next((call for call in ended if call.exception() is None), None)
     others = Usage()

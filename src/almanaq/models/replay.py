@@ -50,13 +50,16 @@ from almanaq.models.protocols import (
 
 @dataclass
 class ReplyOrder:
-    """Lets the calls that wait go on one after the other, the one first that replied first then."""
+    """Releases waiting calls in the order in which their replies came when they were recorded.
+
+    The order matters where LIMIT stops a query: which rows are read depends on which reply comes first.
+    """
 
     _waiting: dict[int, asyncio.Future[None]] = field(default_factory=dict)
     _pump: asyncio.Task[None] | None = None
 
     async def turn(self, place: int) -> None:
-        """Wait for one's turn."""
+        """Wait for the turn of the reply recorded at `place`."""
         mine = self._waiting[place] = asyncio.get_running_loop().create_future()
         if self._pump is None or self._pump.done():
             self._pump = asyncio.create_task(self._run())
@@ -69,7 +72,7 @@ class ReplyOrder:
         while self._waiting:
             seen = -1
             while seen != len(self._waiting):
-                # Until nobody joins any more: whoever would be asked for next has then been asked for.
+                # Wait until no more calls join: all calls that the recorded run had in flight are then waiting.
                 seen = len(self._waiting)
                 await asyncio.sleep(0.001)
             first = min(self._waiting, default=None)
@@ -78,7 +81,7 @@ class ReplyOrder:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Stop; whoever still waits is cancelled with the loop."""
+        """Stop; waiting calls are cancelled with the loop."""
         if self._pump is not None:
             self._pump.cancel()
             with suppress(asyncio.CancelledError):
@@ -92,10 +95,10 @@ _STOPPED_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A prompt as it was sent, its random code left out, and the reply.
+    """A prompt as sent, without its random fence, and the reply.
 
     Attributes:
-        reply: None where the call failed, as `failed` says, or was stopped before its reply came.
+        reply: None where the call failed, as `failed` says, or was cancelled.
     """
 
     prompt: str
@@ -107,21 +110,21 @@ class Exchange:
 
     @property
     def key(self) -> str:
-        """The identity of the prompt: its name and words. A file of prompts that is worded anew is another one."""
+        """The identity of the prompt: its name and words. A reworded prompt file makes another prompt."""
         return _exchange_key(self.prompt, self.messages)
 
 
 class RecordingModel:
-    """A LanguageModel that writes what is asked of another, and the replies, to a file, a JSON object a line.
+    """A LanguageModel that records the prompts to another one, and its replies, in a file of JSON lines.
 
-    The file holds what prompts hold, rows of the source too: it is made for its owner's eyes alone.
+    The file contains rows of the source, as prompts do, and only its owner can read it.
 
     Args:
-        file: is written anew. Raises SourceError where it cannot be.
+        file: is overwritten. Raises SourceError where it cannot be written.
     """
 
     persistent = False
-    """Replies are not kept in the cache file: a call that it would serve would be missing from the record."""
+    """Replies are not cached, as a cache hit would be missing from the record."""
 
     def __init__(self, model: LanguageModel, file: str | Path) -> None:
         self.name = model.name
@@ -139,12 +142,12 @@ class RecordingModel:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what is asked afterwards is answered, and not recorded."""
+        """Close the file; later prompts are answered but not recorded."""
         with self._lock:
             self._out.close()
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the other's reply, recorded."""
+        """Return the model's reply, recorded."""
         try:
             completion = await self._model.complete(prompt)
         except asyncio.CancelledError:
@@ -157,7 +160,7 @@ class RecordingModel:
         return completion
 
     def forget(self, prompt: Prompt) -> None:
-        """Drop a reply of no use where the other keeps any."""
+        """Drop an unusable reply, where the model caches replies."""
         getattr(self._model, "forget", lambda _: None)(prompt)
 
     def _record(self, prompt: Prompt, reply: str | None, usage: Usage, failed: str = "") -> None:
@@ -171,13 +174,12 @@ class RecordingModel:
 
 
 class ReplayingModel:
-    """A LanguageModel that gives the replies of a record, in the order in which they came then.
+    """A LanguageModel that returns recorded replies, in their recorded order.
 
-    The order matters where LIMIT stops a query: which rows are read depends on who replied first. A prompt that came
-    several times gets its replies in turn, and the last one from then on.
+    A prompt that was recorded several times gets its replies in turn, then the last one again.
 
     Args:
-        file: that a RecordingModel wrote. Raises SourceError where it is none.
+        file: written by a RecordingModel. Raises SourceError for any other file.
     """
 
     persistent = False
@@ -192,7 +194,7 @@ class ReplayingModel:
         self._queues = PerLoop(ReplyOrder)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the recorded reply; raises ModelError, with the nearest recorded prompt, where there is none."""
+        """Return the recorded reply; raises ModelError, quoting the nearest recorded prompt, where none."""
         messages = _mask_fence(prompt)
         with self._lock:
             places = self._places.get(_exchange_key(prompt.name, messages))
@@ -201,11 +203,9 @@ class ReplayingModel:
             place = places.pop(0) if len(places) > 1 else places[0]
         exchange = self._exchanges[place]
         if exchange.reply is None and not exchange.failed:
-            # It never ended then; it is cancelled now as it was then, or the order of things differs.
+            # The recorded call was cancelled: the query will cancel this one too, unless it runs differently.
             await asyncio.sleep(_STOPPED_SECONDS)
-            raise ModelError(
-                f"{self.file}: the prompt {prompt.name!r} was stopped before its reply came: record it anew"
-            )
+            raise ModelError(f"{self.file}: the prompt {prompt.name!r} was stopped before its reply came: record again")
         await (await self._queues.get()).turn(place)
         if exchange.reply is None:
             raise ModelCallError(exchange.failed)
@@ -219,7 +219,7 @@ class ReplayingModel:
             default=None,
         )
         if near is None:
-            return f"{self.file} holds no prompt at all: record it anew"
+            return f"{self.file} holds no prompts: record again"
         now, then = _first_difference(messages, near.messages)
         return (
             f"{self.file} holds no reply to this prompt {name!r}; the nearest recorded one is a {near.prompt!r} that"
@@ -229,7 +229,7 @@ class ReplayingModel:
 
 
 def read_record(file: Path) -> tuple[str, list[Exchange]]:
-    """Return the model's name and the exchanges of a record; raises SourceError where it is none."""
+    """Return the model's name and the exchanges of a record; raises SourceError for any other file."""
     try:
         head, *lines = file.read_text("utf-8").splitlines()
         about = json.loads(head)
@@ -244,7 +244,7 @@ def read_record(file: Path) -> tuple[str, list[Exchange]]:
         raise SourceError(f"the record {file} cannot be read: {problem.strerror}") from problem
     except (ValueError, TypeError, KeyError) as problem:
         raise SourceError(
-            f"{file} is no record of prompts that can be replayed ({problem}): record it anew"
+            f"{file} is not a record of prompts that can be replayed ({problem}): record again"
         ) from problem
 
 
@@ -281,14 +281,14 @@ _BUNDLE_FORMAT = "almanaq-replay-1"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """All that a result rests on, apart from the data itself.
+    """Everything that a result depends on, except the data.
 
     Attributes:
-        query, parameters, plan: what was run, and how, as text.
-        snapshot: a hash of the data, as the caller takes it: a replay over other data is refused.
+        query, parameters, plan: what ran, and how, as text.
+        snapshot: a hash of the data, made by the caller: a replay over other data is refused.
         model: the name of the model that replied.
-        replies: text calls by their hash, with their replies in the order in which they came; {"failed": message} for
-            a call that failed, None for one that was cancelled before its reply.
+        replies: hashes of text calls with their replies, in order; {"failed": message} for a failed call, None for a
+            cancelled one.
         links: (column, literal, values chosen).
     """
 
@@ -304,7 +304,7 @@ class Bundle:
 
 
 def file_hash(*files: Path) -> str:
-    """Return a hash of the contents of files, in the order of their names: the snapshot of a source made of files."""
+    """Return a hash of the contents of files, sorted by name: the snapshot of a source of files."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -322,7 +322,7 @@ def write_bundle(bundle: Bundle, file: Path) -> None:
 
 
 def read_bundle(file: Path) -> Bundle:
-    """Return the bundle in a file; raises SourceError when there is none that can be read."""
+    """Read a bundle; raises SourceError where the file holds none."""
     try:
         content = json.loads(file.read_text("utf-8"))
         if content.pop("format") != _BUNDLE_FORMAT:
@@ -337,11 +337,11 @@ def read_bundle(file: Path) -> Bundle:
     except OSError as problem:
         raise SourceError(f"the bundle {file} cannot be read: {problem.strerror}") from problem
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise SourceError(f"{file} is no bundle that this program can replay ({problem}): record it anew") from problem
+        raise SourceError(f"{file} is not a bundle that this version can replay ({problem}): record again") from problem
 
 
 class Recording:
-    """Models that keep what they say; `models` is what to run queries with."""
+    """Records the replies of models; run queries with its `models`."""
 
     def __init__(self, models: Models) -> None:
         self._inner = models
@@ -351,7 +351,7 @@ class Recording:
         self.models = Models(models.name, reader, _RecordingLinker(models.linker, self._links), models.embedder)
 
     def bundle(self, query: str, *, snapshot: str = "", plan: str = "", parameters: Sequence[object] = ()) -> Bundle:
-        """Return what was said so far."""
+        """Return the bundle of the replies so far."""
         reader = self._inner.reader
         content = tuple(self._replies), tuple(self._links)
         values = tuple(str(value) for value in parameters)
@@ -364,7 +364,7 @@ class _RecordingReader:
         self._reader, self._replies = reader, replies
 
     async def read(self, call: TextCall) -> TextReply:
-        """Return the reply, kept."""
+        """Return the reply, recorded."""
         try:
             reply = await self._reader.read(call)
         except asyncio.CancelledError:
@@ -383,7 +383,7 @@ class _RecordingLinker:
         self._linker, self._links = linker, links
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Return the values, kept."""
+        """Return the values, recorded."""
         values = await self._linker.link(request)
         self._links.append((request.column, request.literal, values))
         return values
@@ -401,7 +401,7 @@ def replay_models(bundle: Bundle, *, snapshot: str = "", embedder: Embedder | No
     if snapshot and bundle.snapshot and snapshot != bundle.snapshot:
         raise SourceError(
             f"the data has changed since the bundle was recorded (snapshot {bundle.snapshot[:12]}, now"
-            f" {snapshot[:12]}): replay it over the data of then"
+            f" {snapshot[:12]}): replay it over the data as they were"
         )
     if embedder is None:
         from almanaq.models.embedders.base import LexicalEmbedder
@@ -411,10 +411,7 @@ def replay_models(bundle: Bundle, *, snapshot: str = "", embedder: Embedder | No
 
 
 class ReplayReader:
-    """A Reader that gives the replies of a bundle, in the order in which they came then.
-
-    The order matters where LIMIT stops a query: which rows are kept depends on who replied first.
-    """
+    """A Reader that returns the replies of a bundle, in their recorded order."""
 
     def __init__(self, bundle: Bundle) -> None:
         self.name, self.remote, self.paid = bundle.model, False, bundle.paid
@@ -432,9 +429,9 @@ class ReplayReader:
             )
         content = self._replies[place]
         if content is None:
-            # It never ended then; it is cancelled now as it was then, or the order of things differs.
+            # The recorded call was cancelled: the query will cancel this one too, unless it runs differently.
             await asyncio.sleep(60)
-            raise ModelError("the bundle's query was stopped before this reply came: record it anew")
+            raise ModelError("the bundle's query was stopped before this reply came: record again")
         await (await self._queues.get()).turn(place)
         if "failed" in content:
             raise ModelCallError(content["failed"])
@@ -455,6 +452,6 @@ class _ReplayLinker:
 
 
 def call_hash(call: TextCall) -> str:
-    """Return the identity of a text call, without its text: a bundle holds none of the documents."""
-    fields = astuple(call)[:-2]  # where the question and the document come from makes no other reply of it
+    """Return the hash of a text call: a bundle identifies calls without storing documents."""
+    fields = astuple(call)[:-2]  # `from_rows` and `about` do not change the reply
     return hashlib.sha256(json.dumps(fields).encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,11 +13,11 @@ from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
 LONGEST_RETRY_AFTER = 60.0
-"""Seconds that a server may ask to wait; where it asks for more, the call is tried again after these."""
+"""Maximum seconds that a server's retry-after is honoured for."""
 BASE_WAIT, LONGEST_BACKOFF = 0.5, 8.0
 """Seconds: the n-th wait is random, between zero and BASE_WAIT · 2ⁿ, and at most LONGEST_BACKOFF."""
 _TOO_MANY_FACTOR = 8
-"""Servers count requests by the minute: after too many of them, a wait is so many times as long."""
+"""Servers count requests per minute: after too many of them, waits are longer by this factor."""
 
 
 E = TypeVar("E", bound=Exception)
@@ -29,14 +29,14 @@ class FailedCall(ModelCallError):
     Attributes:
         retry_after: seconds that the server asked to wait; None when it named none.
         retryable: False when the same request cannot succeed later (it is too long, or was refused).
-        at_once: the request will be made in another form, so that there is nothing to wait for.
-        too_long: the model cannot read so much at once.
-        cut: the reply ended at the limit of its length, not where the model was done.
-        too_many: the server answers fewer requests than it was sent; it needs a rest, not only another try.
-        cause: what failed, in a few words that say nothing of the text or the address.
+        at_once: the request will be repeated in another form, without waiting.
+        too_long: the request exceeds the model's context.
+        cut: the reply was cut at its length limit.
+        too_many: the server is over its rate limit and needs a longer wait.
+        cause: what failed, in a few words without text or address.
         tries: how often the request was made.
-        usage: what the failed attempts cost all the same, so that no budget loses sight of them.
-        sure: False when the server may have charged more than `usage` says: no whole reply came.
+        usage: the cost of the failed attempts, which budgets must count.
+        sure: False when the server may have charged more than `usage`, as no complete reply came.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class FailedCall(ModelCallError):
 
 
 class UnusableReply(FailedCall):
-    """The server answered as it should, and the model's words are of no use: none, cut off, declined, or malformed."""
+    """The server replied correctly, but the model's text is unusable: empty, cut off, declined, or malformed."""
 
 
 @contextmanager
 def raise_public_errors() -> Iterator[None]:
-    """Let a failed call leave as the ModelCallError that users know; what only retries look at stays its cause."""
+    """Raise a failed call as the public ModelCallError, with the FailedCall as its cause."""
     try:
         yield
     except FailedCall as failure:
@@ -72,7 +72,7 @@ def raise_public_errors() -> Iterator[None]:
 
 
 def to_public_error(error: E) -> E | ModelCallError:
-    """Return a failed call as the ModelCallError that users know, and any other error as it is."""
+    """Return a failed call as the public ModelCallError, and any other error unchanged."""
     if not isinstance(error, FailedCall):
         return error
     known = ModelCallError(str(error))
@@ -81,7 +81,7 @@ def to_public_error(error: E) -> E | ModelCallError:
 
 
 def describe_failure(failure: ModelCallError) -> tuple[str, int]:
-    """Return what made a call fail, in a few words without the text or the address, and how often it was tried."""
+    """Return why a call failed, in a few words without text or address, and how often it was tried."""
     if isinstance(failure, FailedCall):
         return failure.cause, failure.tries
     return ("no reply in time" if isinstance(failure.__cause__, TimeoutError) else "the call failed"), 1
@@ -90,32 +90,32 @@ def describe_failure(failure: ModelCallError) -> tuple[str, int]:
 def seconds_to_wait(
     attempt: int, failure: FailedCall, *, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
 ) -> float:
-    """Return the seconds to wait before a call is made again: those the server asked for, else random ones that double.
+    """Return the seconds to wait before a retry: those the server asked for, else a random, doubling backoff.
 
     Args:
-        attempt: how many attempts had failed before this one.
+        attempt: how many attempts failed before this one.
     """
     most, asked = min(longest, base * 2**attempt), failure.retry_after
     jitter = random.uniform(0, most)
-    # What is no number (a model of someone else's may say so) is no wish either.
+    # NaN, which a third-party model may pass on, counts as no request to wait.
     if asked is not None and asked == asked:
-        # Calls that were refused together are asked to come back together: the jitter spreads them.
+        # Jitter, as calls that were refused together would otherwise return together.
         return min(max(0.0, asked), LONGEST_RETRY_AFTER) + jitter / 4
     return (most + jitter) / 2 * _TOO_MANY_FACTOR if failure.too_many else jitter
 
 
 _MAX_FORMS = 6
-"""How many features of a request a server may refuse one after the other."""
+"""How many request features a server may refuse, one after the other."""
 
 
 class RetryingModel:
-    """Tries a failed call again, after a random wait that doubles, or the one that the server asked for.
+    """Retries a failed call after a random, doubling backoff, or the wait that the server asked for.
 
-    The reply's usage holds what the failed attempts cost as well.
+    The reply's usage includes the cost of failed attempts.
 
     Args:
-        attempts: how often a call is made at most; one that only takes another form does not count.
-        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; after too many requests (429), longer.
+        attempts: maximum attempts; a repetition in another form does not count.
+        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; longer after too many requests (429).
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class RetryingModel:
         self._model, self._attempts, self._base, self._longest = model, attempts, base, longest
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the first reply that succeeds; raises the last failure."""
+        """Return the first successful reply; raises the last failure."""
         spent = Usage()
         attempt = forms = 0
         while True:
@@ -148,14 +148,14 @@ class RetryingModel:
 
 
 class DeadlineModel:
-    """A language model whose every reply must come within `seconds`."""
+    """A language model that must reply within `seconds`, retries included."""
 
     def __init__(self, model: LanguageModel, seconds: float) -> None:
         self.name = model.name
         self._model, self._seconds = model, seconds
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply; raises ModelCallError when it does not come in time."""
+        """Return the reply; raises ModelCallError when it is late."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._model.complete(prompt)
@@ -165,5 +165,5 @@ class DeadlineModel:
             ) from error
 
     def forget(self, prompt: Prompt) -> None:
-        """Drop the reply to a prompt that turned out to be of no use, where the model keeps replies."""
+        """Drop an unusable reply, where the model caches replies."""
         getattr(self._model, "forget", lambda _: None)(prompt)

@@ -1,4 +1,4 @@
-"""Replies to text calls: the JSON schema asked for, how a reply is parsed, where its quotes are, its usual length."""
+"""Text calls, without a model: documents split to fit, schemas of replies, parsing, quotes, usual lengths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from almanaq.models.protocols import Quote, TextCall
 from almanaq.values import canonical, only_options, option_of, parse_list, write_list
 
 _BREAK_PATTERNS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
-"""Where a long passage is cut, the best place first."""
+"""Where a long passage may be cut, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Piece:
 
 
 def split_document(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
-    """Return parts of at most about `tokens` tokens each, which together hold every word, in order."""
+    """Split a document that exceeds a model's context into parts of about `tokens` tokens, in order (semantics 5)."""
     parts: list[list[Piece]] = []
     room = 0
     for number, passage in enumerate(passages):
@@ -55,13 +55,13 @@ def _split_passage(text: str, tokens: int) -> Iterator[tuple[int, str]]:
 
 
 def _count_fitting(text: str, start: int, limit: int) -> int:
-    """Return how many characters from `start` on have at most `limit` bytes, at least one."""
+    """Return how many characters from `start` fit into `limit` bytes, at least one."""
     piece = text[start : start + limit]
     return max(1, len(piece.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")))
 
 
 def _find_cut(text: str, start: int, end: int) -> int:
-    """Return the best place to cut before `end`, not so early that parts become many."""
+    """Return the best place to cut before `end`, in the second half, so that parts stay few."""
     if end >= len(text):
         return len(text)
     for pattern in _BREAK_PATTERNS:
@@ -76,14 +76,14 @@ _FENCED_JSON = re.compile(r"\A\s*(?:<think>.*?</think>)?\s*(?:```(?:json)?\s*)?(
 
 
 class MalformedReply(ValueError):
-    """A reply that is not what was asked for; the message says what is wrong with it."""
+    """A reply that does not match its schema; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A reply in the form asked for; `quotes` are (passage number as shown, words), not yet checked.
+    """A parsed reply; `quotes` are (passage number as shown, words), not yet located.
 
-    `chances` are how likely each compared literal is, where the model's server told.
+    `chances` are the probabilities of the compared literals, where the server reported them.
     """
 
     value: str | None
@@ -109,9 +109,7 @@ def reply_schema(call: TextCall) -> dict[str, object]:
 
 
 def link_schema(values: Sequence[str], *, several: bool = False) -> dict[str, object]:
-    """Return the JSON schema of a reply that chooses some of `values`, and says whether a row has to hold
-    all of them.
-    """
+    """Return the JSON schema of a reply that chooses among `values`, and whether a row must have all chosen."""
     properties: dict[str, object] = {"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}}
     return _object(properties | ({"every": {"type": "boolean"}} if several else {}))
 
@@ -122,7 +120,7 @@ def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
 
 
 def parse_object(text: str) -> dict[str, object]:
-    """Return the JSON object that a reply consists of; a code fence or visible reasoning around it is forgiven."""
+    """Return the JSON object of a reply; a code fence or visible reasoning around it is tolerated."""
     try:
         try:
             content = json.loads(text)
@@ -139,12 +137,12 @@ def parse_object(text: str) -> dict[str, object]:
 
 
 def parse_reply(text: str, call: TextCall) -> ParsedReply:
-    """Return what a reply to a text call says; raises MalformedReply for anything that the schema does not allow."""
+    """Parse a reply to a text call; raises MalformedReply for anything that its schema does not allow."""
     return parse_content(parse_object(text), call)
 
 
 def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
-    """Return what the object of a reply says; raises MalformedReply as `parse_reply` does."""
+    """Parse the JSON object of a reply; raises MalformedReply as `parse_reply` does."""
     known = {"value", "verdicts", "quotes"}
     if "value" not in content or set(content) - known:
         raise MalformedReply(
@@ -163,9 +161,9 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
 def _parse_yes_or_no(
     value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall
 ) -> ParsedReply:
-    """Return the reply to a question that yes or no settles, whose value is the verdict.
+    """Return the reply to a yes-or-no question, whose value is the verdict.
 
-    Verdicts beside it, which were not asked for, must not say otherwise: what was meant would be left open.
+    Unrequested verdicts beside it must agree with it: a contradiction would leave the meaning open.
     """
     if canonical(value or "no") not in ("yes", "no"):
         raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')
@@ -195,7 +193,7 @@ def _parse_value(value: object, options: Sequence[str]) -> str | None:
 
 
 def _parse_list_value(value: object, options: Sequence[str]) -> str | None:
-    """Return a list as JSON; a reply in one text is read as people write lists."""
+    """Return a list as JSON; a plain text is parsed as people write lists."""
     if isinstance(value, list):
         if not all(isinstance(item, str | int | float) for item in value):
             raise MalformedReply('"value" must be an array of strings, or null')
@@ -242,11 +240,11 @@ _MAX_QUOTES = 3
 
 
 def locate_quotes(quotes: Sequence[tuple[int, str]], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
-    """Return the quotes that stand in the pieces shown, with their places in the document, and how many do not.
+    """Find quotes in the pieces shown; return them with their places in the document, and how many were not found.
 
     Args:
-        quotes: (number of the piece as shown, from 1 on; words). White space and case may differ from the document;
-            a wrong number is forgiven when the words stand in another piece.
+        quotes: (number of the piece as shown, from 1; words). White space and case may differ from the document; a
+            wrong number is tolerated when another piece contains the words.
     """
     found: list[Quote] = []
     dropped = 0
@@ -275,12 +273,12 @@ def _find_quote(words: str, piece: Piece) -> Quote | None:
 
 
 _CHOICE_TOKENS, _SENTENCE_TOKENS, _LONG_TOKENS, _ITEM_TOKENS = 192, 384, 768, 64
-"""Tokens of a reply that chooses, that says something, and that lists or sums up, each with its quotes; of a
-verdict among others in one reply."""
+"""Tokens of a reply that chooses, that is a sentence, that is a list or summary, each with quotes; of one item of a
+batch."""
 
 
 def typical_tokens(call: TextCall) -> int:
-    """Return the tokens that nearly every reply to a call has at most."""
+    """Return a length that nearly no reply to a call exceeds: what a nearly spent budget reserves."""
     if call.function == "summary" or call.type == "list":
         return _LONG_TOKENS
     return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type not in (None, "text") else _SENTENCE_TOKENS

