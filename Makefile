@@ -56,6 +56,7 @@ nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install 
 	$(BIN)/python -m benchmarks.serve.soak --minutes 10
 	$(BIN)/python -m benchmarks.guarantees --cases 1000 --out benchmarks/guarantees/results.json
 	$(BIN)/python -m tests.security.run --count 20000 --out tests/security/results.json
+	$(BIN)/python -m tests.security.canaries --turns 20000 --out tests/security/canaries.json
 
 SERVERS := build/servers
 .PHONY: models-test

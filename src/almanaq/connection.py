@@ -548,7 +548,7 @@ def connect(
     Traceback (most recent call last):
     almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
-    # The schema of options names the arguments, and this body none of them.
+    # The schema of options names the arguments, so this body does not.
     named = {name: value for name, value in locals().items() if name not in ("source", "options")}
     return _open(source, choose_options(options, {each.name: named.pop(each.name) for each in QUERY_OPTIONS}), **named)
 
@@ -588,8 +588,9 @@ def _open(
 
 def _make_engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
     """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
+    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.model_names import ModelSettings, open_models
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
     from almanaq.suql.execution.text_vectors import TextVectors
@@ -630,6 +631,6 @@ def bound_models(models: Models, deadline: float | None) -> Models:
     """Return models whose language model must reply within the deadline; the engine bounds its own calls."""
     if deadline is None or models.language is None:
         return models
-    from almanaq.models.deadline import DeadlineModel
+    from almanaq.models.retrying import DeadlineModel
 
     return replace(models, language=DeadlineModel(models.language, deadline))

@@ -17,8 +17,7 @@ from typing import Any
 
 from almanaq.errors import AlmanaqError, DeadlineExceeded
 from almanaq.event_loops import CancelToken
-from almanaq.models.budget import Budget
-from almanaq.models.spending import spending
+from almanaq.models.budget import Budget, spending
 from almanaq.suql.execution.watch import watched
 
 Event = tuple[str, dict[str, Any]]

@@ -38,7 +38,7 @@ def load_plugin(group: Group, name: str) -> Any | None:
         )
     try:
         return points[0].load()
-    except Exception as error:  # whatever another's module raises
+    except Exception as error:  # another package may raise anything
         raise UsageError(f"{_describe_point(points[0])} cannot be loaded: {type(error).__name__}: {error}") from error
 
 

@@ -1,8 +1,9 @@
 """Settings from the environment, from `almanaq.toml` in the working directory, and from the user's own; flags go first.
 
-The file of a folder may come with whatever else lies there. What it says of models, addresses, keys and caches counts
-only once the user has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment,
-sent to whomever it names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all.
+The file of a folder may come from anybody. What it says of models, addresses, keys and caches counts only once the user
+has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment, sent to whomever it
+names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all. What was allowed is remembered by the file's
+place and a hash of its content, so that a file that changes is asked about again.
 
 Imported only by commands that need settings: pydantic is too slow to be paid for by `import almanaq`.
 """
@@ -26,8 +27,8 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
-from almanaq.models.address import HIDDEN, shown_address
-from almanaq.models.logged import redacted
+from almanaq.models.http import HIDDEN, redact_address
+from almanaq.models.logged import redact_keys
 from almanaq.options import OPTIONS, Option
 
 FILE = Path("almanaq.toml")
@@ -173,8 +174,8 @@ def find_reaching(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def show_setting(name: str, value: object) -> str:
     """Return a setting as a line of a file, without a key in it."""
-    text = HIDDEN if name == "openai_api_key" else shown_address(str(value)) if name in _SECRET else str(value)
-    return f"{name} = {json.dumps(redacted(text[:_SHOWN]), ensure_ascii=False)}"
+    text = HIDDEN if name == "openai_api_key" else redact_address(str(value)) if name in _SECRET else str(value)
+    return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
 
 
 def _is_harmless(name: str, value: object) -> bool:
@@ -218,8 +219,8 @@ def _explain_fault(detail: Any, flags: Mapping[str, Any], files: Sequence[Settin
     if detail["type"] == "extra_forbidden":
         return f"{_file_of(name, files)}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
-    # What was meant for another setting may be a key as well.
-    value = "" if name in _SECRET else f", not {redacted(repr(detail['input']))}"
+    # The value may be a key that was meant for another setting.
+    value = "" if name in _SECRET else f", not {redact_keys(repr(detail['input']))}"
     return f"{_name_origin(name, flags, files)}: {message}{value}"
 
 

@@ -11,7 +11,7 @@ from small_hybrid import HEADER, LINKS, PASSAGES, ROWS
 
 from almanaq.connection import connect
 from almanaq.corpus.table import Table, TableId
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import FunctionModel, StandInServer, replies_from
 from almanaq_bench.hybridqa.best_rows import AllRows, BestRows, FoundRow

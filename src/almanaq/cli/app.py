@@ -77,7 +77,7 @@ class Commands(typer.core.TyperGroup):
         return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what stands before the name of a command."""
+        """Read the options before the name of a command."""
         with self._suggesting_options():
             return super().parse_args(ctx, args)
 
@@ -88,7 +88,7 @@ class Commands(typer.core.TyperGroup):
 
     @contextmanager
     def _suggesting_options(self) -> Iterator[None]:
-        """Answer an option that a command does not have with the one that was meant."""
+        """Suggest the option that was probably meant for one that a command does not have."""
         try:
             yield
         except Exception as error:
@@ -129,7 +129,7 @@ def _suggest_option(asked: str, own: set[str], others: Mapping[str, set[str]]) -
 
 
 def _check_one_source(ctx: Any, args: list[str]) -> None:
-    """Refuse `--db a --db b`, of which the last would be taken without a word."""
+    """Refuse `--db a --db b`, of which the last would be taken silently."""
     given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
     given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
     if len(set(given)) > 1:
@@ -174,7 +174,7 @@ def almanaq(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
     ] = False,
-    # Eager, so that it is known whatever stands first.
+    # Eager, so that it is read before --version, in either order.
     verbose: Annotated[
         bool,
         typer.Option("--verbose", callback=_note_verbose, is_eager=True, help="With --version: of all that it needs."),

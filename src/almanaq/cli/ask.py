@@ -67,7 +67,7 @@ def ask(
 def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) -> Response:
     """Print a reply as it comes, then the query behind it and the quotes it rests on; what goes on shows on stderr.
 
-    Gives the reply. Of one that failed nothing is printed: its error is the caller's to tell.
+    Returns the reply. Of a failed one nothing is printed: the caller reports its error.
     """
     from rich.text import Text
 
@@ -167,7 +167,7 @@ def find_export(question: str) -> str | None:
 
 
 def _export(connection: Connection, response: Response | None, file: str) -> str:
-    """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
+    """Write all rows of a reply to a file; return a message about it."""
     from almanaq.agent.local import without_limit
 
     if response is None or response.suql is None:

@@ -160,7 +160,7 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
 
 
 def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[Named, float]]:
-    """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
+    """Search by words, and by vectors where the index has them; rerank unless the flags say otherwise."""
     from almanaq.table_search import search_index
 
     found, doubt = search_index(
@@ -185,7 +185,7 @@ def _keep_fitting(found: Found, *, nearest: bool) -> Ranking:
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named

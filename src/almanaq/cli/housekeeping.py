@@ -20,8 +20,7 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from almanaq.models.auto import Choice
-    from almanaq.models.local_servers import Server
+    from almanaq.models.providers import ModelChoice, Server
     from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import Settings
     from almanaq.suql.databases.kept import KeptTables
@@ -133,15 +132,14 @@ def _find_version(name: str) -> str | None:
 
 def _check_models() -> dict[str, Any]:
     from almanaq.errors import AlmanaqError
-    from almanaq.models.auto import choose
-    from almanaq.models.local_servers import answering
+    from almanaq.models.providers import choose_model, find_servers
     from almanaq.settings import read_settings
 
     try:
         settings = read_settings()
         settings.export()
-        servers = answering()
-        choice = choose()
+        servers = find_servers()
+        choice = choose_model()
     except AlmanaqError as error:
         return {"servers": [], "auto": None, "reason": str(error), "key": False}
     listed = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
@@ -150,8 +148,7 @@ def _check_models() -> dict[str, Any]:
 
 
 def _measure_caches() -> list[dict[str, Any]]:
-    from almanaq.models.reply_cache import default_cache_file
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_file, default_cache_folder
 
     places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
     return [{"what": what, "place": str(place), **_measure_place(place)} for what, place in places.items()]
@@ -193,14 +190,13 @@ def models(json: Json = False) -> None:
     Each is named as --model takes it; the one that auto takes is marked. Nothing but the list of models is asked for.
     """
     from almanaq.cli.output import write_json
-    from almanaq.models.auto import choose, of_servers
-    from almanaq.models.local_servers import answering
+    from almanaq.models.providers import choose_from_servers, choose_model, find_servers
     from almanaq.settings import read_settings
 
     settings = read_settings()
     settings.export()
-    servers = answering()
-    choice = choose() if settings.openai_base_url else of_servers(servers)
+    servers = find_servers()
+    choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
     found = _list_models(settings, servers, choice)
     if json:
         write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
@@ -212,7 +208,7 @@ def models(json: Json = False) -> None:
     say("\n".join([*map(visible, lines), visible(f"* what auto takes: {choice.reason}")]))
 
 
-def _list_models(settings: Settings, servers: tuple[Server, ...], choice: Choice) -> list[dict[str, object]]:
+def _list_models(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
     """Return each model with what it is, `local` last."""
     found: dict[str, dict[str, object]] = {}
     if choice.name.startswith("openai:"):
@@ -282,7 +278,8 @@ def _open_tables() -> KeptTables:
 
 def _open_cache() -> tuple[Path, ReplyCache]:
     """Return the cache file that settings name, and the cache in it."""
-    from almanaq.models.reply_cache import ReplyCache, default_cache_file
+    from almanaq.models.private_files import default_cache_file
+    from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import read_settings
 
     read_settings().export()

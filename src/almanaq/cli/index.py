@@ -17,7 +17,7 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from almanaq.models.vector_store import VectorStore
+    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.stored import StoredIndex
 
 
@@ -65,7 +65,8 @@ def index(
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
     from almanaq.corpus.serialize import parse_fields
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.precision import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
 
@@ -115,7 +116,8 @@ def index(
 
 def vector_store(embedder: str) -> VectorStore | None:
     """Return what makes and keeps the vectors of an embedder; None for no name."""
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
 
     return VectorStore(default_cache_folder(), defer_embedder(embedder)()) if embedder else None
 

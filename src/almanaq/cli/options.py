@@ -114,7 +114,7 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     """
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
-    from almanaq.models.default_batching import usual_batching
+    from almanaq.models.model_names import default_batching
     from almanaq.settings import read_settings
 
     settings = read_settings(**{name: value for name, value in chosen.items() if OPTIONS[name].setting})
@@ -122,28 +122,28 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     model = choose_model(settings, looks=looks)
     bound_memory(model, settings.embedder)
     load_arrow()
-    arguments = {"batch": usual_batching(model), **chosen, **settings.options(), "model": model}
+    arguments = {"batch": default_batching(model), **chosen, **settings.options(), "model": model}
     with connect(source, **arguments) as connection:
         warn_of_source(connection.warnings)
         yield connection
 
 
 def choose_model(settings: Settings, *, looks: bool = True) -> str:
-    """Return the model's name; what `auto` stands for is looked up, and said on stderr in one line.
+    """Return the model's name; for `auto`, look for a model and name it on stderr in one line.
 
-    That nothing was found is said to a terminal alone.
+    That none was found is reported on a terminal only.
     """
-    from almanaq.models.auto import AUTO, choose, looks_nowhere
+    from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
     name: str = settings.named_model()
     if name != AUTO:
         return name
-    if looks_nowhere() or not (looks or "model" in settings.model_fields_set):
+    if auto_is_off() or not (looks or "model" in settings.model_fields_set):
         return "local"
-    choice = choose()
+    choice = choose_model()
     if choice.place is None:
         message = f"{choice.name}: {choice.reason}"
-        if not sys.stderr.isatty():  # nothing was chosen that costs anything or goes anywhere
+        if not sys.stderr.isatty():  # the choice costs nothing and sends nothing
             return choice.name
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls

@@ -30,10 +30,10 @@ _INCOMPLETE = "these rows are in the result, and are not all of it"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How rows are written, where, and how many of them where they are printed as a table.
+    """The format and the place of a result, and how many rows a printed table shows.
 
     Attributes:
-        resume: an earlier run may have ended half-way: what it left is taken away, and what it paid for is told.
+        resume: an earlier run may have ended half-way: remove what it left, and report what it has paid for.
         materialize: a DuckDB file that keeps the rows with their quotes, in place of any other output.
     """
 
@@ -121,7 +121,7 @@ def _describe_stop(stopped: BaseException) -> str:
 
 
 def describe_cost(trace: Trace, rows: int | None = None) -> str:
-    """Say what a run asked for anew, and what earlier ones had asked for."""
+    """Return how many replies a run asked for, and how many earlier runs had asked for."""
     counted = "" if rows is None else f"{rows:,} row{'' if rows == 1 else 's'}; "
     money = f", ${trace.money:,.2f}" if trace.money else ""
     return f"{counted}{trace.text_calls:,} replies asked for{money}; {trace.cached_calls:,} kept from earlier runs"

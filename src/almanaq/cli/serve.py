@@ -94,13 +94,13 @@ def serve(
     access = Access(host, port, token, tuple(allow_host or ()))
     with bind_socket(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
-        # Nothing is opened before: what the supervisor holds, each of its workers would hold as well.
+        # Open nothing before: each worker would inherit what the supervisor holds.
         with supervise(access.port, _warn) as worker, connect_source(named, chosen) as connection:
             from almanaq.web.service import Limits
 
             deadline = chosen.get("deadline", AGENT_DEADLINE)
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
-            # Whoever may be on another machine is not shown what is private.
+            # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
             _serve(shown, named, access, limits, None if no_store else store_mb, bench or (), listening, worker)
 
@@ -164,7 +164,7 @@ _NAME = "almanaq"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program: `place` says where its settings are, `keys` lead to the servers in them, `more` stands in each."""
+    """A program: `place` is where its settings are, `keys` lead to the servers in them, `more` is part of each."""
 
     name: str
     place: str
@@ -255,10 +255,10 @@ def _list_environment(flags: list[str]) -> dict[str, str]:
     """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
     if not any(flag.startswith("openai:") for flag in flags):
         return {}
-    from almanaq.models.address import shown_address
+    from almanaq.models.http import redact_address
 
     address = os.environ.get("OPENAI_BASE_URL")
-    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": shown_address(address)} if address else {})
+    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
 
 
 def _absolute_path(source: str) -> str:

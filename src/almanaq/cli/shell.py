@@ -109,7 +109,7 @@ class Session:
     """Runs queries and commands over one connection.
 
     Args:
-        stops: raise what a query or a command fails with; else it is told, and the next one has its turn.
+        stops: raise the error of a query or a command; else print it, and go on with the next.
     """
 
     def __init__(self, connection: Connection, *, stops: bool) -> None:
@@ -232,12 +232,11 @@ def edit_lines(session: Session) -> Iterator[None]:
     except ImportError:  # Windows: lines are typed all the same
         yield
         return
-    from almanaq.models.own_files import make_own
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder, make_private
 
     file = default_cache_folder() / "history"
     with suppress(OSError):
-        make_own(file)
+        make_private(file)
         readline.read_history_file(file)
     readline.set_history_length(_KEPT)
     readline.set_completer_delims(" \t\n,()=<>;'+-*/")

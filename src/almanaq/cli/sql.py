@@ -122,7 +122,7 @@ def _explain(
     format: Format,
     out: str | None,
 ) -> None:
-    """Write the plan of a query as text, in short before it is told in full, or as JSON."""
+    """Write the plan of a query: as text, first in short and then in full, or as JSON."""
     from almanaq.cli.terminal import progress, short_plan
     from almanaq.encode import plain
 

@@ -45,7 +45,7 @@ class Amount:
     Attributes:
         rows: at most so many rows; None: every row and column, with their cells whole.
         lines: one row in a block of lines, however few its columns.
-        more: how the rest can be seen, told where something is left out.
+        more: how to see the rest, printed where something is left out.
     """
 
     rows: int | None = MOST_ROWS
@@ -204,7 +204,7 @@ def show_reading() -> Iterator[None]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    from almanaq.models.spending import spending
+    from almanaq.models.budget import spending
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn())
     with Progress(*columns, console=console(sys.stderr), transient=True) as shown, spending() as account:
@@ -230,18 +230,18 @@ def describe_course(done: int, total: int | None, passed: int, spent: Usage) -> 
 
 
 def say(text: str = "") -> None:
-    """Print text for people on stdout; what in it would steer the terminal is written out."""
+    """Print text for people on stdout; characters that would steer the terminal are escaped."""
     print(visible(text), flush=True)
 
 
 def warn(messages: Sequence[str]) -> None:
-    """Print warnings on stderr; what in them would steer the terminal is written out."""
+    """Print warnings on stderr; characters that would steer the terminal are escaped."""
     for message in messages:
         print(f"almanaq: {visible(message)}", file=sys.stderr)
 
 
 def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
-    """Print what there is to know of how a source was opened, in one list; the rest is counted where it is long."""
+    """Print the warnings of opening a source; a long list is cut, and the rest is counted."""
     warn(messages[:most])
     if len(messages) > most:
         warn([f"… and {len(messages) - most:,} more of the kind; `almanaq schema SOURCE` lists them all"])

@@ -14,7 +14,7 @@ from almanaq.errors import (
     suggest,
 )
 from almanaq.event_loops import run_sync
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.options import Options
 from almanaq.suql.accuracy.estimates import (

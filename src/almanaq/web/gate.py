@@ -1,7 +1,7 @@
 """The gate: one piece of ASGI that every request passes before anything else sees it.
 
 It knows no user but whoever holds the token. Against pages of other sites that a browser of this machine shows, it
-looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of whatever is no GET (forged requests).
+looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of everything but GET (forged requests).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Access:
         return f"almanaq_{self.port}"
 
     def session(self) -> str:
-        """Return the cookie's value, from which the token cannot be told."""
+        """Return the cookie's value, which does not reveal the token."""
         return hmac.new((self.token or "").encode(), b"almanaq cookie", hashlib.sha256).hexdigest()
 
     def address(self) -> str:
@@ -215,7 +215,7 @@ class _Request:
         self._headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             key = name.decode("latin-1").lower()
-            # Of a header that comes twice neither is to be believed.
+            # A Host header that comes twice is not trusted.
             self._headers[key] = "" if key == "host" and key in self._headers else value.decode("latin-1")
 
     @property

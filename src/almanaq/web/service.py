@@ -20,7 +20,7 @@ from almanaq.encode import event_record, exact_numbers, response_record, result_
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
-from almanaq.models.vector_store import default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.cited import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
-"""Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
+"""Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Service:
         def work(emit: Emit) -> dict[str, Any]:
             id = new_id()
             emit("start", {"id": id, "conversation": own, "link": link(id)})
-            # What was said meanwhile counts: the turn before this one may have been under way.
+            # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
@@ -183,7 +183,7 @@ class Service:
         return Job(work, self.limits.deadline)
 
     def why_not(self, suql: str, key: dict[str, Any], params: Sequence[Any]) -> Job:
-        """Say which conditions keep a row out of a query's result."""
+        """Return which conditions keep a row out of a query's result."""
 
         def work(emit: Emit) -> dict[str, Any]:
             with citing() as cited, emit_progress(emit):
@@ -198,7 +198,7 @@ class Service:
             id = new_id()
             record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
-            # The row is named by columns that need not stand in the query.
+            # The key may name columns that the query does not.
             columns = all_columns(self.connection)
             return self._keep_answer(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
@@ -216,7 +216,7 @@ class Service:
 
     @contextmanager
     def _track_conversation(self, conversation: str) -> Iterator[None]:
-        """Know of a conversation in which a question is worked on, so that it can be deleted meanwhile."""
+        """Mark a conversation as running, so that it can be deleted meanwhile."""
         with self._keeping:
             self._under_way[conversation] = True
         try:
@@ -237,7 +237,7 @@ class Service:
         record = client_record(response_record(response), cited, columns) | named
         record["keys"] = _row_keys(response, len(record["rows"]))
         shown = columns_of_reply(self.connection, response)
-        # A later turn may say again what an earlier one showed.
+        # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
         kept = Kept(id, "ask", response.question, record, carried, response.table, response.evidence)
@@ -275,12 +275,12 @@ class Service:
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}
-            # What nobody has kept of a conversation cannot be gone on from.
+            # A conversation that was not kept cannot be continued.
             return record | gone | ({} if goes_on or not conversation else {"conversation": None})
         return record
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
-        """Tell what a query is expected to take, where it reads texts; what is wrong with it is told when it runs."""
+        """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
         try:
             found = expected_record(self.connection, suql, params)
         except AlmanaqError:
@@ -371,9 +371,9 @@ def open_service(
         store_mb: what kept answers may take; None: they are kept in memory only.
         worker: what is known of the supervisor; None: there is none.
     """
-    from almanaq.models.address import shown_address
+    from almanaq.models.http import redact_address
 
-    shown = shown_address(source) if "://" in source else source
+    shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
         file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)

@@ -261,7 +261,7 @@ class _Server(uvicorn.Server):
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more, and end what is not finished in a moment, so that each client is told."""
+        """Accept nothing more, and end what does not finish soon, so that each client gets an error."""
         ending: list[asyncio.Task[None]] = []
         timer = asyncio.get_running_loop().call_later(
             _SECONDS_TO_FINISH, lambda: ending.append(asyncio.ensure_future(self._end()))

@@ -1,9 +1,9 @@
 """AnswerStore: what was answered, so that a link shows it again and costs nothing; an SQLite file of its owner's alone.
 
-Servers over one source share it, whatever their clients may see: each answer carries the columns that it shows, and is
-given only where all of them may be seen at that moment. Every record has a checksum, and every list a count of what
-belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give way, those that
-somebody judged last.
+Servers over one source share it, although their clients may see different columns: each answer carries the columns that
+it shows, and is given only where all of them may be seen at that moment. Every record has a checksum, and every list a
+count of what belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give
+way, those that somebody judged last.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from almanaq.agent.history import Shown, Turn
 from almanaq.encode import plain
 from almanaq.errors import SourceError
-from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
+from almanaq.models.private_files import UNUSABLE, open_sqlite
 from almanaq.suql.execution.cited import Place
 from almanaq.web.problems import NotFound
 
@@ -51,7 +51,7 @@ class Answer:
         rows: all rows, as Parquet; None where no query ran.
         turn: what its conversation remembers; None of a query.
         made: seconds since 1970.
-        columns: those whose values it may show, in whatever part of it; None where nobody knows.
+        columns: those whose values any part of it may show; None: not known.
     """
 
     id: str
@@ -72,7 +72,7 @@ class Answer:
 
 
 def new_id() -> str:
-    """Return an identifier that nobody guesses: whoever has the link may read the answer."""
+    """Return an identifier that cannot be guessed: the link alone lets one read the answer."""
     return secrets.token_urlsafe(12)
 
 
@@ -89,19 +89,19 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
         values = tuple(tuple(map(tuple, row)) for row in shown.get("values", ()))
         shown = Shown(shown["relation"], tuple(shown["columns"]), keys, tuple(shown["names"]), values)
     entities = tuple((name, value) for name, value in kept["entities"])
-    offered = tuple(kept.get("offered", ()))
-    return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, "offered": offered})
+    lists = {name: tuple(kept.get(name, ())) for name in ("offered", "marks")}
+    return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, **lists})
 
 
 def write_parquet(table: pa.Table) -> bytes:
-    """Return rows as Parquet, the first of them where all would take too much."""
+    """Return rows as Parquet; only the first where all would take too much."""
     return pack_rows(table)[0]
 
 
 def pack_rows(table: pa.Table) -> tuple[bytes, int]:
     """Return rows as Parquet, and how many they are: fewer than there were where all would take too much.
 
-    What Parquet has no type for stands there as text.
+    Types that Parquet lacks become text.
     """
     import pyarrow as pa
 
@@ -148,7 +148,7 @@ CREATE TABLE IF NOT EXISTS tally (list TEXT PRIMARY KEY, count INTEGER NOT NULL,
 """
 _HEAD = "id, source, conversation, kind, made, columns, body, sum"
 Sees = Callable[[Columns | None], bool]
-"""Says whether whoever reads may see values of these columns; None stands for columns that nobody knows."""
+"""Returns whether the reader may see values of these columns; None: columns that are not known."""
 
 
 class AnswerStore:

@@ -273,5 +273,5 @@ def _turns_until(turns: tuple[Turn, ...], last: Turn) -> tuple[Turn, ...]:
 
 
 def _quote_toml(text: Any) -> str:
-    # JSON's strings are TOML's, but for what lies beyond: that stands as it is.
+    # JSON's strings are TOML's, but for characters beyond ASCII, which stay as they are.
     return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")

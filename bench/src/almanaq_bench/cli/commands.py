@@ -183,7 +183,7 @@ def reproduce(
     Rows that need no paid model always run; the others where OPENAI_API_KEY or OPENAI_BASE_URL is set. Finished rows
     are not run again.
     """
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq_bench.config import RunRequest
     from almanaq_bench.reproduce import reproduce as reproduced
 

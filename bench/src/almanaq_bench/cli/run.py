@@ -92,7 +92,7 @@ def run(
     RUN_DIR gets the configuration, a record per query as it goes, and the measures.
     """
     from almanaq.corpus.serialize import parse_fields
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.imported import look_here
     from almanaq.retrieval.retriever_names import check_fields_apply
     from almanaq_bench import runner

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.models.spending import operator
+from almanaq.models.budget import operator
 from almanaq.options import Options
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.columns import id_column

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
-from almanaq.models.spending import Spending, operator
+from almanaq.models.budget import Spending, operator
 from almanaq.options import Options
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
