@@ -19,10 +19,10 @@ from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, UsageError
 from almanaq.models.private_files import private_temporary_folder
 from almanaq.models.protocols import Prompt
+from almanaq.options import AGENT_DEADLINE, AGENT_ROWS
 from almanaq.suql.databases import leaving
 from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.own_duckdb import MOST_SPILLED
-from almanaq.suql.options import AGENT_DEADLINE, AGENT_ROWS
 from almanaq.testing import FunctionModel, ScriptedModel
 
 TABLES = {"t": {"n": [1, 2, 3], "s": ["a", "b", "c"]}}

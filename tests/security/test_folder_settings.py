@@ -48,6 +48,7 @@ HARMLESS = {
     "deadline": [5],
     "concurrency": [3],
     "batch": [4],
+    "dialect": ["mysql"],
 }
 
 

@@ -19,7 +19,7 @@ from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue, count_all
 from almanaq.agent.misused import check_meant
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
-from almanaq.agent.privacy import shows_private
+from almanaq.agent.privacy import judge_turns, private_columns, shows_private
 from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.query_tree import query_tree
 from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Relaxer
@@ -34,8 +34,8 @@ from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
 from almanaq.agent.turn_time import TurnTime, options_of_turn, within
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import AllOf, Models
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result, Trace
@@ -135,7 +135,7 @@ class Agent:
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the whole reply."""
         time, account = TurnTime.of(self._options), TurnAccount()
-        steps = account.watch(self._steps(question, tuple(history)))
+        steps = account.watch(self._steps(question, judge_turns(history, self._engine.catalog)))
         try:
             while True:
                 yield within(time, next, steps)
@@ -150,7 +150,7 @@ class Agent:
         response = account.told(response)
         if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)
-        yield Finished(replace(response, question=question))
+        yield Finished(replace(response, question=question, marks=private_columns(self._engine.catalog)))
 
     async def aevents(self, question: str, history: Sequence[Turn] = ()) -> AsyncIterator[Event]:
         """Yield the events in asynchronous code; the work is done in threads, one step at a time."""

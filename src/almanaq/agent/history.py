@@ -47,6 +47,7 @@ class Turn:
         shown: the same rows with their keys; None when the rows are no rows of one relation.
         meant: the query before one of its conditions was left out to find rows; None when none was.
         private: its rows show private columns, and no language model may see what it found.
+        marks: the columns that were private when that was decided; () where nobody knows.
         asked: the whole question that it stands for, where it goes on from earlier ones.
         of: the query of the rows that its figures are of, where it speaks of those found before.
         offered: the queries that were offered to choose from, where none was sure.
@@ -64,6 +65,7 @@ class Turn:
     asked: str = ""
     of: str = ""
     offered: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
 
 History = tuple[Turn, ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table")
+_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table", "marks")
 """Fields for callers in Python, which are no keys of `ask --json`."""
 
 
@@ -39,6 +39,7 @@ class Response:
         shown: the keys of the rows, for later turns that refer to them.
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
+        marks: the columns that were private when it was made.
         asked, of: the whole question that this one stands for, and the rows that its figures are of, as in Turn.
         readings: the queries that the question may mean, the likeliest first, where none was sure enough to be the
             answer; `reply.readings[0].run()` gives the rows of one.
@@ -75,6 +76,7 @@ class Response:
     of: str = ""
     readings: tuple[Reading, ...] = ()
     table: pa.Table | None = field(default=None, compare=False, repr=False)
+    marks: tuple[str, ...] = ()
 
     def turn(self) -> Turn:
         """Return what a conversation remembers of this reply; of a failure no word that may come from the data.
@@ -96,6 +98,7 @@ class Response:
             self.asked,
             self.of,
             tuple(reading.suql for reading in self.readings),
+            self.marks,
         )
 
     def _repr_html_(self) -> str:

@@ -85,8 +85,6 @@ class Tally:
         return Usage(self.calls, self._cached, self.read, self.written, self.money, self._known)
 
 
-DEFAULT_MAX_CALLS = 1000
-"""Default limit on calls that cost money."""
 _NO_PRICE = "a price that is not known"
 
 

@@ -70,8 +70,8 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
         values = tuple(tuple(map(tuple, row)) for row in shown.get("values", ()))
         shown = Shown(shown["relation"], tuple(shown["columns"]), keys, tuple(shown["names"]), values)
     entities = tuple((name, value) for name, value in kept["entities"])
-    offered = tuple(kept.get("offered", ()))
-    return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, "offered": offered})
+    lists = {name: tuple(kept.get(name, ())) for name in ("offered", "marks")}
+    return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, **lists})
 
 
 def to_parquet(table: pa.Table) -> bytes:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
-from almanaq.cli.options import Batch, MaxCalls
+from almanaq.cli.options import flag
 from almanaq_bench.cli.output import Json, counter, cutoffs, print_scores, tell
 
 
@@ -76,8 +76,8 @@ def run(
     generator: _Generator = "local",
     schema: _Schema = Schema.all,
     evidence: _Evidence = False,
-    max_calls: MaxCalls = None,
-    batch: Batch = None,
+    max_calls: Annotated[int | None, flag("max_calls")] = None,
+    batch: Annotated[int | None, flag("batch")] = None,
     limit: _Limit = None,
     sample: _Sample = None,
     distractors: _Distractors = None,

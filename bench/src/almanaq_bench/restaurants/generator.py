@@ -18,16 +18,16 @@ from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.response import Response
 from almanaq.agent.threads import in_thread
+from almanaq.connection import connect
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, UsageError, suggest
 from almanaq.models.batching import Batching
 from almanaq.models.budget import spending
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import default_batching, make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq.open_connection import connect
+from almanaq.options import Options
 from almanaq.retrieval.paid import Foreseen
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import TEXT_SELECTIVITY
 from almanaq_bench.generation.agent import AgentGenerator
 from almanaq_bench.generation.protocols import (

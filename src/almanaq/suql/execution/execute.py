@@ -12,6 +12,7 @@ import pyarrow as pa
 from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget, spending
 from almanaq.models.retrying import raise_public_errors
+from almanaq.options import Options
 from almanaq.suql.execution.bounds import interrupted_at_errors
 from almanaq.suql.execution.collecting import collecting_seldom
 from almanaq.suql.execution.context import ExecutionContext
@@ -21,7 +22,6 @@ from almanaq.suql.execution.run import Run, Sink
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
-from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows
