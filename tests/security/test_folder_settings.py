@@ -43,7 +43,6 @@ HARMLESS = {
     "max_result_mb": [1],
     "speculation": [1.5],
     "order": ["table"],
-    "dialect": ["postgres"],
     "strict": ["true"],
     "deadline": [5],
     "concurrency": [3],
