@@ -33,7 +33,7 @@ def test_one_field_scores_as_bm25s_does(documents: list[str], question: list[str
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_titles_headers_and_cells_are_searched() -> None:
+def test_titles_headers_and_cells_are_collect_scores() -> None:
     assert found("films by Kurosawa") == [FILMS.id]
     assert found("river length") == [RIVERS.id]
     assert found("Seven Samurai") == [FILMS.id]

@@ -1,4 +1,4 @@
-"""The best tables of any retriever, put in a new order by a model that reads each of them beside the question."""
+"""The best tables of any retriever, reordered by a model that reads each of them beside the question."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.abstain import Found
-from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.protocols import Found, Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k
 
 CANDIDATES = 20
@@ -43,7 +42,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeReranker:
     """Makes indexes that take the candidates of another retriever, and rank them by a judge.
 
     Args:
@@ -60,16 +59,16 @@ class Judged:
     def name(self) -> str:
         return f"rerank:{self.judge.name}"
 
-    def index(self, corpus: Corpus, fields: Sequence[str]) -> JudgedIndex:
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> JudgeRerankerIndex:
         """Index a corpus for the first retriever, and keep the beginning of each table's text for the judge."""
         chosen = parse_fields(fields)
         index = self.first.index(corpus, fields)
         texts = {table.id: table_text(table, chosen, max_chars=self.max_chars) for table in corpus}
-        return JudgedIndex(index, self.judge, texts, self.candidates)
+        return JudgeRerankerIndex(index, self.judge, texts, self.candidates)
 
 
 @dataclass(frozen=True)
-class JudgedIndex:
+class JudgeRerankerIndex:
     """An index, and what the judge reads of its tables."""
 
     first: TableIndex
@@ -94,7 +93,7 @@ class JudgedIndex:
         found = self.first.search(questions, max(k, self.candidates))
         read = [ranking[: self.candidates] for ranking in found]
         verdicts = self.judge.judge(questions, [[self.texts[hit.id] for hit in hits] for hits in read])
-        return [_judged(*each, k) for each in zip(found, verdicts, map(len, read), strict=True)]
+        return [_apply_verdict(*each, k) for each in zip(found, verdicts, map(len, read), strict=True)]
 
 
 class CrossEncoderJudge:
@@ -146,13 +145,13 @@ def _parse_order(text: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _judged(ranking: Ranking, verdict: Verdict, read: int, k: int) -> Found:
+def _apply_verdict(ranking: Ranking, verdict: Verdict, read: int, k: int) -> Found:
     if isinstance(verdict, UnusableReply):
         return Found(ranking[:k], None, bool(ranking), str(verdict))
-    return Found(_ordered(ranking, verdict, read)[:k], None, bool(ranking))
+    return Found(_reorder(ranking, verdict, read)[:k], None, bool(ranking))
 
 
-def _ordered(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:
+def _reorder(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:
     order = sorted(range(read), key=lambda place: -scores[place])
     hits = [Hit(ranking[place].id, scores[place]) for place in order]
     floor = hits[-1].score if hits else 0.0

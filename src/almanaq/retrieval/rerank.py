@@ -1,29 +1,114 @@
-"""The best candidates of a search by words and by meaning, ranked anew by what they have in common with the question.
+"""The learned reranker: the best candidates by words and vectors, ranked by what they share with the question.
 
-A linear score over the figures of `features` and the standardized scores of the searches. Its few weights are
-learned (see `weights`): sets for tables with titles, tables without, and the schemas of databases, for questions and
-for statements that are to be checked.
+A linear score over `features` and the standardized scores of the searches. Its weights are learned: sets for tables
+with titles, tables without, and schemas of databases, for questions and for statements to be checked. They are in
+`weights.json`, made by `benchmarks/retrieval/learn.py` and `doubt.py`; `benchmarks/retrieval/results/weights.json`
+records the data, and the results on held-out tables.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, parse_fields
 from almanaq.corpus.table import Corpus, TableId
-from almanaq.retrieval.abstain import Found
-from almanaq.retrieval.aspects import Aspects, AspectsIndex
 from almanaq.retrieval.bm25 import BM25, BM25Index
-from almanaq.retrieval.features import FEATURES, Featurizer, Floats
-from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import BATCH, Scores, check_k, standardized, top_k
-from almanaq.retrieval.sibling_tables import Databases, group_by_database
-from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.weights import Sight, Styles, Weights, choose_weights
+from almanaq.retrieval.dense import Aspects, AspectsIndex
+from almanaq.retrieval.features import (
+    FEATURES,
+    Featurizer,
+    Floats,
+    StreamWriter,
+    WordAssociation,
+    load_word_association,
+)
+from almanaq.retrieval.protocols import Doubt, Found, Hit, Ranking
+from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
+
+Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
+"""What takes part beside words: no vectors, those of short views of each table, or those of its rows too.
+
+Of an index on disk: its words, without a search of titles apart, and one vector per table.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A linear score: the worth of each feature and of each search's standardized score, by name; absent is 0.
+
+    `doubt` tells from the best table whether any fits; None where that was not learned. `association`
+    makes the feature of that name, for tables whose titles are hidden; None leaves it 0.
+    """
+
+    name: str
+    worth: Mapping[str, float]
+    doubt: Doubt | None = None
+    association: WordAssociation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """Weights by how one asks: with a question, or with a statement that is to be checked."""
+
+    questions: Weights
+    statements: Weights
+
+    def of(self, text: str) -> Weights:
+        return self.statements if is_statement(text) else self.questions
+
+
+def choose_weights(fields: Sequence[Field], *, several: bool, sight: Sight) -> Styles:
+    """Return the learned weights for a corpus.
+
+    Args:
+        fields: what is declared; tables whose title is hidden are judged by other weights.
+        several: the corpus holds several databases, so tables are those of schemas, not of web pages.
+        sight: what takes part beside words.
+    """
+    if several:
+        kind = "databases" if Field.DESCRIPTION in fields else "bare-databases"
+    else:
+        kind = "titled" if Field.TITLE in fields else "untitled"
+    questions = _make_weights(f"{kind}-{sight}")
+    return Styles(questions, questions if several else _make_weights(f"{kind}-statements-{sight}"))
+
+
+_QUESTION_START = re.compile(
+    r"\W*(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|will|would"
+    r"|should|list|show|find|give|name|tell|count|return|identify|describe|state|compare|calculate)\b",
+    re.IGNORECASE,
+)
+_MIN_STATEMENT_WORDS = 5  # words; less is a search by keywords
+
+
+def is_statement(text: str) -> bool:
+    """Return whether a text asks nothing: no question mark, no word that begins a question, and not just keywords."""
+    return "?" not in text and not _QUESTION_START.match(text) and len(text.split()) >= _MIN_STATEMENT_WORDS
+
+
+def _make_weights(name: str) -> Weights:
+    learned = _load_weights()
+    doubt = learned["doubt"].get(name)
+    association = (
+        load_word_association(statements="statements" in name) if "association" in learned["weights"][name] else None
+    )
+    return Weights(name, learned["weights"][name], Doubt(**doubt) if doubt else None, association)
+
+
+@lru_cache(maxsize=1)
+def _load_weights() -> dict[str, Any]:
+    text = files("almanaq.retrieval").joinpath("weights.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
 
 CANDIDATES = 100
 """Tables ranked anew; those behind them keep the order of the search before."""
@@ -31,7 +116,7 @@ CANDIDATES = 100
 SCALE = 10.0
 """Standardized scores are divided by it, so that their weights are of the size of the features' weights."""
 
-_SHARPNESS = 0.5  # of the sum over a database's tables: between their best score alone and their number
+_POOLING_SHARPNESS = 0.5  # of the sum over a database's tables: between their best score alone and their number
 
 
 @dataclass(frozen=True)
@@ -93,8 +178,8 @@ class Searches:
         if self.titles is not None:
             found["bm25_title"] = self.titles.sums(questions)
         views = self.aspects.scores(questions) if self.aspects is not None else {}
-        standard = {name: standardized(scores) / SCALE for name, scores in (found | views).items()}
-        standard["company"] = self.databases.pooled(fused(standard))
+        standard = {name: standardize(scores) / SCALE for name, scores in (found | views).items()}
+        standard["company"] = self.databases.pool(fuse_scores(standard))
         if views:
             standard["cosine"] = np.maximum.reduce(list(views.values()))
         return standard
@@ -105,9 +190,9 @@ class Searches:
         That is: it shares no word with the question, and neither does its database.
         """
         if self.aspects is not None:
-            return fused(scores)
+            return fuse_scores(scores)
         nothing = (self.lexical.sums(questions) == 0) & (scores["company"] <= 0)
-        return np.where(nothing, np.float32(-np.inf), fused(scores))
+        return np.where(nothing, np.float32(-np.inf), fuse_scores(scores))
 
 
 @dataclass(frozen=True)
@@ -131,7 +216,7 @@ class RerankIndex:
         """Return the rankings, and whether their best tables answer."""
         check_k(k)
         found: list[Found] = []
-        for scored, rest in self.scored(questions, k):
+        for scored, rest in self.score_candidates(questions, k):
             if not len(scored.tables):
                 found.append(Found((), 0.0, fits=False))
                 continue
@@ -139,10 +224,12 @@ class RerankIndex:
             hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
             # Those not ranked anew follow in the order they came in, below the last.
             hits.extend(Hit(self.ids[table], hits[-1].score - 1.0 - rank) for rank, table in enumerate(rest))
-            found.append(judged(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
+            found.append(add_doubt(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
         return found
 
-    def scored(self, questions: Sequence[str], k: int = 1) -> Iterator[tuple[Scored, NDArray[np.intp]]]:
+    def score_candidates(
+        self, questions: Sequence[str], k: int = 1
+    ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
         """Yield for each question its candidates with all that is known of them, and those behind them up to k."""
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
@@ -151,34 +238,34 @@ class RerankIndex:
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
-                weighed = Weighed(self.weights.of(question), self.featurizer, self.searches.databases)
-                yield weighed.scored(question, chosen[: self.candidates], own), chosen[self.candidates :]
+                scorer = CandidateScorer(self.weights.of(question), self.featurizer, self.searches.databases)
+                yield scorer.score(question, chosen[: self.candidates], own), chosen[self.candidates :]
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class CandidateScorer:
     """What ranking the candidates of a question anew takes."""
 
     weights: Weights
     featurizer: Featurizer
     databases: Databases
 
-    def scored(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> Scored:
+    def score(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> ScoredCandidates:
         """Return the tables of these numbers by the linear score; `own` are their standardized scores by search."""
         worth = self.weights.worth
         features = self.featurizer.features(question, [int(table) for table in tables], self.weights.association)
         scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
         for name, each in own.items():
             scores = scores + worth.get(name, 0.0) * each
-        scores = with_databases(scores, self.databases, tables)
+        scores = add_database_scores(scores, self.databases, tables)
         order = np.lexsort((tables, -scores))
         searched = {name: each[order] for name, each in own.items()}
-        unknown = self.featurizer.unknown(question)
-        return Scored(question, tables[order], scores[order], features[order], searched, unknown)
+        unknown = self.featurizer.unknown_share(question)
+        return ScoredCandidates(question, tables[order], scores[order], features[order], searched, unknown)
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidates:
     """The candidates of a question, best first.
 
     Attributes:
@@ -207,24 +294,24 @@ class Scored:
         }
 
 
-def judged(ranking: Ranking, scored: Scored, weights: Weights, size: int) -> Found:
+def add_doubt(ranking: Ranking, scored: ScoredCandidates, weights: Weights, size: int) -> Found:
     """Return a ranking with the chance that its best table answers, in a corpus of so many tables."""
     doubt = weights.doubt
     chance = doubt.chance(scored.figures(size)) if doubt else None
     return Found(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
 
 
-def fused(standard: Mapping[str, Scores]) -> Scores:
+def fuse_scores(standard: Mapping[str, Scores]) -> Scores:
     """Return the untuned score that candidates are taken by: words, and the mean of all views by meaning."""
     views = [scores for name, scores in standard.items() if name.startswith("dense")]
     first = standard["bm25"]
     return (first + sum(views) / len(views)).astype(np.float32) if views else first
 
 
-def with_databases(scores: Scores, databases: Databases, tables: NDArray[np.intp]) -> Scores:
+def add_database_scores(scores: Scores, databases: Databases, tables: NDArray[np.intp]) -> Scores:
     """Add to each score the logarithm of a soft sum over its database: what joins belongs together."""
     if len(databases.starts) <= 2 or not len(scores):
         return scores
     of = databases.of[tables]
-    sums = np.bincount(of, weights=np.exp(_SHARPNESS * (scores - scores.max())))
+    sums = np.bincount(of, weights=np.exp(_POOLING_SHARPNESS * (scores - scores.max())))
     return (scores + np.log(np.maximum(sums[of], 1e-30))).astype(np.float32)

@@ -1,12 +1,10 @@
 """Segments of an index on disk: postings of some tables as memory-mapped arrays, never changed once written.
 
-What is read of them is held against checksums when it is first touched (`checked.py`).
-
 Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each, `sums.npy`
 the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
-`tokens.npy` with `streams.npy` their streams, in which a term's number is its place in `terms.npy`; `digests.npy` the
-hashes of their contents; `texts.bin` with `blocks.npy` what was indexed of them (`kept_texts.py`); `vectors.npy` their
-vectors, and `codes.npy` what these are first compared in (`precision.py`), where the index has any.
+`tokens.npy` with `streams.npy` their streams, in which a term's number is its position in `terms.npy`; `digests.npy`
+hashes of their contents; `texts.bin` with `blocks.npy` what was indexed of them; `vectors.npy` and `codes.npy` their
+vectors and codes, where the index has any (`index_encoding.py`).
 """
 
 from __future__ import annotations
@@ -28,13 +26,11 @@ from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import open_private
-from almanaq.retrieval.aspects import main_text
-from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
-from almanaq.retrieval.checked import Checked, read_sums, write_sums
-from almanaq.retrieval.kept_texts import TextPacker, unpacked
-from almanaq.retrieval.precision import Precision
-from almanaq.retrieval.pruning import Part
-from almanaq.retrieval.streams import LOWEST_MARK, StreamWriter
+from almanaq.retrieval.bm25 import BM25Options, PostingsWriter, TermPart
+from almanaq.retrieval.dense import main_text
+from almanaq.retrieval.features import LOWEST_MARK, StreamWriter
+from almanaq.retrieval.index_encoding import Precision, TextPacker, unpack_table
+from almanaq.retrieval.index_files import CheckedArray, read_sums, write_sums
 from almanaq.text.index_terms import Analyzer
 
 DIGEST_BYTES = 16
@@ -53,11 +49,11 @@ _ARRAYS: Mapping[str, tuple[type[np.generic], int | None]] = {
     "blocks": (np.int64, 2),
 }
 """By name: what an array holds, and how many of it make an item."""
-_EMBEDDED = 512  # texts embedded at once while tables are added
+_EMBED_BATCH = 512  # texts embedded at once while tables are added
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class TableEntry:
     """What a ranking shows of a table.
 
     Attributes:
@@ -76,40 +72,40 @@ class Segment:
     """An opened segment; its arrays are mapped, so opening reads next to nothing."""
 
     folder: Path
-    terms: Checked[np.uint64]
-    starts: Checked[np.int64]
-    tables: Checked[np.int32]
-    weights: Checked[np.float32]
-    sums: Checked[np.float32]
-    offsets: Checked[np.int64]
-    digests: Checked[np.uint8]
-    tokens: Checked[np.int32]
-    streams: Checked[np.int64]
-    blocks: Checked[np.int64]
-    names: Checked[np.uint8]
-    texts: Checked[np.uint8]
-    vectors: Checked[Any] | None = None
-    codes: Checked[Any] | None = None
+    terms: CheckedArray[np.uint64]
+    starts: CheckedArray[np.int64]
+    tables: CheckedArray[np.int32]
+    weights: CheckedArray[np.float32]
+    sums: CheckedArray[np.float32]
+    offsets: CheckedArray[np.int64]
+    digests: CheckedArray[np.uint8]
+    tokens: CheckedArray[np.int32]
+    streams: CheckedArray[np.int64]
+    blocks: CheckedArray[np.int64]
+    names: CheckedArray[np.uint8]
+    texts: CheckedArray[np.uint8]
+    vectors: CheckedArray[Any] | None = None
+    codes: CheckedArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.digests)
 
-    def part(self, term: int, base: int) -> Part | None:
+    def part(self, term: int, base: int) -> TermPart | None:
         """Return the postings of a term's hash, for tables numbered from `base` on; None where no table holds it."""
         # Any block may lie on the way to a term: all are checked, once.
         terms = self.terms.all()
         place = int(np.searchsorted(terms, np.uint64(term)))
         if place == len(terms) or int(terms[place]) != term:
             return None
-        start, stop = _pair(self.starts, place)
+        start, stop = _read_bounds(self.starts, place)
         ((total, squares),) = self.sums.run(place, place + 1).tolist()
-        return Part(base, self.tables.run(start, stop), self.weights.run(start, stop), total, squares)
+        return TermPart(base, self.tables.run(start, stop), self.weights.run(start, stop), total, squares)
 
     def stream(self, number: int) -> NDArray[np.int32]:
         """Return the stream of a table."""
-        return self.tokens.run(*_pair(self.streams, number))
+        return self.tokens.run(*_read_bounds(self.streams, number))
 
-    def held(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def document_frequencies(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return for hashes of terms how many tables hold each."""
         if not len(self.terms):
             return np.zeros(len(terms), dtype=np.int64)
@@ -117,16 +113,16 @@ class Segment:
         places = np.minimum(np.searchsorted(own, terms), len(own) - 1)
         return np.where(own[places] == terms, self.starts.at(places + 1) - self.starts.at(places), 0)
 
-    def named(self, number: int) -> Named:
+    def entry(self, number: int) -> TableEntry:
         """Return what is to be shown of a table."""
-        line = self.names.run(*_pair(self.offsets, number)).tobytes()
+        line = self.names.run(*_read_bounds(self.offsets, number)).tobytes()
         database, table, title, section, header = json.loads(line)
-        return Named(TableId(database, table), title, section, tuple(header))
+        return TableEntry(TableId(database, table), title, section, tuple(header))
 
     def table(self, number: int) -> Table:
         """Return a table as far as it was indexed. Raises ValueError where its text is damaged."""
-        named = self.named(number)
-        description, keys, rows = unpacked(self.texts, self.blocks.all(), number)
+        named = self.entry(number)
+        description, keys, rows = unpack_table(self.texts, self.blocks.all(), number)
         return Table(
             named.id, named.header, tuple(map(tuple, rows)), named.title, named.section, description, tuple(keys)
         )
@@ -164,7 +160,7 @@ class SegmentWriter:
         self._vectors: list[NDArray[Any]] = []
         self._postings = PostingsWriter(fields, Analyzer(options.language))
         self._streams = StreamWriter(fields, self._postings.analyzer, self._postings.terms)
-        self._kept = TextPacker(fields)
+        self._text_packer = TextPacker(fields)
         self._names: list[bytes] = []
         self._digests: list[bytes] = []
 
@@ -175,13 +171,13 @@ class SegmentWriter:
         """Add a table."""
         self._postings.add(table)
         self._streams.add(table)
-        self._kept.add(table)
+        self._text_packer.add(table)
         shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
         self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
         self._digests.append(digest(table, self.fields))
         if self.store is not None:
             self._texts.append(main_text(table, self.fields))
-            if len(self._texts) == _EMBEDDED:
+            if len(self._texts) == _EMBED_BATCH:
                 self._embed()
 
     def _embed(self) -> None:
@@ -203,14 +199,14 @@ class SegmentWriter:
         arrays: dict[str, NDArray[Any]] = {
             "terms": hashes[order],
             "starts": np.concatenate([[0], np.cumsum(held)]).astype(np.int64),
-            "tables": _taken(made.tables, starts, held),
-            "weights": (weights := _taken(made.weights, starts, held)),
+            "tables": _take_ranges(made.tables, starts, held),
+            "weights": (weights := _take_ranges(made.weights, starts, held)),
             "sums": _sums(weights, held),
             "offsets": np.concatenate([[0], np.cumsum([len(name) for name in self._names])]).astype(np.int64),
             "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
-            "tokens": _renumbered(self._streams.tokens, order),
+            "tokens": _renumber_terms(self._streams.tokens, order),
             "streams": np.frombuffer(self._streams.starts, dtype=np.int64),
-            "blocks": self._kept.blocks(),
+            "blocks": self._text_packer.blocks(),
         }
         if self._vectors:
             arrays["vectors"] = np.concatenate(self._vectors)
@@ -220,7 +216,7 @@ class SegmentWriter:
             with open(folder / f"{name}.npy", "wb", opener=open_private) as file:
                 np.save(file, values)
                 _flush(file)
-        for name, pieces in (("names.jsonl", self._names), ("texts.bin", [self._kept.packed])):
+        for name, pieces in (("names.jsonl", self._names), ("texts.bin", [self._text_packer.packed])):
             with open(folder / name, "wb", opener=open_private) as file:
                 file.writelines(pieces)
                 _flush(file)
@@ -245,8 +241,8 @@ def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT
             mapped["codes"] = checksums.open(folder / "codes.npy", precision.code_type, rows=True)
     segment = Segment(folder, **mapped)
     _check_lengths(segment)
-    segment.tables.bounded(0, len(segment) - 1)
-    segment.tokens.bounded(LOWEST_MARK, len(segment.terms) - 1)
+    segment.tables.set_bounds(0, len(segment) - 1)
+    segment.tokens.set_bounds(LOWEST_MARK, len(segment.terms) - 1)
     return segment
 
 
@@ -255,12 +251,12 @@ def _check_lengths(segment: Segment) -> None:
     tables, terms = len(segment), len(segment.terms)
     ends = segment.blocks.run(len(segment.blocks) - 1, len(segment.blocks))[0]
     lengths = {
-        "postings": (len(segment.tables), _last(segment.starts)),
+        "postings": (len(segment.tables), _read_last(segment.starts)),
         "weights": (len(segment.weights), len(segment.tables)),
         "terms": (len(segment.starts), terms + 1),
         "sums": (len(segment.sums), terms),
-        "streams": (len(segment.tokens), _last(segment.streams)),
-        "names": (len(segment.names), _last(segment.offsets)),
+        "streams": (len(segment.tokens), _read_last(segment.streams)),
+        "names": (len(segment.names), _read_last(segment.offsets)),
         "texts": (len(segment.texts), int(ends[1])),
         "blocks": (int(ends[0]), tables),
         "places of names": (len(segment.offsets), tables + 1),
@@ -273,11 +269,11 @@ def _check_lengths(segment: Segment) -> None:
             raise ValueError(f"{segment.folder.name}: the {what} are cut off")
 
 
-def _last(values: Checked[np.int64]) -> int:
+def _read_last(values: CheckedArray[np.int64]) -> int:
     return int(values.run(len(values) - 1, len(values))[0])
 
 
-def _pair(values: Checked[np.int64], place: int) -> tuple[int, int]:
+def _read_bounds(values: CheckedArray[np.int64], place: int) -> tuple[int, int]:
     start, stop = values.run(place, place + 2).tolist()
     return start, stop
 
@@ -301,7 +297,7 @@ def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
     return Counter(term_hash(term) for term in analyzer.terms(question))
 
 
-def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
+def _take_ranges(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
     """Return ranges of an array, end to end; their positions are made for some thousands of ranges at a time."""
     taken = np.empty_like(values)
     done = 0
@@ -314,7 +310,7 @@ def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.
     return taken
 
 
-def _renumbered(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.int32]:
+def _renumber_terms(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.int32]:
     """Return streams with each term's number made its place in an order.
 
     Marks stay. They are changed where they lie.

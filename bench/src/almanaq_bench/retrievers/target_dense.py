@@ -22,8 +22,8 @@ from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.prompted_reader import ask_model
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.dense import DenseIndex, texts_by_table
-from almanaq.retrieval.paid import Foreseen
+from almanaq.retrieval.dense import DenseIndex, collect_texts
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.prompts import bench_prompt
 from almanaq_bench.retrievers.variants import GraphIndex, graph_index
 
@@ -55,7 +55,7 @@ class MarkdownEmbedding:
 
     store: VectorStore
     rows: int
-    foreseen: Foreseen
+    foreseen: CostForecast
     name: str
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> GraphIndex:  # noqa: ARG002
@@ -79,12 +79,12 @@ class RowSerial:
     """Embeds every row as "column is value, column is value", and takes a table for as near as its nearest row."""
 
     store: VectorStore
-    foreseen: Foreseen
+    foreseen: CostForecast
     name: str = "row-serial"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
         """Embed a corpus; a table without rows is embedded by its header. Raises as MarkdownEmbedding's."""
-        ids, texts, starts = texts_by_table(corpus, _rows_in_words)
+        ids, texts, starts = collect_texts(corpus, _rows_in_words)
         self.foreseen.vectors(self.store, texts)
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
 
@@ -104,7 +104,7 @@ class Summaries:
 
     language: LanguageModel
     store: VectorStore
-    foreseen: Foreseen
+    foreseen: CostForecast
     name: str = "llm-summary"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002

@@ -26,7 +26,7 @@ from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search
+from almanaq.retrieval.ranking import Scores, search_by_scores
 from almanaq.text.stopwords import INDEX_STOPWORDS
 
 BUCKETS = 1 << 24
@@ -92,7 +92,7 @@ class HashedNgramsIndex:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Return for each question the k best of the tables that share a bucket with it."""
-        return search(self, questions, k)
+        return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Return the scores, shape (questions, tables); -inf where no bucket is shared."""
