@@ -33,9 +33,8 @@ from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.dense import VIEW_ROWS, Aspects
 from almanaq.retrieval.features import FEATURES, WordAssociation
-from almanaq.retrieval.protocols import DOUBT_FEATURES
 from almanaq.retrieval.ranking import Databases, group_by_database
-from almanaq.retrieval.rerank import Rerank, RerankIndex, ScoredCandidates, Styles, is_statement
+from almanaq.retrieval.rerank import DOUBT_FEATURES, Rerank, RerankIndex, ScoredCandidates, Styles, is_statement
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 

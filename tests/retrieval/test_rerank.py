@@ -12,8 +12,7 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.dense import Aspects
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.protocols import DOUBT_FEATURES
-from almanaq.retrieval.rerank import Rerank, Weights, choose_weights, is_statement
+from almanaq.retrieval.rerank import DOUBT_FEATURES, Rerank, Weights, choose_weights, is_statement
 
 ROOT = Path(__file__).parents[2]
 FIELDS = ["title", "header", "cells"]

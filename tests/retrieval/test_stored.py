@@ -116,13 +116,13 @@ def test_updates_end_where_a_fresh_build_does(tmp_path_factory, steps: list[set[
         assert set(found(index, question)) == {hit.id.table for hit in fresh.search([question], 50)[0]}
 
 
-@pytest.mark.parametrize("step", ["_write", "write_manifest"])
+@pytest.mark.parametrize("step", ["_write_segment", "write_manifest"])
 def test_a_crash_leaves_the_old_index_whole(tmp_path: Path, monkeypatch, step: str) -> None:
     build_index(MANY, tmp_path / "i", FIELDS)
     real = getattr(stored, step)
 
     def crash(*arguments):
-        if step == "_write":
+        if step == "_write_segment":
             real(*arguments)  # the segment is there, the manifest is not
         raise KeyboardInterrupt
 

@@ -36,22 +36,22 @@ _LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
 
 
 def look_here() -> None:
-    """Let `module:object` name a file of the working folder from here on; without such a name nothing of it is run."""
+    """Let `module:object` import modules of the working folder from now on."""
     _LOOK_HERE.set(True)
 
 
 def import_object(name: str, kind: str) -> Any:
-    """Return the object that `module:object` names, made where it names a class.
+    """Import the object that `module:object` names; a class is instantiated.
 
     Args:
-        kind: what the object is to be, for messages.
+        kind: what the object should be, for messages.
 
     Raises:
-        UsageError: there is no such module or object, or importing or making it fails.
+        UsageError: there is no such module or object, or importing or creating it fails.
     """
     module_name, _, path = name.partition(":")
     if _LOOK_HERE.get() and os.getcwd() not in sys.path:
-        # Last, so that a file of the folder takes no installed module's place.
+        # Appended, so that a file of the folder cannot shadow an installed module.
         sys.path.append(os.getcwd())
     try:
         found: Any = importlib.import_module(module_name)
@@ -124,17 +124,17 @@ def instantiate(found: object, name: str) -> object:
 
 @dataclass(frozen=True)
 class LibraryRetriever:
-    """A LlamaIndex or LangChain retriever that was filled elsewhere: it is asked for as many nodes as are wanted.
+    """A LlamaIndex or LangChain retriever that was filled elsewhere.
 
-    A retriever whose number of nodes is neither its `similarity_top_k` nor the keyword `k` gives what it gives: make
-    it with the largest cutoff. Several nodes of one table count as its best one.
+    The number of nodes is requested by its `similarity_top_k` or the keyword `k`; a retriever with neither should be
+    made with the largest cutoff. Several nodes of one table count as its best one.
     """
 
     found: Any
     name: str
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
-        """Return it as an index: it holds its nodes already."""
+        """Return the retriever as an index: it has its nodes already."""
         return CallableIndex(_node_finder(self.found), self.name, pieces=True)
 
 
@@ -147,7 +147,7 @@ class FunctionRetriever:
     adapt: Adapt
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:
-        """Call the function with the declared text of every table. Raises SourceError where there is none."""
+        """Call the function with the declared text of every table. Raises SourceError for an empty corpus."""
         chosen = parse_fields(fields)
         tables = require_tables(corpus)
         made = self.make([_to_text(table, table_text(table, chosen)) for table in tables])
@@ -157,7 +157,7 @@ class FunctionRetriever:
 
 
 def _node_finder(found: Any) -> Callable[[str, int], Iterator[Any]]:
-    """Return what asks a LlamaIndex or LangChain retriever, and names the table of each of its nodes."""
+    """Return a function that queries a LlamaIndex or LangChain retriever and yields the table of each node."""
     if has_methods(found, "invoke"):
 
         def ask(question: str, k: int) -> Iterator[Any]:
@@ -212,10 +212,10 @@ def require_tables(corpus: Corpus) -> list[Table]:
 
 @dataclass(frozen=True)
 class CallableIndex:
-    """An index that asks a function question by question, and makes rankings of what it gives.
+    """An index that calls a function per question, and makes rankings of its results.
 
-    With `pieces` the function finds pieces of tables, and a table counts as its best one; else it gives tables, each
-    once.
+    With `pieces` the function returns parts of tables, and a table counts as its best part; otherwise it returns each
+    table once.
     """
 
     ask: Callable[[str, int], Iterable[Any]]

@@ -39,12 +39,12 @@ WEIGHTS: Mapping[Field, float] = {
 }
 
 
-_BLOCK = 4_000_000  # words whose postings are made at once: some 300 MB
+_BLOCK = 4_000_000  # words per block of postings: some 300 MB
 
 
 @dataclass(frozen=True, slots=True)
 class BM25Options:
-    """How BM25 weighs: saturation `k1`, length normalisation `b`, the worth of a word in each field."""
+    """Parameters of BM25: saturation `k1`, length normalization `b`, and the weight of each field."""
 
     k1: float = 1.5
     b: float = 0.75
@@ -54,7 +54,7 @@ class BM25Options:
 
 @dataclass(frozen=True)
 class BM25:
-    """Makes BM25 indexes over declared fields.
+    """Builds BM25 indexes over declared fields.
 
     >>> corpus = [Table(TableId("zoo", "a"), ("lion",), ()), Table(TableId("zoo", "b"), ("x",), (("lion",),))]
     >>> ((first, second),) = BM25().index(corpus, ["header", "cells"]).search(["lions"], k=2)
@@ -83,7 +83,7 @@ class BM25:
 
 @dataclass(frozen=True)
 class BM25Index:
-    """Per term, the tables that hold it and what it adds to their scores.
+    """For each term, the tables that contain it and what it adds to their scores.
 
     The postings of term t are `tables[starts[t]:starts[t + 1]]` and `weights[…]`, in corpus order.
     """
@@ -96,7 +96,7 @@ class BM25Index:
     analyzer: Analyzer
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best of the tables that share a term with it."""
+        """Return for each question the k best tables that share a term with it."""
         return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
@@ -106,7 +106,7 @@ class BM25Index:
         return sums
 
     def sums(self, questions: Sequence[str]) -> Scores:
-        """Return the scores with 0 where no term is shared, as fusion needs them."""
+        """Return the scores with 0 where no term is shared, for fusion with other scores."""
         sums = np.zeros((len(questions), len(self.ids)), dtype=np.float32)
         for row, question in zip(sums, questions, strict=True):
             for term, times in Counter(self.analyzer.terms(question)).items():
@@ -125,12 +125,12 @@ class Postings:
     held: NDArray[np.int64]
 
     def starts(self) -> NDArray[np.int64]:
-        """Return where each term's postings start, and after the last, where all end."""
+        """Return the offsets of each term's postings, and the end of the last."""
         return np.concatenate([[0], np.cumsum(self.held)]).astype(np.int64)
 
 
 class PostingsWriter:
-    """Collects the words of tables, 4 bytes each, and makes postings of them, a block of terms at a time."""
+    """Collects the words of tables, 4 bytes each, and builds postings, a block of terms at a time."""
 
     def __init__(self, fields: Sequence[Field], analyzer: Analyzer) -> None:
         self.analyzer = analyzer
@@ -162,9 +162,9 @@ class PostingsWriter:
         return {name: float(each[each > 0].mean()) if (each > 0).any() else 1.0 for name, each in lengths.items()}
 
     def postings(self, options: BM25Options, means: Mapping[str, float]) -> Postings:
-        """Return the postings of all terms, in their order, tables in theirs.
+        """Return the postings of all terms, in order.
 
-        `means` are the field lengths that tables are measured against.
+        `means` are the mean field lengths for normalization.
         """
         count = np.zeros(len(self.terms), dtype=np.int64)
         for words in self.words.values():
@@ -200,15 +200,15 @@ class PostingsWriter:
 
 
 _LOOKUP_COST = 16
-"""Postings that can be added in the time of looking one table up, or of sorting it among others."""
+"""Postings that can be added in the time of one look-up, or of sorting one table."""
 
 _SPARSE_SHARE = 0.03
-"""Share of the tables up to which those that were seen are sorted; where they are more, all scores are scanned."""
+"""Share of tables up to which the seen ones are sorted; beyond it, scanning all scores is faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term's postings in one segment, whose first table is number `base` of all.
+    """A term's postings in one segment, whose first table has the position `base`.
 
     Attributes:
         total, squares: the sums of the weights and of their squares.
@@ -223,7 +223,7 @@ class TermPart:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question; no table has a weight of more than 1 for it.
+    """A term of a question; its weight in a table is at most 1.
 
     Attributes:
         worth: what a weight of 1 adds to a score.
@@ -236,12 +236,12 @@ class Term:
         return sum(len(part.tables) for part in self.parts)
 
     def add_all(self, scores: Scores) -> None:
-        """Add the term's score to every table that holds it."""
+        """Add the term's score to every table that contains it."""
         for part in self.parts:
             scores[part.base : part.base + int(part.tables[-1]) + 1][part.tables] += part.weights * self.worth
 
     def add_to(self, scores: Scores, places: NDArray[np.intp]) -> None:
-        """Add the term's score to the scores of some tables, whose places are given in order."""
+        """Add the term's score to the scores of some tables, given by sorted positions."""
         for part in self.parts:
             first, after = np.searchsorted(places, [part.base, part.base + int(part.tables[-1]) + 1])
             wanted = (places[first:after] - part.base).astype(np.int32)
@@ -251,7 +251,7 @@ class Term:
 
 
 def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
-    """Return the scores of some tables, whose places are given in order."""
+    """Return the scores of some tables, given by sorted positions."""
     scores = np.zeros(len(places), dtype=np.float32)
     for term in sorted(terms, key=lambda term: -term.worth):
         term.add_to(scores, places)
@@ -259,9 +259,9 @@ def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
 
 
 def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:
-    """Return the places of the k best of `size` tables that hold a term, best first, and their scores.
+    """Return the positions of the k best of `size` tables that contain a term, best first, and their scores.
 
-    Equal scores are in the order of places; `dead` are places that count no more.
+    Ties are in order of position; `dead` are the positions of deleted tables.
     """
     rarest_first = sorted(terms, key=lambda term: -term.worth)
     left = np.cumsum([term.worth for term in reversed(rarest_first)])[::-1]
@@ -284,7 +284,7 @@ def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64
 
 
 def _find_seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[np.intp]:
-    """Return the places of the tables that hold one of the terms and count, in order."""
+    """Return the sorted positions of live tables that contain one of the terms."""
     if postings > _SPARSE_SHARE * len(scores) or not postings:
         return np.flatnonzero(scores > 0)
     listed = np.sort(np.concatenate([part.tables + np.int32(part.base) for term in terms for part in term.parts]))
@@ -294,7 +294,7 @@ def _find_seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[
 
 
 def _finish_scores(scores: Scores, places: NDArray[np.intp], terms: Sequence[Term]) -> Scores:
-    """Return the scores of the places that are left, the last terms looked up."""
+    """Return the scores of the remaining candidates, looking up the last terms."""
     left = scores[places]
     for term in terms:
         term.add_to(left, places)
@@ -307,7 +307,7 @@ def _rank(scores: Scores, places: NDArray[np.intp], k: int) -> tuple[NDArray[np.
 
 
 _ROUNDING = 1.000_01
-"""Sums of single precision may differ in their last digits from the bound."""
+"""Sums in float32 may differ from the bound in their last digits."""
 
 
 def _kth_best(scores: Scores, k: int) -> float:
@@ -320,10 +320,10 @@ _SHOWN_CELLS = 6  # matching cells that are shown
 
 
 def explain_match(question: str, table: Table, fields: Sequence[Field], analyzer: Analyzer | None = None) -> list[str]:
-    """Return lines: each declared field's text with the question's terms in it, then the cells of the rows with most.
+    """Explain a hit in lines: each declared field's text with the matched terms, then the best matching cells.
 
     Args:
-        analyzer: makes terms as the index does; None: as an index does of which nothing else was said.
+        analyzer: the index's analyzer; None takes the default one.
     """
     analyzer = analyzer or Analyzer()
     asked = dict.fromkeys(analyzer.terms(question))
@@ -343,7 +343,7 @@ def explain_match(question: str, table: Table, fields: Sequence[Field], analyzer
 
 
 def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) -> list[str]:
-    """Return cells as `row 3, column: text`: those of the row with most of the asked terms first, and row by row."""
+    """Return matching cells as `row 3, column: text`, those of the rows with the most terms first."""
     scored: list[tuple[int, int, int, str, str]] = []
     for number, row in enumerate(table.rows, 1):
         found = [{term for term in analyzer.terms(cell) if term in asked} for cell in row]
@@ -358,7 +358,7 @@ def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) 
 
 
 def _excerpt(text: str, asked: Mapping[str, None], analyzer: Analyzer) -> str:
-    """Return a text; of a long one the piece in which the first of the asked terms stands."""
+    """Return a text; of a long one, the excerpt around the first matched term."""
     if len(text) <= _SHOWN_CHARS:
         return text
     words = re.finditer(r"\S+", text)

@@ -16,18 +16,18 @@ from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search_by_scores
 
 MAX_CHARS = 2048
-"""Characters of a table that are embedded: more than MiniLM's window of 256 tokens ever holds of them."""
+"""Characters of a table that are embedded: more than fit into MiniLM's window of 256 tokens."""
 
 PART_CHARS = 512
-"""Characters of a row with its title and column names that are embedded."""
+"""Characters of a row, with title and column names, that are embedded."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Makes indexes of one vector per table.
+    """Builds indexes of one vector per table.
 
     Args:
-        store: gives the vectors, each text embedded once ever.
+        store: embeds texts, each once ever.
         max_chars: how much of a table's text is embedded.
     """
 
@@ -51,7 +51,7 @@ class Dense:
 def collect_texts(
     corpus: Corpus, texts_of: Callable[[Table], Iterable[str]]
 ) -> tuple[list[TableId], list[str], NDArray[np.intp]]:
-    """Return the tables of a corpus, their texts one after the other, and where each table's begin.
+    """Return the tables of a corpus, the concatenated list of their texts, and where each table's texts start.
 
     Raises:
         SourceError: the corpus is empty or repeats an id.
@@ -78,7 +78,7 @@ class DenseIndex:
     store: VectorStore
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables of the highest cosine."""
+        """Return for each question the k tables with the highest cosines."""
         return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
@@ -113,16 +113,19 @@ def _pairs(header: Sequence[str], row: Sequence[str]) -> list[str]:
 
 
 VIEW_ROWS = 12
-"""Rows of a table that are embedded: spread over its length, as neighbours are alike."""
+"""Rows of a table that are embedded, spread evenly, as neighbouring rows are similar."""
 
 
 @dataclass(frozen=True)
 class Aspects:
-    """Makes indexes of several vectors per table.
+    """Builds indexes of several vectors per table: of its text, title, header, description and rows.
+
+    A question that names a column and one that names a film each come close to one view of the right table, where a
+    single vector of everything is close to neither.
 
     Args:
-        store: gives the vectors, each text embedded once ever.
-        rows: rows of a table that are embedded, without its titles.
+        store: embeds texts, each once ever.
+        rows: how many rows of a table are embedded, without its titles.
     """
 
     store: VectorStore
@@ -165,13 +168,13 @@ class AspectsIndex:
 
 
 def main_text(table: Table, fields: Sequence[Field]) -> str:
-    """Return the text of a table's first vector: prose would push header and cells out of the embedder's window."""
+    """Return the text of a table's main vector: without prose, which would push cells out of the embedder's window."""
     short = [name for name in fields if name not in (Field.DESCRIPTION, Field.KEYS, Field.DATABASE)] or fields
     return table_text(table, short, max_chars=MAX_CHARS)
 
 
 def _make_views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
-    """Return what makes the texts of each view; every view has at least one text per table."""
+    """Return a function per view that makes its texts, at least one per table."""
     inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
     titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
     views: dict[str, Callable[[Table], list[str]]] = {

@@ -28,7 +28,7 @@ from almanaq.corpus.table import Table
 from almanaq.text.index_terms import Analyzer, words
 
 QUESTION_WORDS = frozenset("who whom whose when where which what why how".split())
-"""Words that terms leave out, and that tell what is asked for."""
+"""Stopwords that still tell what is asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,10 @@ class WordAssociation:
     naming: NDArray[np.float32]
 
     def scores(self, question: Iterable[str], headers: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Return how well a question of these words goes with tables.
+        """Return how well a question with these words goes with tables.
 
         Args:
-            headers: which words of `named` the header of each table has, shape (tables, words).
+            headers: which words of `named` each table's header has, shape (tables, words).
         """
         rows = [self.asked[word] for word in question if word in self.asked]
         tables = (headers @ self.naming) / np.sqrt(np.maximum(headers.sum(axis=1, keepdims=True), 1))
@@ -57,12 +57,12 @@ class WordAssociation:
 
 
 def question_words(question: str, analyzer: Analyzer) -> set[str]:
-    """Return the words of a question that may be known: its terms, and those that tell what is asked for."""
+    """Return the words of a question to look up: its terms, and its question words."""
     return set(analyzer.terms(question)) | QUESTION_WORDS.intersection(words(question))
 
 
 def load_word_association(*, statements: bool) -> WordAssociation:
-    """Return the learned vectors, for questions or for statements that are to be checked."""
+    """Load the learned vectors, for questions or for statements to be checked."""
     style, arrays = ("statements" if statements else "questions"), _load_arrays()
     asked = {word.decode(): row for row, word in enumerate(arrays["asked"].tolist())}
     named = tuple(word.decode() for word in arrays["named"].tolist())
@@ -91,13 +91,13 @@ LOWEST_MARK = FIRST_FIELD - len(FIELD_MARKS)
 
 @dataclass(frozen=True, slots=True)
 class TermStreams:
-    """The streams of tables, and in how many tables of their corpus each term stands.
+    """The streams of tables, and in how many tables each term occurs.
 
     Attributes:
-        size: how many tables the corpus has.
-        terms: numbers of terms.
-        tokens: all streams, one after another; that of table i is `tokens[starts[i]:starts[i + 1]]`.
-        held: per term, the tables that hold it.
+        size: the number of tables in the corpus.
+        terms: the number of each term.
+        tokens: all streams, concatenated; that of table i is `tokens[starts[i]:starts[i + 1]]`.
+        held: per term, the number of tables that contain it.
     """
 
     size: int
@@ -108,7 +108,7 @@ class TermStreams:
     analyzer: Analyzer
 
     def rarity(self) -> NDArray[np.float32]:
-        """Return each term's inverse document frequency, as BM25 has it."""
+        """Return each term's inverse document frequency, as in BM25."""
         return np.log1p((self.size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
 
 
@@ -116,7 +116,7 @@ class StreamWriter:
     """Turns tables into streams, one table at a time.
 
     Args:
-        terms: numbers that terms have already; new ones are added.
+        terms: existing numbers of terms; new terms are added.
     """
 
     def __init__(self, fields: Sequence[Field], analyzer: Analyzer, terms: dict[str, int] | None = None) -> None:
@@ -135,7 +135,7 @@ class StreamWriter:
         self.starts.append(len(self.tokens))
 
     def finish(self) -> TermStreams:
-        """Return the streams of all tables that were added."""
+        """Return the streams of all added tables."""
         tokens = np.frombuffer(self.tokens, dtype=np.int32) if self.tokens else np.zeros(0, np.int32)
         starts = np.frombuffer(self.starts, dtype=np.int64)
         held = count_tables_by_term(tokens, starts, len(self.terms))
@@ -156,7 +156,7 @@ class StreamWriter:
             yield from self._numbers(field_text(table, name))
 
     def _numbers(self, text: str) -> list[int]:
-        """Return the term numbers of a text; those of short texts are remembered, as cells repeat."""
+        """Return the term numbers of a text; those of short texts are cached, as cells repeat."""
         known = self._cells.get(text)
         if known is None:
             known = [self.terms.setdefault(term, len(self.terms)) for term in self.analyzer.terms(text)]
@@ -167,12 +167,12 @@ class StreamWriter:
         return known
 
 
-_CACHED_CELLS = 500_000  # cells whose terms are remembered while streams are written: some 150 MB at most
+_CACHED_CELLS = 500_000  # cells whose terms are cached while streams are written: some 150 MB at most
 _CACHED_CHARS = 80
 
 
 def count_tables_by_term(tokens: NDArray[np.int32], starts: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """Return per term the number of tables that hold it."""
+    """Return per term the number of tables that contain it."""
     tables = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
     real = tokens >= 0
     pairs = np.unique(tokens[real] * np.int64(len(starts)) + tables[real])
@@ -218,7 +218,7 @@ _GROUP_OF = {
 
 @dataclass(frozen=True, slots=True)
 class _QuestionTerms:
-    """A question's distinct terms: numbers, worth, which are numerals, and the pairs that stand together."""
+    """A question's distinct terms: numbers, idf, which are numerals, and pairs of adjacent terms."""
 
     numbers: NDArray[np.int64]
     worth: Floats
@@ -228,16 +228,16 @@ class _QuestionTerms:
 
 
 class Featurizer:
-    """Gives the features of candidates; holds one array over the vocabulary, so it is used by one thread at a time."""
+    """Computes the features of candidates; not thread-safe, as it reuses one array over the vocabulary."""
 
     def __init__(self, streams: TermStreams) -> None:
         self._streams = streams
         self._rarity = streams.rarity()
-        # Marks are negative, so they index from the end: one slot for each of them, never a term.
+        # Marks are negative and so index from the end: a slot for each mark, which never belongs to a term.
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
     def features(self, question: str, tables: Sequence[int], association: WordAssociation | None = None) -> Floats:
-        """Return the features of the tables of these numbers, shape (tables, FEATURES)."""
+        """Return the features of tables, given by number, shape (tables, FEATURES)."""
         asked = self._parse_question(question)
         if asked is None or not len(tables):
             return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
@@ -265,7 +265,7 @@ class Featurizer:
 
     @contextmanager
     def _with_positions(self, numbers: Ints) -> Iterator[None]:
-        """Let `_place` give for terms their places among these."""
+        """Map these terms to their positions in `_place` inside the block."""
         self._place[numbers] = np.arange(len(numbers))
         try:
             yield
@@ -273,7 +273,7 @@ class Featurizer:
             self._place[numbers] = -1
 
     def unknown_share(self, question: str) -> float:
-        """Return the share of a question's words that stand in no table; 1 where it has none."""
+        """Return the share of a question's words that no table contains; 1 for a question without words."""
         terms = set(self._streams.analyzer.terms(question))
         return sum(term not in self._streams.terms for term in terms) / len(terms) if terms else 1.0
 
@@ -298,7 +298,7 @@ class Featurizer:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The streams of the candidates, end to end, with what each token belongs to."""
+    """The concatenated streams of the candidates, with what each token belongs to."""
 
     tokens: NDArray[np.int32]
     tables: Ints
@@ -323,7 +323,7 @@ def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
 
 
 def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
-    """Return the column that each token stands in: the count of cells since its row, or the header, began."""
+    """Return the column of each token: the number of cells since its row, or the header, began."""
     cells = np.cumsum(tokens == CELL)
     line = np.maximum.accumulate(np.where((tokens == ROW) | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
     place = np.clip(cells - cells[line] - 1, 0, _MOST_COLUMNS - 1) if len(tokens) else cells
@@ -331,7 +331,7 @@ def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
     return columns
 
 
-_MOST_COLUMNS = 64  # those further right are taken for the last
+_MOST_COLUMNS = 64  # columns further right count as the last
 _GROUPS = np.full(-LOWEST_MARK + 1, _PROSE, dtype=np.int64)
 for _name, _mark in FIELD_MARKS.items():
     _GROUPS[-_mark] = _GROUP_OF.get(_name, _PROSE)
@@ -385,14 +385,14 @@ def _compare(asked: _QuestionTerms, texts: _Texts, place: Ints, rarity: Floats) 
 
 
 def _terms_by_row(texts: _Texts, hits: Ints, at: Ints, terms: int) -> NDArray[np.bool_]:
-    """Return which of the question's terms each row holds, of these places in its cells."""
+    """Return which of the question's terms each row contains."""
     held = np.zeros((len(texts.row_tables), terms), dtype=bool)
     held[texts.rows[hits], at] = True
     return held
 
 
 def _max_two_rows(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) -> Floats:
-    """Return the share of the best row of each table, with what one other row adds to it at most."""
+    """Return the share of each table's best row, plus the most that one other row adds."""
     if not len(tables):
         return np.zeros(size, dtype=np.float32)
     shares = in_row @ mass
@@ -406,7 +406,7 @@ def _max_two_rows(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: i
 def _by_column(
     texts: _Texts, hits: Ints, at: Ints, shape: tuple[int, ...]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return what rows hold in columns whose name has a word of the question, and what columns hold, name included."""
+    """Return the terms by row in columns whose name is in the question, and the terms by column, name included."""
     size, _, terms = shape
     names, cells = (texts.groups[hits] == group for group in (_HEADER, _CELLS))
     named = np.zeros(size * _MOST_COLUMNS, dtype=bool)
@@ -429,7 +429,7 @@ def _max_by_table(scores: Floats, tables: Ints, size: int) -> Floats:
 
 
 def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: int) -> Floats:
-    """Return how much of a field's own idf mass stands in the question."""
+    """Return how much of a field's idf mass the question contains."""
     own = np.flatnonzero((texts.tokens >= 0) & (texts.groups == group))
     worth = rarity[texts.tokens[own]]
     whole = np.bincount(texts.tables[own], weights=worth, minlength=size)
@@ -439,7 +439,7 @@ def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: in
 
 
 def _find_pairs(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints, size: int) -> NDArray[np.bool_]:
-    """Return which pairs of the question stand together in each table."""
+    """Return which of the question's adjacent pairs are adjacent in each table."""
     anywhere = np.zeros((size, len(asked.pair_worth)), dtype=bool)
     first = hits[:-1][np.diff(hits) == 1]
     found = asked.pairs[places[first], places[first + 1]]
@@ -449,7 +449,7 @@ def _find_pairs(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints, 
 
 
 def _find_whole_pieces(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints) -> Ints:
-    """Return the places of terms in cells and column names that stand in the question word for word."""
+    """Return the positions of terms in cells and column names that the question contains word for word."""
     pieces = int(texts.pieces[-1]) + 1
     length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
     held = np.bincount(texts.pieces[hits], minlength=pieces)

@@ -30,7 +30,7 @@ _EPSILON = 1e-12
 
 
 class Precision(StrEnum):
-    """In what the vectors of tables are kept."""
+    """How the vectors of tables are stored."""
 
     FLOAT16 = "float16"
     FLOAT32 = "float32"
@@ -39,17 +39,17 @@ class Precision(StrEnum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the vectors themselves."""
+        """The type of the stored vectors."""
         return np.dtype(np.float32 if self is Precision.FLOAT32 else np.float16)
 
     @property
     def code_type(self) -> np.dtype[Any] | None:
-        """The type of what a code consists of; None: there are no codes."""
+        """The type of the numbers in a code; None where there are no codes."""
         return {Precision.INT8: np.dtype(np.int8), Precision.BINARY: np.dtype(np.uint8)}.get(self)
 
     @property
     def spare(self) -> int:
-        """How many times as many tables are compared again as are wanted: a sign says little."""
+        """How many times more tables are rescored than requested: signs alone are imprecise."""
         return 4 if self is Precision.BINARY else 1
 
     def codes(self, vectors: Vectors) -> NDArray[Any]:
@@ -61,7 +61,7 @@ class Precision(StrEnum):
         return codes
 
     def nearest(self, codes: NDArray[Any], vector: Vectors, count: int) -> NDArray[np.intp]:
-        """Return the numbers of the vectors whose codes are nearest to that of one.
+        """Return the numbers of the vectors whose codes are nearest to the code of one vector.
 
         Raises:
             MissingExtraError: the extra `hnsw` is not installed.
@@ -82,7 +82,7 @@ def parse_precision(name: str) -> Precision:
 def _nearest_rows(
     rows: NDArray[Any], row: NDArray[Any], count: int, metric: Literal["cos", "hamming"]
 ) -> NDArray[np.intp]:
-    """Return the numbers of the rows of bytes that are nearest to one, all of them compared.
+    """Return the numbers of the rows nearest to one row, by exact search.
 
     Raises:
         MissingExtraError: the extra `hnsw` is not installed.
@@ -97,16 +97,14 @@ def _nearest_rows(
     return np.ravel(found.keys).astype(np.intp)
 
 
-_BLOCK_CHARS = (
-    16_384  # characters that are packed together: a small table alone packs badly, a large block is slow to open
-)
+_BLOCK_CHARS = 16_384  # per block: a small table alone compresses badly, a large block is slow to read
 _ZLIB_LEVEL = 1
-MAX_BLOCK_BYTES = 2**28  # bytes that a block unpacks to: a forged one could unpack to all memory
+MAX_BLOCK_BYTES = 2**28  # decompressed: a forged block could otherwise fill all memory
 
 
 @dataclass
 class TextPacker:
-    """Packs tables, one after another; what is not indexed of them is left out."""
+    """Compresses the indexed content of tables into blocks."""
 
     fields: Sequence[Field]
     packed: bytearray = field(default_factory=bytearray)
@@ -126,7 +124,7 @@ class TextPacker:
             self._pack()
 
     def blocks(self) -> NDArray[np.int64]:
-        """Pack what is left, and give the first table and the first byte of each block, and where the last ends."""
+        """Pack the rest; return the first table and first byte of each block, and the end of the last."""
         self._pack()
         return np.array(self._blocks, dtype=np.int64)
 
@@ -140,7 +138,7 @@ class TextPacker:
 def unpack_table(
     packed: CheckedArray[np.uint8], blocks: NDArray[np.int64], number: int
 ) -> tuple[str, list[str], list[list[str]]]:
-    """Return description, keys and rows of a table, as far as they were indexed. Raises ValueError where damaged."""
+    """Return description, keys and rows of a table, if they were indexed. Raises ValueError where damaged."""
     block = int(np.searchsorted(blocks[:, 0], number, side="right")) - 1
     start, end = int(blocks[block, 1]), int(blocks[block + 1, 1])
     try:

@@ -29,16 +29,16 @@ from almanaq.errors import SourceError
 from almanaq.models.private_files import open_private
 
 SUMS = "sums.bin"
-_SHIFT = 14  # a block is 16 KiB: its checksum takes some microseconds
+_SHIFT = 14  # a block is 16 KiB, whose checksum takes some microseconds
 _BLOCK_BYTES = 1 << _SHIFT
-_HEADER_BYTES = 4096  # bytes in which an array's header ends
+_HEADER_BYTES = 4096  # an array's header is shorter
 _DIGEST_BYTES = 16
 
 D = TypeVar("D", bound=np.generic)
 
 
 class DamagedFile(SourceError):
-    """A file of an index does not hold what was written."""
+    """A file of an index does not match its checksums."""
 
     def __init__(self, file: Path, what: str) -> None:
         index, segment = file.parent.parent, file.parent.name
@@ -48,11 +48,11 @@ class DamagedFile(SourceError):
 
 
 class CheckedArray(Generic[D]):
-    """An array in a mapped file; what is given of it was checked.
+    """An array in a memory-mapped file; every part that is returned has been verified.
 
     Args:
         raw: the whole file; `sums`: the checksums of its blocks.
-        array: the array within, as a view of it.
+        array: the array within, as a view.
     """
 
     __slots__ = ("_array", "_bounds", "_file", "_head", "_left", "_raw", "_row", "_seen", "_sums", "_view")
@@ -70,7 +70,7 @@ class CheckedArray(Generic[D]):
         return len(self._array)
 
     def set_bounds(self, least: int, most: int) -> None:
-        """Take no item for whole that is not between two numbers: it would point to nowhere."""
+        """Also verify that items are between two numbers: positions outside would point to nothing."""
         self._bounds = least, most
 
     def all(self) -> NDArray[D]:
@@ -80,7 +80,7 @@ class CheckedArray(Generic[D]):
         return self._array
 
     def run(self, start: int, stop: int) -> NDArray[D]:
-        """Return the items from `start` to before `stop`, of which there must be as many."""
+        """Return the items from `start` to before `stop`; raises DamagedFile where there are fewer."""
         if self._left and stop > start:
             first, last = (self._head + start * self._row) >> _SHIFT, (self._head + stop * self._row - 1) >> _SHIFT
             if self._seen.find(0, max(first, 0), last + 1) >= 0:
@@ -90,7 +90,7 @@ class CheckedArray(Generic[D]):
         return self._array[start:stop]
 
     def at(self, places: NDArray[Any]) -> NDArray[D]:
-        """Return the items at some places."""
+        """Return the items at some positions."""
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._array):
             raise DamagedFile(self._file, "it has no items at some places that are named")
         if self._left and len(places):
@@ -108,7 +108,7 @@ class CheckedArray(Generic[D]):
                 if self._bounds is not None:
                     self._check_bounds(block, *self._bounds)
                 self._seen[block] = 1
-        # Counted anew rather than counted down: threads may check the same block.
+        # Recounted rather than decremented, as two threads may verify the same block.
         self._left = self._seen.count(0)
 
     def _check_bounds(self, block: int, least: int, most: int) -> None:
@@ -126,14 +126,14 @@ class Sums:
     by_file: Mapping[str, NDArray[np.uint32]]
 
     def open(self, file: Path, dtype: DTypeLike, *, width: int | None = None, rows: bool = False) -> CheckedArray[Any]:
-        """Map a file.
+        """Memory-map a file.
 
         Args:
-            dtype: of its items; a file that is no `.npy` holds nothing else.
-            width: how many of them make an item, where that is fixed; `rows`: as many as the file says.
+            dtype: of its numbers; a file other than `.npy` consists of them alone.
+            width: numbers per item, where fixed; `rows`: as many as the file says.
 
         Raises:
-            OSError: it is not there; ValueError: it is of another size or another kind.
+            OSError: it is missing; ValueError: it has another size or type.
         """
         if file.stat().st_size != self.sizes.get(file.name):
             raise ValueError(f"{file.parent.name}/{file.name} is cut off")
@@ -141,13 +141,13 @@ class Sums:
         sums = self.by_file[file.name]
         if file.suffix != ".npy":
             return CheckedArray(file, raw, sums, raw)
-        CheckedArray(file, raw, sums, raw).run(0, min(len(raw), _HEADER_BYTES))  # before what it says is believed
+        CheckedArray(file, raw, sums, raw).run(0, min(len(raw), _HEADER_BYTES))  # verified before it is parsed
         head = io.BytesIO(raw[:_HEADER_BYTES].tobytes())
         if npy.read_magic(head) != (1, 0):
             raise ValueError(f"{file.name} is of another format")
         try:
             shape, fortran, found = npy.read_array_header_1_0(head)
-        except Exception as error:  # numpy reads it with Python's tokenizer, which has errors of its own
+        except Exception as error:  # numpy parses it with Python's tokenizer, which raises its own errors
             raise ValueError(f"{file.name} says nothing of what it holds: {error}") from error
         many = 2 if rows or width else 1
         if fortran or found != np.dtype(dtype) or len(shape) != many or (width is not None and shape[1] != width):
@@ -156,7 +156,7 @@ class Sums:
 
 
 def write_sums(folder: Path) -> str:
-    """Write the checksums of all files in a folder; give the hash of the file they are in."""
+    """Write the checksums of all files in a folder; return the hash of the checksum file."""
     sizes: dict[str, int] = {}
     sums: list[int] = []
     for file in sorted(path for path in folder.iterdir() if path.name != SUMS):
@@ -173,9 +173,7 @@ def write_sums(folder: Path) -> str:
 
 
 def read_sums(folder: Path, expected: str) -> Sums:
-    """Return the checksums of a folder. Raises OSError or ValueError where they are missing or not
-    the ones expected.
-    """
+    """Read the checksums of a folder. Raises OSError or ValueError where they are missing or not those expected."""
     content = (folder / SUMS).read_bytes()
     if _hash_sums(content) != expected:
         raise ValueError(f"{folder.name}/{SUMS} does not hold what was written")
@@ -200,10 +198,10 @@ LOCK = ".lock"
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder for writing, made if need be; the hold ends with the process, however that ends.
+    """Lock a folder for writing, creating it if necessary; the lock ends with the process.
 
-    A second writer would take the first one's files for leftovers of a crash. Where the system has no such locks
-    (Windows) nothing is held.
+    A second writer would take the first one's files for leftovers of a crash. On systems without flock (Windows)
+    nothing is locked.
 
     Raises:
         SourceError: another process holds it, or it cannot be written.
@@ -227,21 +225,21 @@ def lock_folder(folder: Path) -> Iterator[None]:
             yield
         finally:
             if [path.name for path in folder.iterdir()] == [LOCK]:
-                # Nothing came of it: leave no trace.
+                # Nothing was written: remove the folder again.
                 (folder / LOCK).unlink()
                 with suppress(OSError):
                     folder.rmdir()
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Put a file in the old one's place in one step; it is on the disk when this returns."""
+    """Replace a file atomically; its content is on disk when this returns."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     with open(fresh, "w", encoding="utf-8", opener=open_private) as opened:
         opened.write(text)
         opened.flush()
         os.fsync(opened.fileno())
     fresh.replace(file)
-    with suppress(OSError):  # a folder cannot be flushed on Windows
+    with suppress(OSError):  # Windows cannot flush a folder
         folder = os.open(file.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -256,14 +254,14 @@ _SEGMENT = re.compile(r"segment-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment as a manifest names it; `sums` is the hash of its checksums."""
+    """A segment in a manifest; `sums` is the hash of its checksums."""
 
     name: str
     sums: str
 
 
 def check_segment_name(name: object) -> str:
-    """Return a segment's name. Raises ValueError for one that may lie elsewhere than in the index."""
+    """Return the name of a segment. Raises ValueError for one that could point outside the index."""
     if not isinstance(name, str) or not _SEGMENT.fullmatch(name):
         raise ValueError(f"{name!r:.60} is no name of a segment")
     return name
@@ -275,10 +273,10 @@ def damaged_error(folder: Path, error: Exception) -> SourceError:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what a manifest says.
+    """Read a manifest.
 
     Raises:
-        SourceError: there is none, it is not as it was written, or another version of almanaq wrote it.
+        SourceError: it is missing, damaged, or of another version of almanaq.
     """
     file = folder / MANIFEST
     if not file.is_file():
@@ -300,7 +298,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something else than an index; one that is damaged or outdated may be built anew."""
+    """Refuse a folder that holds anything but an index; a damaged or outdated index may be rebuilt."""
     if folder.exists() and not folder.is_dir():
         raise SourceError(f"{folder} is a file: name a folder")
     if not folder.is_dir():
@@ -316,9 +314,9 @@ def check_folder(folder: Path) -> None:
 
 
 def _is_index(manifest: Path, *, unreadable: bool) -> bool:
-    """Return whether a manifest is an index of tables', of any version.
+    """Return whether a manifest belongs to an index of tables, of any version.
 
-    `unreadable` answers where it cannot be read.
+    `unreadable` is returned where it cannot be read.
     """
     try:
         record = json.loads(manifest.read_text(encoding="utf-8"))
@@ -335,7 +333,7 @@ def write_manifest(
     named: Sequence[SegmentEntry],
     dead: Sequence[NDArray[np.int64]],
 ) -> None:
-    """Put a new manifest in the old one's place, then remove what no manifest names."""
+    """Replace the manifest, then remove segments that it does not name."""
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -352,11 +350,11 @@ def write_manifest(
 
 
 def remove_leftovers(folder: Path, names: Sequence[str]) -> None:
-    """Remove what changes before left, and segments that are not named."""
+    """Remove leftovers of earlier changes, and segments that are not named."""
     for left in folder.glob(f".{MANIFEST}.*"):
         left.unlink(missing_ok=True)
     for path in folder.glob("segment-*"):
-        # A process that has the old segments open keeps its maps: the files live until it ends.
+        # A process that has an old segment open keeps its mappings: the files live until it ends.
         if path.name not in names:
             shutil.rmtree(path, ignore_errors=True)
 

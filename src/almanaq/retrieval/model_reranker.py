@@ -21,14 +21,14 @@ from almanaq.retrieval.protocols import Found, Hit, Ranking, Retriever, TableInd
 from almanaq.retrieval.ranking import check_k
 
 CANDIDATES = 20
-"""Tables that the model reads for a question."""
+"""Tables that the model reads per question."""
 
 MAX_CHARS = 1500
-"""Characters of a table that it reads: about 400 tokens."""
+"""Characters of a table that the model reads: about 400 tokens."""
 
 
 Verdict = Sequence[float] | UnusableReply
-"""Scores, or why there are none: the candidates of that question keep their order then."""
+"""Scores, or why there are none: the candidates of that question then keep their order."""
 
 
 class Judge(Protocol):
@@ -43,11 +43,11 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class JudgeReranker:
-    """Makes indexes that take the candidates of another retriever, and rank them by a judge.
+    """Builds indexes that reorder the candidates of another retriever by a judge.
 
     Args:
         first: finds the candidates.
-        judge: ranks them; what it scores alike keeps the order of before.
+        judge: scores them; ties keep their order.
     """
 
     first: Retriever
@@ -60,7 +60,7 @@ class JudgeReranker:
         return f"rerank:{self.judge.name}"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> JudgeRerankerIndex:
-        """Index a corpus for the first retriever, and keep the beginning of each table's text for the judge."""
+        """Index a corpus with the first retriever, and keep the start of each table's text for the judge."""
         chosen = parse_fields(fields)
         index = self.first.index(corpus, fields)
         texts = {table.id: table_text(table, chosen, max_chars=self.max_chars) for table in corpus}
@@ -69,7 +69,7 @@ class JudgeReranker:
 
 @dataclass(frozen=True)
 class JudgeRerankerIndex:
-    """An index, and what the judge reads of its tables."""
+    """An index, and the texts that the judge reads."""
 
     first: TableIndex
     judge: Judge
@@ -77,9 +77,9 @@ class JudgeRerankerIndex:
     candidates: int
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return the k best; those that the judge did not read follow the others in their order.
+        """Return the k best; tables that the judge did not read follow in their order.
 
-        Where its reply cannot be used, the order is that of before: `find` says for which questions.
+        Where its reply is unusable, the first order is kept: `find` tells for which questions.
 
         Raises:
             ModelError: the judge cannot be asked.
@@ -97,7 +97,7 @@ class JudgeRerankerIndex:
 
 
 class CrossEncoderJudge:
-    """A judge that scores each table by a cross-encoder."""
+    """A judge that scores each table with a cross-encoder."""
 
     def __init__(self, encoder: CrossEncoder) -> None:
         self.name = encoder.name
@@ -109,9 +109,9 @@ class CrossEncoderJudge:
 
 
 class LanguageModelJudge:
-    """A judge that asks a language model, once per question, for the order of all candidates.
+    """A judge that asks a language model, once per question, to order all candidates.
 
-    Tables that the model leaves out score 0: they keep their order behind those that it names.
+    Tables that the model leaves out score 0, and follow the others in their order.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -119,7 +119,7 @@ class LanguageModelJudge:
         self._model = model
 
     def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[Verdict]:
-        """Return scores that fall along the model's order; all questions are asked side by side."""
+        """Return scores that decrease along the model's order; questions are sent concurrently."""
 
         async def all_orders() -> list[Verdict]:
             return await asyncio.gather(*map(self._scores, questions, texts))

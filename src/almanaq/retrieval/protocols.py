@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -28,14 +27,14 @@ Ranking = tuple[Hit, ...]
 
 
 class TableIndex(Protocol):
-    """A corpus made searchable. Searching with the same arguments gives the same rankings."""
+    """A searchable corpus. The same search always returns the same rankings."""
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Return one ranking of at most k tables for each question, in their order."""
 
 
 class Retriever(Protocol):
-    """Makes indexes over declared fields of a corpus.
+    """Builds indexes over declared fields of a corpus.
 
     >>> from almanaq.corpus.table import Table
     >>> from almanaq.retrieval.bm25 import BM25
@@ -51,42 +50,14 @@ class Retriever(Protocol):
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex: ...
 
 
-DOUBT_FEATURES = (
-    "unknown",  # share of the question's words that stand in no table
-    "cosine",  # the best cosine between the question and the best table; 0 without vectors
-    "margin",  # how far its score is above the next one's
-    "share",  # its share of the candidates' odds
-    "tables",  # logarithm of the corpus' size over 10
-)
-"""The figures that the chance is made of, beside those of `features`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A logistic function of figures, by name; below `threshold` no table is said to fit."""
-
-    worth: Mapping[str, float]
-    bias: float
-    threshold: float
-
-    def chance(self, figures: Mapping[str, float]) -> float:
-        """Return the chance, between 0 and 1, that one of the best tables answers."""
-        total = self.bias + sum(worth * figures.get(name, 0.0) for name, worth in self.worth.items())
-        return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
-
-    def passes(self, chance: float) -> bool:
-        """Return whether a chance is high enough."""
-        return chance >= self.threshold
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """A ranking, and whether it holds an answer.
 
     Attributes:
-        chance: that one of the best tables answers; None where the retriever cannot tell.
-        fits: whether it is high enough. Without a chance, any table found fits.
-        fault: why the ranking is not in the order that was asked for; "" where it is.
+        chance: the probability that one of the best tables answers; None where the retriever cannot tell.
+        fits: whether the chance is high enough. Without a chance, any table found fits.
+        fault: why the ranking is not in the requested order; "" where it is.
     """
 
     ranking: Ranking
@@ -97,14 +68,14 @@ class Found:
 
 @runtime_checkable
 class DoubtingIndex(Protocol):
-    """An index that can tell how sure it is."""
+    """An index that estimates whether its best tables answer the question."""
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
         """Return rankings as `search` does, each with the chance that it holds an answer."""
 
 
 def find_tables(index: TableIndex, questions: Sequence[str], k: int) -> list[Found]:
-    """Search any index; one that cannot doubt finds a fitting table whenever it finds any."""
+    """Search any index; for one without chances, any table found counts as fitting."""
     if isinstance(index, DoubtingIndex):
         return index.find(questions, k)
     return [Found(ranking, None, bool(ranking)) for ranking in index.search(questions, k)]

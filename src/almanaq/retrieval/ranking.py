@@ -19,7 +19,7 @@ BATCH = 256  # questions scored at once: 256 MB of scores over a corpus of 250,0
 
 
 class Scorer(Protocol):
-    """An index that scores every table of the corpus; `ids` names the columns, in corpus order."""
+    """An index that scores every table of the corpus; `ids` names the columns of scores, in corpus order."""
 
     @property
     def ids(self) -> Sequence[TableId]: ...
@@ -29,7 +29,7 @@ class Scorer(Protocol):
 
 
 def search_by_scores(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
-    """Return the rankings of an index that scores all its tables.
+    """Rank the tables of an index by their scores.
 
     Raises:
         UsageError: k is not positive.
@@ -49,10 +49,10 @@ def check_k(k: int) -> None:
 
 
 def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
-    """Return the positions of the k highest scores, highest first, equal ones by position; -inf is left out."""
+    """Return the positions of the k highest scores, highest first, ties by position, without -inf."""
     size = len(scores)
     if k < size:
-        # Everything above the k-th score is in; of those equal to it, the first in corpus order.
+        # All scores above the k-th are in; of those equal to it, the first in corpus order.
         bound = np.partition(scores, size - k)[size - k]
         above = np.flatnonzero(scores > bound)
         chosen = np.concatenate([above, np.flatnonzero(scores == bound)[: k - len(above)]])
@@ -83,7 +83,7 @@ def _to_ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
 
 
 def standardize(scores: Scores) -> Scores:
-    """Return each row in standard deviations above its mean; zeros for a row that tells no table from another."""
+    """Return each row in standard deviations above its mean; zeros for a constant row."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     spread = scores.std(axis=1, keepdims=True)
     spread[spread < 1e-6] = 1.0
@@ -92,7 +92,7 @@ def standardize(scores: Scores) -> Scores:
 
 
 _POOLED_TABLES = 3
-"""Tables of a database that count: few questions join more, and a large database must not win by its size."""
+"""Tables of a database that are pooled: few questions join more, and size alone must not favour a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,9 @@ class Databases:
     starts: NDArray[np.intp]
 
     def pool(self, scores: Scores) -> Scores:
-        """Return each table the sum of the _POOLED_TABLES scores above 0 in its database, shape as `scores`.
+        """Return for each table the sum of the best _POOLED_TABLES positive scores in its database, shape as `scores`.
 
-        In a corpus of one database all tables get the same, which changes no ranking: zeros are given.
+        Returns zeros for a corpus of one database, where the sum would not change a ranking.
         """
         if len(self.starts) == 2:
             return np.zeros_like(scores)
@@ -119,13 +119,13 @@ class Databases:
         for _ in range(_POOLED_TABLES):
             best = np.maximum.reduceat(remaining, self.starts[:-1], axis=1)
             sums += best
-            # What was counted counts no more; equal scores are few and small enough to fall together.
+            # Remove what was counted; equal scores are removed together, as they are rare and small.
             remaining[remaining == np.repeat(best, np.diff(self.starts), axis=1)] = 0
         return sums[:, self.of]
 
 
 def group_by_database(ids: Sequence[TableId]) -> Databases:
-    """Return the databases of a corpus' tables."""
+    """Group the tables of a corpus by database."""
     numbers: dict[str, int] = {}
     of = np.array([numbers.setdefault(table.database, len(numbers)) for table in ids], dtype=np.intp)
     starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(numbers)))])

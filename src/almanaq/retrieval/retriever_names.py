@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 _GROUP: Group = "almanaq.retrievers"
 
 MODEL_PREFIX = "rerank:"
-"""What stands before the name of a model that ranks the candidates of `rerank` anew."""
+"""Prefix of a model's name that reorders the candidates of `rerank`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What retrievers are made from.
+    """What retrievers are built from.
 
     Attributes:
-        embedder: makes vectors; called only for retrievers that need them.
-        cache: the folder that vectors are kept in; None keeps them in memory.
-        seed: of the retriever that draws by chance.
+        embedder: opens the embedder; called only for retrievers that need one.
+        cache: the folder of cached vectors; None keeps them in memory.
+        seed: of the random retriever.
         gold: gold tables by question, for the oracle.
-        model: opens the language model of a name such as `openai:MODEL`; None where there is none to be had.
+        model: opens the language model of a name such as `openai:MODEL`; None where none is available.
         language: writes summaries; None opens the model of the environment, else the paper's.
-        tell: is given what paid work will cost, before it starts.
-        budget: what it may cost.
+        tell: receives the expected cost of paid work, before it starts.
+        budget: what that work may cost.
     """
 
     embedder: Callable[[], Embedder]
@@ -55,12 +55,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A retriever, and how its name was understood.
+    """A retriever, and how its name was resolved.
 
     Attributes:
-        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
+        name: the retriever that runs: `bm25` where `hybrid` was requested without a semantic embedder.
         embedder: the embedder's name; "" where none is used.
-        note: why another than the named retriever runs; "" where it does not.
+        note: why another retriever runs than was named; "" where it does not.
     """
 
     retriever: Retriever
@@ -71,12 +71,12 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverOpener:
-    """What an entry point of `almanaq.retrievers` gives where its retriever needs an embedder, a model or a budget.
+    """Returned by an entry point of `almanaq.retrievers` whose retriever needs an embedder, a model or a budget.
 
     Attributes:
-        open: makes the retriever.
-        sees_own_text: whether it sees a text of its own, whatever fields are declared: `--fields` is wrong usage.
-        is_bound: whether it marks a bound of what can be reached, and finds nothing for users.
+        open: builds the retriever.
+        sees_own_text: whether it ignores the declared fields and indexes its own text: `--fields` is then wrong usage.
+        is_bound: whether it only marks a bound for measurements, and is of no use to users.
     """
 
     open: Callable[[Parts], Opened]
@@ -111,7 +111,7 @@ def open_retriever(name: str, parts: Parts, *, adapt: Adapt = adapt_retriever) -
 
 
 def check_retriever(name: str) -> None:
-    """Raise UsageError for a name that no retriever has, before tables are read for it."""
+    """Raise UsageError for an unknown retriever, before tables are read for it."""
     if name not in RETRIEVERS and ":" not in name and name not in plugin_names(_GROUP):
         raise _unknown_error(name)
 
@@ -130,13 +130,13 @@ def plugin_opener(name: str, adapt: Adapt = adapt_retriever) -> RetrieverOpener 
 
 
 def sees_own_text(name: str) -> bool:
-    """Return whether a retriever sees a text of its own, whatever fields are declared."""
+    """Return whether a retriever ignores the declared fields and indexes its own text."""
     opener = plugin_opener(name)
     return opener is not None and opener.sees_own_text
 
 
 def check_fields_apply(name: str) -> None:
-    """Raise UsageError for declared fields beside a retriever that sees a text of its own."""
+    """Raise UsageError for declared fields with a retriever that ignores them."""
     if sees_own_text(name):
         raise UsageError(f"--fields does not go with --retriever {name}: it sees a text of its own; leave --fields out")
 
@@ -167,7 +167,7 @@ def _open_hybrid(parts: Parts) -> Opened:
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        # A second count of the same words is no second opinion.
+        # The lexical embedder counts the same words as BM25: fusing the two adds nothing.
         note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
         return Opened(BM25(), "bm25", note=note)
     return Opened(Rerank(aspects=_make_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)

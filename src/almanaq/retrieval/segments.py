@@ -48,8 +48,8 @@ _ARRAYS: Mapping[str, tuple[type[np.generic], int | None]] = {
     "streams": (np.int64, None),
     "blocks": (np.int64, 2),
 }
-"""By name: what an array holds, and how many of it make an item."""
-_EMBED_BATCH = 512  # texts embedded at once while tables are added
+"""Type of each array, and how many numbers make an item."""
+_EMBED_BATCH = 512  # texts embedded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TableEntry:
     """What a ranking shows of a table.
 
     Attributes:
-        place: where the table lies in the index on disk that found it; -1 for one of a corpus in memory.
+        place: the table's position in the index on disk that found it; -1 for a corpus in memory.
     """
 
     id: TableId
@@ -69,7 +69,7 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class Segment:
-    """An opened segment; its arrays are mapped, so opening reads next to nothing."""
+    """An opened segment; its arrays are memory-mapped, so opening reads next to nothing."""
 
     folder: Path
     terms: CheckedArray[np.uint64]
@@ -91,8 +91,8 @@ class Segment:
         return len(self.digests)
 
     def part(self, term: int, base: int) -> TermPart | None:
-        """Return the postings of a term's hash, for tables numbered from `base` on; None where no table holds it."""
-        # Any block may lie on the way to a term: all are checked, once.
+        """Return the postings of a term's hash; `base` is the first table's position. None if no table contains it."""
+        # Binary search may touch any block, so all are verified, once.
         terms = self.terms.all()
         place = int(np.searchsorted(terms, np.uint64(term)))
         if place == len(terms) or int(terms[place]) != term:
@@ -106,7 +106,7 @@ class Segment:
         return self.tokens.run(*_read_bounds(self.streams, number))
 
     def document_frequencies(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return for hashes of terms how many tables hold each."""
+        """Return for hashes of terms how many tables contain each."""
         if not len(self.terms):
             return np.zeros(len(terms), dtype=np.int64)
         own = self.terms.all()
@@ -114,13 +114,13 @@ class Segment:
         return np.where(own[places] == terms, self.starts.at(places + 1) - self.starts.at(places), 0)
 
     def entry(self, number: int) -> TableEntry:
-        """Return what is to be shown of a table."""
+        """Return what a ranking shows of a table."""
         line = self.names.run(*_read_bounds(self.offsets, number)).tobytes()
         database, table, title, section, header = json.loads(line)
         return TableEntry(TableId(database, table), title, section, tuple(header))
 
     def table(self, number: int) -> Table:
-        """Return a table as far as it was indexed. Raises ValueError where its text is damaged."""
+        """Return the indexed parts of a table. Raises ValueError where its text is damaged."""
         named = self.entry(number)
         description, keys, rows = unpack_table(self.texts, self.blocks.all(), number)
         return Table(
@@ -128,7 +128,7 @@ class Segment:
         )
 
     def ids(self) -> list[TableId]:
-        """Return the ids of all tables, in order: read when the index is updated, not when it is searched."""
+        """Return the ids of all tables, in order; used by updates, not by searches."""
         self.names.all()
         with (self.folder / "names.jsonl").open("rb") as names:
             return [TableId(*json.loads(line)[:2]) for line in names]
@@ -138,9 +138,9 @@ class SegmentWriter:
     """Collects tables and writes them as one segment.
 
     Args:
-        means: mean lengths of fields that tables are measured against; None takes those of these tables.
-        store: gives the vectors of tables; None: the segment has none.
-        precision: in what they are kept.
+        means: mean field lengths for normalization; None takes those of these tables.
+        store: embeds tables; None: the segment has no vectors.
+        precision: how vectors are stored.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class SegmentWriter:
             self._texts = []
 
     def write(self, folder: Path) -> tuple[Mapping[str, float], str]:
-        """Write the segment, flushed to the disk; give the mean lengths that were used, and the hash of its sums."""
+        """Write the segment and flush it to disk; return the mean lengths used, and the hash of its checksums."""
         self._embed()
         folder.mkdir(parents=True)
         means = dict(self.means or self._postings.means())
@@ -194,7 +194,7 @@ class SegmentWriter:
         hashes = np.array([term_hash(term) for term in self._postings.terms], dtype=np.uint64)
         order = np.argsort(hashes)
         held = made.held[order]
-        # Terms are numbered as they come, their postings lie in that order: bring both into the order of hashes.
+        # Terms and their postings are in order of first occurrence: reorder both by hash.
         starts = made.starts()[:-1][order]
         arrays: dict[str, NDArray[Any]] = {
             "terms": hashes[order],
@@ -224,7 +224,7 @@ class SegmentWriter:
 
 
 def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT16) -> Segment:
-    """Map the files of a segment; `sums` is the hash of their checksums, `precision` that of its vectors.
+    """Memory-map a segment; `sums` is the hash of its checksums, `precision` that of its vectors.
 
     Raises:
         OSError, ValueError, SourceError: a file is missing or broken.
@@ -247,7 +247,7 @@ def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT
 
 
 def _check_lengths(segment: Segment) -> None:
-    """Raise ValueError where the files of a segment do not belong together."""
+    """Raise ValueError where the lengths of a segment's files do not match."""
     tables, terms = len(segment), len(segment.terms)
     ends = segment.blocks.run(len(segment.blocks) - 1, len(segment.blocks))[0]
     lengths = {
@@ -279,13 +279,13 @@ def _read_bounds(values: CheckedArray[np.int64], place: int) -> tuple[int, int]:
 
 
 def term_hash(term: str) -> int:
-    """Return the 64 bits that stand for a term on disk: two terms share them once in billions."""
+    """Return the 64-bit hash that represents a term on disk; collisions are negligible."""
     return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def digest(table: Table, fields: Sequence[Field]) -> bytes:
-    """Return the hash of what is indexed and shown of a table."""
-    # Cells one by one: a value that moves to another column is a change.
+    """Return the hash of everything that is indexed or shown of a table."""
+    # Cells are hashed one by one, so that a value moving to another column is a change.
     held = [table.rows if name is Field.CELLS else field_text(table, name) for name in fields]
     shown = [table.title, table.section, table.header, held]
     content = json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -293,12 +293,12 @@ def digest(table: Table, fields: Sequence[Field]) -> bytes:
 
 
 def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
-    """Return the hashes of a question's terms and how often each stands in it."""
+    """Return the hashes of a question's terms with their counts."""
     return Counter(term_hash(term) for term in analyzer.terms(question))
 
 
 def _take_ranges(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
-    """Return ranges of an array, end to end; their positions are made for some thousands of ranges at a time."""
+    """Concatenate ranges of an array, some thousands at a time, to limit memory."""
     taken = np.empty_like(values)
     done = 0
     for first in range(0, len(starts), _RANGES):
@@ -325,7 +325,7 @@ def _renumber_terms(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.i
 
 
 def _sums(weights: NDArray[np.float32], held: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return per term the sums of its weights and of their squares. Every term is held by a table."""
+    """Return per term the sums of its weights and of their squares. Every term occurs in a table."""
     starts = np.cumsum(held) - held
     if not len(starts):
         return np.zeros((0, 2), np.float32)

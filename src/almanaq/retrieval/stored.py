@@ -45,14 +45,14 @@ from almanaq.retrieval.segments import Segment, SegmentWriter, TableEntry, count
 from almanaq.text.index_terms import Analyzer
 
 _MAX_SEGMENTS = 16
-_REBUILD_SHARE = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
+_REBUILD_SHARE = 0.25  # share of changed tables above which a rebuild is cheaper than keeping dead tables
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update did, in tables."""
+    """What an update did, as numbers of tables."""
 
     added: int = 0
     changed: int = 0
@@ -63,12 +63,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an index is made; it stays so until the index is built anew.
+    """How an index is built; fixed until it is rebuilt.
 
     Attributes:
-        language: the words are stemmed by its rules; None: kept whole.
-        embedder: whose vectors the index holds; "" where it holds none.
-        vectors: in what they are kept.
+        language: of the stemmer; None: no stemming.
+        embedder: the name of the embedder; "" for an index without vectors.
+        vectors: how vectors are stored.
     """
 
     fields: tuple[Field, ...]
@@ -78,17 +78,17 @@ class Recipe:
 
     @property
     def options(self) -> BM25Options:
-        """The options of its scores."""
+        """The options of BM25."""
         return BM25Options(language=self.language)
 
     def to_record(self) -> dict[str, Any]:
-        """Return it as a manifest holds it."""
+        """Return the recipe as stored in a manifest."""
         settings = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
         return settings | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Recipe:
-        """Return what a manifest holds. Raises ValueError, KeyError, TypeError or UsageError where that is none."""
+        """Return the recipe in a manifest. Raises ValueError, KeyError, TypeError or UsageError for an invalid one."""
         if not isinstance(record["embedder"], str):
             raise ValueError("its embedder has no name")
         precision = Precision(record.get("vectors", Precision.FLOAT16))
@@ -101,9 +101,9 @@ class StoredIndex:
 
     Attributes:
         recipe: what was indexed of each table, and how.
-        several: its tables are of several databases.
-        dead: per segment, the tables that count no more.
-        segment_entries: as the manifest names them.
+        several: the tables belong to several databases.
+        dead: per segment, the numbers of deleted or replaced tables.
+        segment_entries: the segments as named in the manifest.
     """
 
     folder: Path
@@ -119,30 +119,30 @@ class StoredIndex:
         return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best of the tables that share a term with it."""
+        """Return for each question the k best tables that share a term with it."""
         return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
-        """Return the k best tables with what is shown of them, best first."""
+        """Return the k best tables with their scores, best first."""
         check_k(k)
         places, scores = best_tables(self.terms(question), self.size, k, self.dead_places())
         return [(self.entry(int(place)), float(score)) for place, score in zip(places, scores, strict=True)]
 
     @property
     def size(self) -> int:
-        """How many tables have a place in it, dead ones included."""
+        """The number of positions, those of dead tables included."""
         return sum(map(len, self.segments))
 
     def bases(self) -> NDArray[np.int64]:
-        """Return the place of each segment's first table."""
+        """Return the position of each segment's first table."""
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
     def dead_places(self) -> NDArray[np.int64]:
-        """Return the places of the dead."""
+        """Return the positions of dead tables."""
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def entry(self, place: int) -> TableEntry:
-        """Return what is shown of the table at a place. Raises SourceError where that is damaged."""
+        """Return what a ranking shows of the table at a position. Raises SourceError where that is damaged."""
         segment, number = self._locate(place)
         try:
             return replace(segment.entry(number), place=place)
@@ -150,7 +150,7 @@ class StoredIndex:
             raise damaged_error(self.folder, error) from error
 
     def table(self, place: int) -> Table:
-        """Return the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
+        """Return the indexed parts of the table at a position. Raises SourceError where its text is damaged."""
         segment, number = self._locate(place)
         try:
             return segment.table(number)
@@ -158,13 +158,13 @@ class StoredIndex:
             raise damaged_error(self.folder, error) from error
 
     def _locate(self, place: int) -> tuple[Segment, int]:
-        """Return the segment of a place, and the table's number there."""
+        """Return the segment of a position, and the table's number there."""
         bases = self.bases()
         number = int(np.searchsorted(bases, place, side="right")) - 1
         return self.segments[number], place - int(bases[number])
 
     def terms(self, question: str) -> list[Term]:
-        """Return the terms of a question that tables hold, with their postings."""
+        """Return the terms of a question that occur in tables, with their postings."""
         made = []
         for term, times in count_terms(question, self.analyzer).items():
             found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
@@ -185,12 +185,12 @@ def build_index(
     store: VectorStore | None = None,
     vectors: Precision = Precision.FLOAT16,
 ) -> StoredIndex:
-    """Index a corpus into a folder, in place of the index that it holds.
+    """Index a corpus into a folder, replacing its index.
 
     Args:
-        language: the words are stemmed by its rules; None keeps them whole.
-        store: gives a vector for each table; None: words only.
-        vectors: in what they are kept.
+        language: of the stemmer; None: no stemming.
+        store: embeds tables; None: words only.
+        vectors: how vectors are stored.
 
     Raises:
         UsageError: an unknown field or language.
@@ -223,13 +223,13 @@ def _build(
 def update_index(
     corpus: Corpus, folder: Path, progress: Progress | None = None, *, store: VectorStore | None = None
 ) -> tuple[StoredIndex, Change]:
-    """Bring an index to the state of a corpus; only tables whose content changed are indexed, and embedded.
+    """Update an index to the state of a corpus; only changed tables are indexed and embedded.
 
     Raises:
         SourceError: the folder holds no index, another process is writing it, or as build_index does.
-        UsageError: `store` is not of the embedder whose vectors the index holds.
+        UsageError: `store` has another embedder than the index.
     """
-    open_index(folder)  # a folder without an index is not touched
+    open_index(folder)  # raises before a folder without an index is touched
     with lock_folder(folder):
         return _update(corpus, folder, progress, store)
 
@@ -289,7 +289,7 @@ def open_index(folder: Path) -> StoredIndex:
         try:
             return _open_segments(folder, manifest)
         except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
-            # An update that ended meanwhile removed what the manifest before it named.
+            # An update that finished meanwhile has removed segments of the previous manifest.
             before, manifest = manifest, read_manifest(folder)
             if manifest == before:
                 raise damaged_error(folder, error) from error
@@ -312,7 +312,7 @@ def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
 
 
 def _read_dead(numbers: list[int], size: int) -> NDArray[np.int64]:
-    """Return the numbers of a segment's dead tables. Raises ValueError where they are none."""
+    """Return the numbers of a segment's dead tables. Raises ValueError where they are invalid."""
     dead = np.array(numbers, dtype=np.int64 if numbers == [] else None)
     if dead.dtype != np.int64 or (len(dead) and not 0 <= dead.min() <= dead.max() < size):
         raise ValueError("it names dead tables that it does not hold")
@@ -320,7 +320,7 @@ def _read_dead(numbers: list[int], size: int) -> NDArray[np.int64]:
 
 
 def _list_tables(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
-    """Return where each live table lies, and the hash of its content."""
+    """Return the segment, number and content hash of each live table."""
     known = {}
     for number, (segment, dead) in enumerate(zip(index.segments, index.dead, strict=True)):
         gone, digests = set(dead.tolist()), segment.digests.all()
@@ -345,7 +345,7 @@ TEMPORARY = ".writing-"
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """What one task counted: per field the sum of the lengths, and the tables that have the field."""
+    """Counts of one task: per field the total length, and the number of tables with the field."""
 
     sums: Mapping[str, tuple[int, int]]
     tables: int = 0
@@ -362,7 +362,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A segment that a task has written, and what the manifest has to say of it."""
+    """A segment written by a task, and what the manifest records of it."""
 
     number: int
     name: str
@@ -372,7 +372,7 @@ class Shard:
 
 
 def shard_of(table: TableId, shards: int) -> int:
-    """Return the number of the shard that a table belongs to."""
+    """Return the number of a table's shard."""
     key = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % shards
 
@@ -400,10 +400,10 @@ def write_shard(
     means: Mapping[str, float],
     store: VectorStore | None = None,
 ) -> Shard | None:
-    """Write the tables of one shard as a segment of a build; None where there are none.
+    """Write the tables of one shard as a segment; None for an empty shard.
 
     Args:
-        store: gives the vectors of tables, where the recipe names an embedder.
+        store: embeds tables, where the recipe names an embedder.
 
     Raises:
         SourceError: a table's id is repeated.
@@ -426,7 +426,7 @@ def write_shard(
         except OSError:
             if not (folder / name).is_dir():
                 raise
-            shutil.rmtree(fresh)  # the task was run twice: the same bytes are there
+            shutil.rmtree(fresh)  # the task ran twice: the same bytes are already there
     except OSError as error:
         shutil.rmtree(fresh, ignore_errors=True)
         raise SourceError(f"cannot write the shard {number} of the index {folder}: {error}") from error
@@ -434,7 +434,7 @@ def write_shard(
 
 
 def commit_shards(folder: Path, shards: Sequence[Shard], recipe: Recipe, means: Mapping[str, float]) -> StoredIndex:
-    """Make the segments of a build the index, in place of what the folder held; remove what is none of it."""
+    """Make the shards of a build the index of the folder, and remove leftovers."""
     if not shards:
         raise SourceError("the corpus holds no table")
     ordered = sorted(shards, key=lambda shard: shard.number)
@@ -447,7 +447,7 @@ def commit_shards(folder: Path, shards: Sequence[Shard], recipe: Recipe, means: 
 
 
 def check_shards(folder: Path, shards: int) -> None:
-    """Refuse a folder that holds something else, and a number of shards that makes no sense."""
+    """Refuse a folder that holds anything but an index, and an invalid number of shards."""
     if not 1 <= shards <= 4096:
         raise SourceError(f"--shards takes 1 to 4096, not {shards}")
     for left in folder.glob(f"{TEMPORARY}*") if folder.is_dir() else ():

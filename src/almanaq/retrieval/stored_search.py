@@ -39,17 +39,17 @@ from almanaq.retrieval.stored import StoredIndex
 
 _CHUNK = 65_536
 _SAMPLED_TABLES, _NEAREST = 100, 10
-"""Tables whose nearest are looked for when codes are measured, and how many of them."""
+"""Tables sampled to measure codes, and the neighbours of each."""
 _RESCORED = 30
-"""Tables that are compared again by their vectors for each that is wanted."""
+"""Tables rescored by their vectors per requested neighbour."""
 
 
 @dataclass(frozen=True)
 class StoredVectors:
-    """The vectors of an opened index that has them.
+    """The vectors of an opened index.
 
     Args:
-        exact: tables up to which all vectors are held in memory once they are read.
+        exact: number of tables up to which all vectors stay in memory once read.
     """
 
     index: StoredIndex
@@ -57,7 +57,7 @@ class StoredVectors:
 
     @property
     def coded(self) -> bool:
-        """Tell whether there are codes, which all are compared in."""
+        """Whether the index has codes."""
         return self.index.recipe.vectors.code_type is not None
 
     def at(self, places: NDArray[np.intp]) -> Vectors:
@@ -68,9 +68,9 @@ class StoredVectors:
         return np.concatenate(found).astype(np.float32)
 
     def cosines(self, vector: Vectors) -> Scores:
-        """Return the cosine of every table; above `exact` piece by piece, so that memory stays small.
+        """Return the cosine of every table; above `exact` tables in chunks, to bound memory.
 
-        `vector` may be several, one in a column.
+        `vector` may be a matrix with one question per column.
         """
         if self.index.size <= self.exact:
             cosines: Scores = self._matrix @ vector
@@ -80,7 +80,7 @@ class StoredVectors:
         return np.concatenate([self.at(every[start : start + _CHUNK]) @ vector for start in starts])
 
     def nearest(self, vector: Vectors, count: int) -> NDArray[np.intp]:
-        """Return the places, in order, of so many tables that are nearest by codes and then by vectors."""
+        """Return the sorted positions of the `count` nearest tables, by codes first, then rescored by vectors."""
         precision, found = self.index.recipe.vectors, []
         for base, segment in zip(self.index.bases(), self.index.segments, strict=True):
             if segment.codes is not None:
@@ -95,9 +95,9 @@ class StoredVectors:
 
 
 def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: int = _NEAREST) -> float:
-    """Return what share of the tables nearest to a table, by cosine, the codes of an index find.
+    """Return the recall of an index's codes: the share of each table's nearest neighbours that they find.
 
-    The tables that are asked about are spread over the index; a table is not its own neighbour.
+    The tables are sampled evenly over the index; a table is not its own neighbour.
     """
     stored, live = StoredVectors(index), np.setdiff1d(np.arange(index.size), index.dead_places())
     questions = live[:: max(1, len(live) // asked)][:asked]
@@ -116,16 +116,16 @@ def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: i
 
 
 EXACT = 200_000
-"""Tables up to which a question is compared with every vector: a fifth of a gigabyte of memory, some 20 ms."""
+"""Number of tables up to which a question is compared with every vector: 0.2 GB of memory, some 20 ms."""
 
 _PROPOSED = 300
-"""Tables that the words propose, up to EXACT the vectors too; above it each costs a look into the disk's cache."""
+"""Candidates by words, and by vectors up to EXACT tables; above it, each costs a read from disk."""
 _SAMPLE_TABLES = 2_048
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Places of tables, in order, with their scores by words and by vectors in standard deviations, and cosines."""
+    """Sorted positions of tables, with standardized word and vector scores, and cosines."""
 
     places: NDArray[np.intp]
     words: Scores
@@ -135,11 +135,11 @@ class Candidates:
 
 @dataclass(frozen=True)
 class StoredHybrid:
-    """An opened index with vectors, and the embedder that they are of.
+    """An opened index with vectors, and their embedder.
 
     Args:
-        weight: the worth of the dense score beside the words' 1.
-        exact: tables up to which all cosines are computed.
+        weight: of the vector score; words have weight 1.
+        exact: number of tables up to which all cosines are computed.
     """
 
     index: StoredIndex
@@ -148,11 +148,11 @@ class StoredHybrid:
     exact: int = EXACT
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables of the highest fused score; the questions are embedded together."""
+        """Return for each question the k tables with the highest fused scores; questions are embedded together."""
         return [tuple(Hit(named.id, score) for named, score in found) for found in self._best(questions, k)]
 
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
-        """Return the k best tables with what is shown of them, best first."""
+        """Return the k best tables with their scores, best first."""
         return self._best([question], k)[0]
 
     def _best(self, questions: Sequence[str], k: int) -> list[list[tuple[TableEntry, float]]]:
@@ -190,7 +190,7 @@ class StoredHybrid:
 
     @cached_property
     def _sample(self) -> Vectors:
-        """The vectors of some tables, spread over all: what cosines are measured against."""
+        """The vectors of evenly sampled tables, from which mean and spread of cosines are estimated."""
         step = max(1, self.index.size // _SAMPLE_TABLES)
         return self._vectors.at(np.arange(0, self.index.size, step))
 
@@ -200,9 +200,9 @@ class StoredHybrid:
 
 
 def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
-    """Return the words' scores of some places, given in order, in standard deviations above the mean of all tables.
+    """Return the word scores at sorted positions, in standard deviations above the mean over all tables.
 
-    Words are taken as independent.
+    The deviation assumes that words are independent.
     """
     means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
     squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
@@ -213,11 +213,11 @@ def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int
 
 @dataclass(frozen=True)
 class StoredRerank:
-    """An opened index that is searched by words, and by vectors where `dense` is given, then ranked anew.
+    """An opened index, searched by words, and by vectors if `dense` is given, then reranked.
 
     Args:
-        candidates: how many tables are ranked anew; those behind them keep the order of the search before.
-        own: weights in the place of the learned ones that suit the index.
+        candidates: how many tables are reranked; those behind them keep the order of the first search.
+        own: weights that replace the learned ones.
     """
 
     index: StoredIndex
@@ -226,15 +226,15 @@ class StoredRerank:
     own: Styles | None = None
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables of the highest score; none where the question is without words."""
+        """Return for each question the k tables with the highest scores; none for a question without words."""
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
-        """Return the rankings, and whether their best tables answer."""
+        """Return the rankings, each with the chance that its best table answers."""
         return [found for found, _ in self._best(questions, k)]
 
     def best(self, question: str, k: int) -> tuple[Found, list[TableEntry]]:
-        """Return the ranking of a question, whether its best table answers, and what is shown of each."""
+        """Return the ranking of a question with its chance, and the entries of its tables."""
         return self._best([question], k)[0]
 
     def _best(self, questions: Sequence[str], k: int) -> list[tuple[Found, list[TableEntry]]]:
@@ -245,7 +245,7 @@ class StoredRerank:
                 best.append((Found((), 0.0, fits=False), list[TableEntry]()))
                 continue
             named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
-            # Those not ranked anew follow in the order they came in, below the last.
+            # Tables that were not reranked follow in their order, below the last score.
             behind = float(scored.scores[-1]) - 1.0 - np.arange(len(rest))
             scores = map(float, (*scored.scores, *behind))
             ranking = tuple(Hit(each.id, score) for each, score in zip(named, scores, strict=False))
@@ -255,7 +255,7 @@ class StoredRerank:
 
     @cached_property
     def weights(self) -> Styles:
-        """The learned weights that suit the index, or its own."""
+        """The learned weights for the index, or `own`."""
         if self.own:
             return self.own
         sight: Sight = "stored" if self.dense else "stored-words"
@@ -264,7 +264,7 @@ class StoredRerank:
     def score_candidates(
         self, questions: Sequence[str], k: int = 1
     ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
-        """Yield for each question its candidates by place with all that is known, and those behind them up to k."""
+        """Yield for each question its scored candidates, by position, and the tables behind them up to k."""
         vectors = self.dense.vectors(questions) if self.dense and questions else [None] * len(questions)
         for question, vector in zip(questions, vectors, strict=True):
             places, own = self._collect_scores(question, vector, k)
@@ -284,7 +284,7 @@ class StoredRerank:
     def _collect_scores(
         self, question: str, vector: Vectors | None, k: int
     ) -> tuple[NDArray[np.intp], dict[str, Scores]]:
-        """Return places in order, and their scores by search."""
+        """Return sorted positions, and their scores by search."""
         if self.dense is not None and vector is not None:
             found = self.dense.candidates(question, vector, k)
             own = {"bm25": found.words / SCALE, "dense": found.dense / SCALE, "cosine": found.cosines}
@@ -295,7 +295,7 @@ class StoredRerank:
         return places, {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
 
     def _databases(self, places: NDArray[np.intp]) -> Databases:
-        """Return the databases of some places; those of an index of one database are not looked up."""
+        """Group positions by database; not looked up in an index of one database."""
         if not self.index.several:
             return Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
         return group_by_database([self.index.entry(int(place)).id for place in places])
@@ -304,9 +304,9 @@ class StoredRerank:
 def candidate_streams(
     index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
 ) -> TermStreams:
-    """Return the streams of some tables, with the rarity that their terms and the question's have in the whole index.
+    """Return the streams of some tables, with document frequencies from the whole index.
 
-    The question's terms, and `more`, are named.
+    `terms` names the question's terms and `more`; other terms only have numbers.
     """
     bases = index.bases()
     numbers = np.searchsorted(bases, places, side="right") - 1

@@ -28,7 +28,7 @@ class _Column(Protocol):
 
 
 class _Relation(Protocol):
-    """What is read of a relation of a catalog; the catalog lies above this package, so its shape is named here."""
+    """The attributes of a catalog's relation that are used here; the catalog itself is in a higher layer."""
 
     @property
     def name(self) -> str: ...
@@ -56,12 +56,11 @@ def schema_retriever() -> Retriever:
 
 
 class TableChooser:
-    """Gives the relations a question needs, most relevant first: the agent's seam `ChooseTables`; () when none fits.
+    """Returns the relations that a question needs, most relevant first; () when none fits. The seam `ChooseTables`.
 
     Args:
-        retriever: any retriever; its index of a catalog is kept until another catalog comes. `schema_retriever()`
-            unless given.
-        k: relations found by the question itself; those that they refer to, or that link two of them, come along.
+        retriever: any retriever, by default `schema_retriever()`; its index is cached until the catalog changes.
+        k: relations found by the question itself; those that link two of them are added.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 8) -> None:
@@ -83,7 +82,7 @@ class TableChooser:
 
 
 def find_links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
-    """Return for each relation those it shares a key with, declared or evident from names, in either direction."""
+    """Return for each relation those it shares a key with, declared or implied by names, in either direction."""
     named: dict[str, list[str]] = {}
     for each in relations:
         for name in _key_names(each):
@@ -103,7 +102,7 @@ _KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
 
 
 def _key_names(relation: _Relation) -> Iterator[str]:
-    """Yield what columns of other relations are called that hold a relation's key: `customer_id`, or as the key is."""
+    """Yield the names that a foreign key to this relation would have: `customer_id`, or the key's own name."""
     plain = _normalize_name(relation.name)
     one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
     keys = (
@@ -122,7 +121,7 @@ def _normalize_name(name: str) -> str:
 
 
 def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MAX_TABLES) -> tuple[str, ...]:
-    """Return ranked tables and then those that link two of them, which a join over a table between them needs."""
+    """Return the ranked tables, then those that link two of them, which a join may need in between."""
     chosen = dict.fromkeys(ranked[:most])
     between: dict[str, int] = {}
     for name in ranked:
@@ -136,7 +135,7 @@ def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]], most
 
 def _to_table(relation: _Relation) -> Table:
     header = tuple(column.name for column in relation.columns)
-    # What is private must not reach an embedder that may be far away.
+    # Private values must not reach a remote embedder.
     samples = [() if c.private else tuple(c.values) or tuple(c.samples) for c in relation.columns]
     rows = tuple(
         tuple(values[row] if row < len(values) else "" for values in samples)
