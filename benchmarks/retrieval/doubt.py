@@ -26,8 +26,7 @@ from learn import FOLDS, KEPT_ASSOCIATION, KINDS, asked_of, fold_of, hash_of, re
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder

@@ -20,7 +20,7 @@ from generate import SyntheticCorpus
 from kept import tell
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.retrieval.dense import main_text

@@ -16,9 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.corpus.dataset import ParquetCorpus, table_of_row
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import TableId
+from almanaq.corpus.dataset import ParquetCorpus, parse_table
+from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
@@ -150,7 +149,7 @@ def _numbers(shards: int) -> Callable[[Batches], Batches]:
 def _tables(batch: pa.RecordBatch) -> Iterator[Any]:
     for row in batch.to_pylist():
         row.pop("_shard", None)
-        yield table_of_row(row, Path("corpus.parquet"))
+        yield parse_table(row, Path("corpus.parquet"))
 
 
 def _row(value: Mapping[str, Any]) -> pa.RecordBatch:

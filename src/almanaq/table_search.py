@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
-    from almanaq.corpus.serialize import Field
-    from almanaq.corpus.table import Corpus, Table
+    from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.models.protocols import Embedder
     from almanaq.retrieval.protocols import Found, TableIndex
     from almanaq.retrieval.segments import TableEntry
@@ -325,7 +324,7 @@ def _of_index(retriever: str) -> str:
 
 
 def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
 
     if isinstance(fields, str):
         raise UsageError(f"fields are given as a list: {fields.split(',')!r}")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
 
-from almanaq.corpus.serialize import Field
+from almanaq.corpus.table import Field
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25, BM25Options
 

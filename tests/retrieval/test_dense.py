@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
-from almanaq.corpus.serialize import Field, parse_fields, table_text
+from almanaq.corpus.table import Field, parse_fields, table_text
 from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25

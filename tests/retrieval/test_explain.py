@@ -1,6 +1,6 @@
 from small_corpora import FILMS, table
 
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.retrieval.bm25 import explain_match
 
 

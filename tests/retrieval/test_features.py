@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, table
 
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.retrieval.features import CELL, FEATURES, ROW, Featurizer, StreamWriter
 from almanaq.text.index_terms import Analyzer
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, BagOfWords, table
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import TableId
+from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.dense import Aspects

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.errors import SourceError
 from almanaq.retrieval.stored import (
     Lengths,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
 
-from almanaq.corpus.serialize import Field
+from almanaq.corpus.table import Field
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import stored
 from almanaq.retrieval.bm25 import BM25
@@ -173,7 +173,7 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_anew(tmp_path: P
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no table"):
         build_index([], tmp_path / "i", FIELDS)
-    with pytest.raises(SourceError, match="d/films stands more than once"):
+    with pytest.raises(SourceError, match="d/films occurs more than once"):
         build_index([FILMS, FILMS], tmp_path / "i", FIELDS)
     with pytest.raises(SourceError, match="holds no index"):
         open_index(tmp_path / "none")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.errors import UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.features import Featurizer, StreamWriter, load_word_association

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.serialize import DEFAULT_FIELDS
+from almanaq.corpus.table import DEFAULT_FIELDS
 from almanaq.errors import UsageError
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel

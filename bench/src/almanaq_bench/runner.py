@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from almanaq.corpus.dataset import DatasetFolder, Question
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import TableId
+from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.retrieval.retriever_names import Opened, Parts, open_retriever

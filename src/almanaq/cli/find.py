@@ -17,8 +17,7 @@ from almanaq.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from almanaq.corpus.serialize import Field
-    from almanaq.corpus.table import Corpus, Table
+    from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
     from almanaq.retrieval.protocols import Found, Ranking
@@ -123,7 +122,7 @@ def _read_again(corpus: str, found: Sequence[TableEntry], how: _How) -> list[Tab
 
 
 def _chosen_fields(how: _How) -> tuple[Field, ...]:
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
 
     return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
 

@@ -69,7 +69,7 @@ def index(
     allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.index_encoding import parse_precision

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Table, TableId, check_distinct, parse_fields, table_text
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k
@@ -204,7 +203,7 @@ def _to_text(table: Table, text: str) -> TableText:
 
 
 def require_tables(corpus: Corpus) -> list[Table]:
-    tables = list(distinct(corpus))
+    tables = list(check_distinct(corpus))
     if not tables:
         raise SourceError("the corpus holds no table")
     return tables

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text, parse_fields
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search_by_scores, top_k
@@ -74,7 +73,7 @@ class BM25:
         """
         chosen = parse_fields(fields)
         building = PostingsWriter(chosen, Analyzer(self.options.language))
-        for table in distinct(corpus):
+        for table in check_distinct(corpus):
             building.add(table)
         if not building.ids:
             raise SourceError("the corpus holds no table")

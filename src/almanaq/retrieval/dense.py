@@ -8,8 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_lines, field_text, parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import (
+    Corpus,
+    Field,
+    Table,
+    TableId,
+    check_distinct,
+    field_lines,
+    field_text,
+    parse_fields,
+    table_text,
+)
 from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Ranking
@@ -59,7 +68,7 @@ def collect_texts(
     ids: list[TableId] = []
     texts: list[str] = []
     starts: list[int] = []
-    for table in distinct(corpus):
+    for table in check_distinct(corpus):
         ids.append(table.id)
         starts.append(len(texts))
         texts.extend(texts_of(table))

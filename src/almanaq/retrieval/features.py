@@ -23,8 +23,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text
-from almanaq.corpus.table import Table
+from almanaq.corpus.table import Field, Table, field_text
 from almanaq.text.index_terms import Analyzer, words
 
 QUESTION_WORDS = frozenset("who whom whose when where which what why how".split())

@@ -20,8 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field
-from almanaq.corpus.table import Table
+from almanaq.corpus.table import Field, Table
 from almanaq.errors import MissingExtraError, UsageError
 from almanaq.models.embedders.vector_store import Vectors
 from almanaq.retrieval.index_files import CheckedArray

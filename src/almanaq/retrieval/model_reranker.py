@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Corpus, TableId
+from almanaq.corpus.table import Corpus, TableId, parse_fields, table_text
 from almanaq.event_loops import run_sync
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.prompted_reader import ask_model

@@ -63,21 +63,6 @@ def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
     return ranked
 
 
-def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:
-    """Return the databases of a ranking, best first, by the pooled scores of their tables.
-
-    A question that joins tables finds several of one database among its hits, so each hit adds its share to
-    its database: its score above the last hit's, discounted by rank. Ties keep the order of first appearance.
-    """
-    if not ranking:
-        return ()
-    floor = ranking[-1].score
-    pooled: dict[str, float] = {}
-    for rank, hit in enumerate(ranking, 1):
-        pooled[hit.id.database] = pooled.get(hit.id.database, 0.0) + (hit.score - floor) / rank
-    return tuple(sorted(pooled.items(), key=lambda entry: -entry[1]))
-
-
 def _to_ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
     return tuple(Hit(ids[position], float(scores[position])) for position in top_k(scores, k))
 

@@ -20,8 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, TableId
+from almanaq.corpus.table import Corpus, Field, TableId, parse_fields
 from almanaq.retrieval.bm25 import BM25, BM25Index
 from almanaq.retrieval.dense import Aspects, AspectsIndex
 from almanaq.retrieval.features import (

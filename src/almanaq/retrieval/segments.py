@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Field, Table, TableId, field_text
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import open_private
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter, TermPart

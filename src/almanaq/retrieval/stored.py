@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text, parse_fields
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options, Term, best_tables
@@ -208,7 +207,7 @@ def _build(
 ) -> StoredIndex:
     writer = SegmentWriter(recipe.fields, recipe.options, store=store, precision=recipe.vectors)
     databases = set[str]()
-    for number, table in enumerate(distinct(corpus), 1):
+    for number, table in enumerate(check_distinct(corpus), 1):
         writer.add(table)
         databases.add(table.id.database)
         if progress is not None:
@@ -247,7 +246,7 @@ def _update(
     writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
     added, seen = 0, set[TableId]()
     stale: list[tuple[int, int]] = []
-    for number, table in enumerate(distinct(corpus), 1):
+    for number, table in enumerate(check_distinct(corpus), 1):
         seen.add(table.id)
         before = known.get(table.id)
         if before is None or before[2] != digest(table, recipe.fields):

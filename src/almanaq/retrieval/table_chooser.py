@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.retrieval.protocols import Retriever, TableIndex, find_tables
 from almanaq.retrieval.rerank import Rerank, choose_weights
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from almanaq.corpus.confined import is_plain_name
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
 from almanaq.errors import AlmanaqError, BenchmarkError
@@ -18,6 +17,7 @@ from almanaq.models.protocols import Usage
 from almanaq_bench.cards import find_card
 from almanaq_bench.config import RunConfig
 from almanaq_bench.cost_forecast import CostForecast
+from almanaq_bench.data_paths import is_plain_name
 from almanaq_bench.generation.context import (
     database_of,
     database_schema,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from almanaq.corpus.table import Corpus, Table, distinct
+from almanaq.corpus.table import Corpus, Table, check_distinct
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import run_sync
 from almanaq.models.budget import estimate_tokens
@@ -66,7 +66,7 @@ class MarkdownEmbedding:
             ModelError: the embedder fails.
             BudgetExceeded: it would cost more than the budget allows.
         """
-        listed = [(table.id, markdown(table, self.rows)) for table in distinct(corpus)]
+        listed = [(table.id, markdown(table, self.rows)) for table in check_distinct(corpus)]
         if not listed:
             raise SourceError("the corpus holds no table")
         ids, texts = zip(*listed, strict=True)
@@ -109,7 +109,7 @@ class Summaries:
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
         """Summarise and embed a corpus; what is in the caches is not asked for again. Raises as MarkdownEmbedding's."""
-        tables = [(table.id, summary_prompt(table)) for table in distinct(corpus)]
+        tables = [(table.id, summary_prompt(table)) for table in check_distinct(corpus)]
         if not tables:
             raise SourceError("the corpus holds no table")
         ids, prompts = zip(*tables, strict=True)

@@ -22,8 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search_by_scores
@@ -70,7 +69,7 @@ class HashedNgrams:
         """Index a corpus. Raises SourceError where it holds no table or repeats an id."""
         ids: list[TableId] = []
         counts: list[Counter[int]] = []
-        for table in distinct(corpus):
+        for table in check_distinct(corpus):
             ids.append(table.id)
             counts.append(Counter(buckets(self.text(table))))
         if not ids:

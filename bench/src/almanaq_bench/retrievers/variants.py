@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from almanaq.corpus.serialize import Field, parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Field, Table, TableId, parse_fields, table_text
 from almanaq.errors import MissingExtraError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.bm25 import BM25, BM25Index
