@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from almanaq import trust
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
-from almanaq.retrieval.imported import import_object, look_here
+from almanaq.retrieval.adapters import import_object, look_here
 from almanaq.settings import Settings, reaches_out, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.testing import StandInServer, replies_from

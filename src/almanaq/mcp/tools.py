@@ -61,7 +61,7 @@ class Tools:
 
     @cached_property
     def _choose(self) -> Callable[..., tuple[str, ...]]:
-        from almanaq.retrieval.choose import TableChooser
+        from almanaq.retrieval.table_chooser import TableChooser
 
         return TableChooser(k=tables.MOST_RANKED)
 

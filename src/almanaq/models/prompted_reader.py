@@ -268,10 +268,10 @@ def prompt_values(call: TextCall) -> dict[str, object]:
     form = TYPE_FORMS[call.type]
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     values |= {"options": call.options, "compared": call.compared, "form": form}
-    return values | {"yes_or_no": _quoted_verdicts(call) if call.yes_or_no else ""}
+    return values | {"yes_or_no": _verdicts_to_quote(call) if call.yes_or_no else ""}
 
 
-def _quoted_verdicts(call: TextCall) -> str:
+def _verdicts_to_quote(call: TextCall) -> str:
     """Name the verdicts that need quotes: those that the query looks for."""
     return " and ".join(
         word for word in ('"Yes"', '"No"') if canonical(word.strip('"')) in map(canonical, call.compared)
