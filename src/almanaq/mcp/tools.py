@@ -280,7 +280,7 @@ class Tools:
 
     @cached_property
     def _choose(self) -> Callable[..., tuple[str, ...]]:
-        from almanaq.retrieval.choose import TableChooser
+        from almanaq.retrieval.table_chooser import TableChooser
 
         return TableChooser(k=MOST_RANKED)
 
