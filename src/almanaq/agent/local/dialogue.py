@@ -14,7 +14,7 @@ from almanaq.agent.languages import declined, foreign
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
-from almanaq.agent.local.reading import MOST_READINGS, Reading, read
+from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.references import refers
 from almanaq.agent.local.search.wishes import is_searched
 from almanaq.agent.local.taught import taught
@@ -83,7 +83,7 @@ class LocalDialogue:
         known = self._worlds.get(key)
         if known is None or known.catalog != catalog:
             engine = self._engine
-            known = World(catalog, engine.values, lambda q: bool(engine.run(q).rows), self._today, engine.dialect)
+            known = World(catalog, engine.values, lambda q: engine.run(q).rows, self._today, engine.dialect)
             self._worlds[key] = known
         return known
 
@@ -129,6 +129,7 @@ class LocalDialogue:
         best = alone[0] if alone else None
         refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
+        lost = lost and not (history[-1].status == "no_query" and refers(question, history, world))
         if refers_back and (lost or last_query(history, world) is None):
             merged = None if last_query(history, world) is None else merge(question, history, world)
             return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
@@ -144,8 +145,8 @@ class LocalDialogue:
                 return self._offer(question, alone, world)
             if not whole and refers_back:
                 return self._offer(question, alone, world)
-        if best is not None and self._is_sure(best, world):
-            return Parsed("query", best.suql, remarks=best.notes, unused=best.unused)
+        if best is not None and self._is_sure(best, world) and (tied := with_ties(best, world)) is not None:
+            return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
 
     def _least(self, reading: Reading, world: World) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import key_of
@@ -56,10 +58,26 @@ class Figures(Draft):
         if function == "SUM" and k is not None and self.sentence.items[k].kind in ("table", "noun"):
             if self.main in self.sentence.items[k].meanings or self.sentence.items[k].kind == "noun":
                 self.sentence.take(i, k)
-                self.measures.append(count())
-                self.counts = True
+                self.names_main = True
+                self._total_rows(("total", i), 0.6)
         elif function == "SUM" and k is not None and self.sentence.items[k].kind == "count":
             self.sentence.take(i)
+
+    def _group_by(self, k: int) -> bool:
+        """Group by what a place means; `Groups` says how."""
+        raise NotImplementedError
+
+    def _total_rows(self, key: tuple[str, int], counted: float) -> exp.Expr:
+        """Add what a number of rows means, and return it: that of the rows, or the sum of the amounts called so."""
+        amount = self._amount_of_rows()
+        if amount is not None and self.choices.pick(key, [("SUM", 0.95), ("ROWS", counted)]) == "SUM":
+            measure = aggregate("SUM", amount)
+        else:
+            self._doubt_history()
+            measure, self.counts = count(), True
+        if measure not in self.measures:
+            self.measures.append(measure)
+        return measure
 
     def _count(self) -> None:
         """Turn "how many", "number of" into a measure: of rows, of different values, or of what a column sums up."""
@@ -71,33 +89,64 @@ class Figures(Draft):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
+            if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
+                self._count_rows()
+                continue
             if k is not None and sentence.items[k].kind in ("value", "missing", "not", "period"):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
+            held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
+            kinds = bool(held) and held[0].kind == "text" and not self.world.is_unique(held[0])
+            if kinds and self._count_kinds(i, held[0]):
+                continue
             if k is None or kind not in ("table", "column", "noun"):
                 self._count_rows()
-            elif kind == "table":
+            elif kind == "table" and not (distinct and self.main in sentence.items[k].meanings):
                 self._count_table(k)
-            elif kind == "noun":
+            elif kind in ("noun", "table"):
                 sentence.take(k)
                 self.names_main = True
-                self._count_rows()
+                self._count_different() if distinct else self._count_rows()
             else:
                 self._count_column(k, distinct)
 
+    def _doubt_history(self) -> None:
+        rows = english().row_nouns & {
+            form for token in self.sentence.links.tokens for form in (token.folded, token.stem)
+        }
+        if self._tells_history() and not rows:
+            self.choices.doubt(0.5, "several rows are about one thing")
+
     def _count_rows(self) -> None:
+        self._doubt_history()
         self.counts = True
         self.measures.append(count())
+
+    def _count_kinds(self, i: int, column: LinkedColumn) -> bool:
+        """Count the different texts that hold something, or the rows of these; return whether texts are counted."""
+        if self.choices.pick(("held", i), [("COUNT", 0.9), ("ROWS", 0.75)]) == "ROWS":
+            return False
+        self.counts = True
+        self.measures.append(aggregate("COUNT", column))
+        return True
+
+    def _count_different(self) -> None:
+        """Count the things that rows are about: "how many different lifters"."""
+        named = self.world.index.name_of(self.main)
+        if self.world.is_unique(named):
+            self._count_rows()
+            return
+        if "name" not in named.roles:
+            self.choices.doubt(0.6, "different rows")
+        self.counts = True
+        self.measures.append(aggregate("COUNT", named))
 
     def _count_table(self, k: int) -> None:
         meanings = self.sentence.items[k].meanings
         self.sentence.take(k)
         if self.main in meanings:
             self.names_main = True
-            named = self.world.index.name_of(self.main)
-            if named.words == ("name",) and named.distinct > 1 and not named.names_rows:
-                self.choices.doubt(0.6, "several rows share a name")
             self._count_rows()
             return
         relation = next((r for r in meanings if self.world.is_single(self.main.name, r.name)), None)
@@ -110,6 +159,12 @@ class Figures(Draft):
         self.measures.append(aggregate("COUNT", column))
 
     def _count_column(self, k: int, distinct: bool) -> None:
+        if k + 1 < len(self.sentence.items) and self.main in self.sentence.items[k + 1].meanings and not distinct:
+            self.sentence.take(k, k + 1)  # "browser versions" are versions
+            self.names_main = True
+            self.choices.doubt(0.9, "a noun of two words")
+            self._count_rows()
+            return
         column = self.conditions.column(k, role="counted")
         if column is None:
             raise NotComposed
@@ -119,6 +174,8 @@ class Figures(Draft):
             self._count_rows()
             return
         options = [("COUNT", 0.95)]
+        if not distinct and self.sentence.text(k - 1) in ("count of", "the count of"):
+            self.choices.doubt(0.6, "the number of values, or of rows for each")
         after = self.sentence.neighbour(k, 1, gap=1)
         timed = after is not None and self.sentence.items[after].kind in ("period", "compare", "value", "number")
         if timed and (column.kind == "date" or {"year", "founded", "built"} & set(column.words)):

@@ -45,9 +45,11 @@ class Groups(Figures):
                 k = self._next_listed(k)
             if taken:
                 sentence.take(i)
-        for column in self.conditions.versus:
-            if plain(column) not in self.groups:
-                self.groups.append(plain(column))
+        self._group_compared()
+
+    def _group_compared(self) -> None:
+        """Group by what is set against each other: "2004 vs 2005"."""
+        self.groups += [each for each in dict.fromkeys(self.conditions.versus) if each not in self.groups]
 
     def _next_listed(self, k: int) -> int | None:
         following = self.sentence.neighbour(k, 1, gap=1)
@@ -80,10 +82,12 @@ class Groups(Figures):
         others = [j for j in sentence.of("column") if j != k and j < i and self._is_measurable(j)]
         if others:
             return False
+        if _is_kind(column):
+            return False
         sentence.take(i, k)
         self.order.append((compared(column), column.is_measurable))
         self.ordering.append(column)
-        self.choices.doubt(0.6, "order or groups")
+        self.choices.doubt(0.4, "order or groups")
         return True
 
     def _is_measurable(self, j: int) -> bool:
@@ -121,7 +125,7 @@ class Groups(Figures):
                     return True
             if relation is self.main:
                 named = self.world.index.name_of(relation)
-                if named.kind == "text" and not named.names_rows and named.distinct > 1:
+                if named.kind == "text" and "name" in named.roles and not named.names_rows and named.distinct > 1:
                     self._add_group(named)
                 else:
                     self.choices.doubt(0.8, "per row")
@@ -155,8 +159,7 @@ class Groups(Figures):
                 self.groups.append(plain(key))
             self.groups += [plain(each) for each in name_columns(self.world.columns(column.relation.name))]
             return
-        if plain(column) not in self.groups:
-            self.groups.append(plain(column))
+        self.groups += [own for each in self._with_names(column) if (own := plain(each)) not in self.groups]
 
     def _group_by_part(self, k: int) -> bool:
         """Group by a part of a date; a column that is called so goes before."""
@@ -235,13 +238,16 @@ class Groups(Figures):
                 return False
             self.sentence.take(i)
             self._add_group(column)
-            self._leave_out_missing(column)
+            if self._with_names(column) == [column]:
+                self._leave_out_missing(column)
+            else:
+                self.extra.append(is_there(self.groups[-1]))  # rows of nobody are no row of it
             return True
         if span.kind == "part":
             return self._group_by_part(i)
         if span.kind == "table" and self.main not in span.meanings and self._group_by(i):
             if isinstance(self.groups[-1], exp.Column):
-                self.extra.append(is_there(self.groups[-1]))  # rows of nobody are no row of it
+                self.extra.append(is_there(self.groups[-1]))
             return True
         return False
 
@@ -266,6 +272,8 @@ class Groups(Figures):
                 if not self._group_by_subject():
                     raise NotComposed
                 sentence.take(i)
+                if self._amount_of_rows() is not None:
+                    self.choices.doubt(0.5, "number or amount of rows")
                 if self.counts:
                     self.measures = []
                     self.choices.doubt(0.4, "number of groups")

@@ -67,7 +67,7 @@ def to_text(tree: exp.Expr, dialect: str) -> str:
 def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     """Return the tree of a spec."""
     shown = [*spec.groups, *spec.columns, *spec.measures]
-    select = exp.select(*(item.copy() for item in dict.fromkeys(shown))).from_(table_of(spec.rows))
+    select = exp.select(*map(_titled, dict.fromkeys(shown))).from_(table_of(spec.rows))
     tested = {name for condition in spec.conditions for name in tables_in(condition)}
     read = list(dict.fromkeys(name for each in spec.expressions() for name in tables_in(each)))
     for hop, inner in _hops(read, tested, graph.ways(spec.rows)).items():
@@ -89,6 +89,11 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     if spec.offset:
         select = select.offset(spec.offset)
     return unqualify(select)
+
+
+def _titled(item: exp.Expr) -> exp.Expr:
+    """Return an output column; a number of rows has a name that a person can read."""
+    return exp.alias_(item.copy(), "count") if item == exp.Count(this=exp.Star()) else item.copy()
 
 
 def _hops(read: Sequence[str], tested: set[str], ways: Mapping[str, Way]) -> dict:  # type: ignore[type-arg]

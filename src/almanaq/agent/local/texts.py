@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.expressions import answer, text
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.world import World
@@ -43,14 +44,25 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
             last += 1
         if last <= first:
             continue
+        end = last
+        named = [k for k in range(first + 1, last) if items[k].kind == "column" and _prose_of(items[k], main)]
+        if named and "in" in sentence.words_before(named[0], 2):
+            column = _prose_of(items[named[0]], main) or column
+            last = next(k for k in range(named[0], first, -1) if sentence.text(k) == "in")
         tokens = sentence.links.tokens
         phrase = sentence.links.question[tokens[items[first].first].start : tokens[items[last - 1].last - 1].end]
         verb = _JUDGE.get(word, "mention")
         negated = next((k for k in range(max(0, i - 3), i) if items[k].kind == "not"), None)
-        sentence.take(i, *range(first, last), *([negated] if negated is not None else []))
+        sentence.take(i, *range(first, end), *([negated] if negated is not None else []))
         asked = answer(column, f"does it {verb} {phrase.strip()}?")
         extra.append(exp.EQ(this=asked, expression=text("No" if negated is not None else "Yes")))
         return
+
+
+def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
+    """Return the column of prose of a relation that a span names."""
+    found = (getattr(named, "thing", None) for named in span.meanings)
+    return next((c for c in found if isinstance(c, LinkedColumn) and c.relation is main and c.kind == "prose"), None)
 
 
 def prose_column(world: World, main: Relation) -> LinkedColumn | None:
