@@ -14,11 +14,9 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.expressions import aggregate, answer, compared, count, is_there, plain, tables_in, text
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.search.wishes import seeks, wishes_of
-from almanaq.agent.local.spec import QuerySpec
-from almanaq.agent.local.texts import text_tests
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, is_there, plain, tables_in, text
+from almanaq.agent.local.texts import seeks, text_tests, wishes_of
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _ASKING_WORDS = frozenset("who whom whose why how when where".split())

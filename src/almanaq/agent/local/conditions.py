@@ -16,8 +16,8 @@ from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
 from almanaq.agent.linking.link import Holding
 from almanaq.agent.linking.words import stem
-from almanaq.agent.local.choices import Choices
-from almanaq.agent.local.expressions import (
+from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.spec import (
     aggregate,
     compared,
     day,
@@ -30,7 +30,6 @@ from almanaq.agent.local.expressions import (
     plain,
     text,
 )
-from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 

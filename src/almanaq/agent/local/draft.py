@@ -11,13 +11,11 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.conditions import Conditions, denied
-from almanaq.agent.local.expressions import count, is_there
-from almanaq.agent.local.search.phrases import Phrase
-from almanaq.agent.local.search.wishes import is_searched
-from almanaq.agent.local.sentence import Sentence
-from almanaq.agent.local.spec import Order
+from almanaq.agent.local.phrases import Phrase
+from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.spec import Order, count, is_there
+from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 

@@ -9,8 +9,8 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.expressions import aggregate, compared, count
-from almanaq.agent.local.grouping import Groups
+from almanaq.agent.local.figures import Figures
+from almanaq.agent.local.spec import aggregate, compared, count
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -19,7 +19,7 @@ _HARM = frozenset(
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 
 
-class Ranking(Groups):
+class Ranking(Figures):
     """Adds what rows or groups are ranked by."""
 
     def _rank(self) -> None:

@@ -13,13 +13,11 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.local.choices import Choices
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.expressions import plain, reads_text
-from almanaq.agent.local.search.wishes import is_searched, search_covers
-from almanaq.agent.local.sentence import Sentence
-from almanaq.agent.local.spec import QuerySpec, to_text, write_spec
+from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.spec import QuerySpec, plain, reads_text, to_text, write_spec
+from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation

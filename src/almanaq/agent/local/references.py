@@ -12,7 +12,7 @@ from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import relation_words
 from almanaq.agent.linking.joins import column_of
 from almanaq.agent.linking.words import fold, stem, value_key
-from almanaq.agent.local.expressions import number, one_of, text
+from almanaq.agent.local.spec import number, one_of, text
 from almanaq.agent.local.world import World
 
 _ORDINALS = {

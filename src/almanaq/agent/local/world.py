@@ -13,8 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
 from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
-from almanaq.agent.local.expressions import plain
-from almanaq.agent.local.spec import to_text
+from almanaq.agent.local.spec import plain, to_text
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64
