@@ -260,7 +260,11 @@ class CatalogIndex:
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():
             others = [r for r in self.catalog.relations if r is not relation]
-            if columns & held and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others):
+            if (
+                columns & held
+                and noun not in held
+                and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
+            ):
                 add((noun,), 0.75, "described")
         if known.person_columns & held:
             others = [r for r in self.catalog.relations if r is not relation]

@@ -190,7 +190,9 @@ class Composer(Ranking):
             if not self.shown and not self.partial:
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
-                self.choices.doubt(0.75 if self.names_main else 0.6, "groups are counted")
+                self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
+        if spec.measures and any(test.never for test in self.conditions.tests):
+            self.choices.doubt(0.6, "rows that are not so, or things that never are")
         last = next(
             (item for item in reversed(self.sentence.items) if self.sentence.links.tokens[item.first].is_word), None
         )
@@ -246,7 +248,8 @@ class Composer(Ranking):
         """Return the test that names one row."""
         for test in self.conditions.tests:
             named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
-            if named and test.column.relation is self.main and not test.negated and test.column.kind == "text":
+            one = isinstance(test.condition, exp.EQ) and not test.negated
+            if named and one and test.column.relation is self.main and test.column.kind == "text":
                 return test
         return None
 
@@ -305,7 +308,7 @@ class Composer(Ranking):
             listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
-            self.choices.doubt(0.7, "all facts of a row")
+            self.choices.doubt(0.85, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering])
         listed = [*listed]

@@ -37,7 +37,8 @@ _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_LISTED_PARTS = 50
+_LISTED_PARTS, _FEW_ANSWERS = 50, 5
+_CONTAINING = frozenset(("containing", "contains", "contain", "including"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = frozenset(
     "city location country state address area neighborhood district region town nation continent".split()
@@ -192,6 +193,8 @@ class Conditions:
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        if set(self.sentence.words_before(first, 1)) & _CONTAINING and not (column.column.array or column.mark):
+            conditions = [like(plain(column), "%X%", meant[0].value) for _, _, meant in listed]
         condition: exp.Expr
         if any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
             self.versus.append(plain(column))
@@ -337,7 +340,7 @@ class Conditions:
             if k is None or sentence.used[k]:
                 continue
             if sentence.items[k].kind == "column":
-                column = self.column(k, lambda c: c.kind == "number" or self._holds(c, meant.value), "number")
+                column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
                 if column is not None:
                     sentence.take(i, k)
                     self._add(i, column, self._equal_number(column, meant))
@@ -357,6 +360,10 @@ class Conditions:
             if column is not None:
                 sentence.take(i)
                 self._add(i, column, self._equal_number(column, meant))
+
+    def _may_equal(self, column: LinkedColumn, value: float) -> bool:
+        """Return whether a number may be a value of a column, rather than a part of its name."""
+        return str(int(value)) not in column.words and (column.kind == "number" or self._holds(column, value))
 
     def _holds(self, column: LinkedColumn, value: float) -> bool:
         return column.kind == "text" and str(int(value)) in self.world.index.values_of(column)
@@ -585,7 +592,8 @@ class Conditions:
                 return zero
         if column.kind == "text":
             held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]
-            no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
+            few = column.distinct <= _FEW_ANSWERS
+            no = next((v for v in self.world.index.values_of(column) if few and v.casefold() == "no"), None)
             if no is not None:
                 return exp.EQ(this=plain(column), expression=text(no))
             if held:

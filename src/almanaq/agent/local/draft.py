@@ -11,6 +11,7 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
+from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.conditions import Conditions, denied
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -25,7 +26,7 @@ class NotComposed(Exception):
 
 
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _SURE_PART = 0.6, 0.7
+_UNNAMED, _SURE_PART = 0.5, 0.7
 """How surely a noun of which nothing is known means the rows; how sure a part of a value has to be."""
 
 
@@ -67,8 +68,16 @@ class Draft:
                 continue  # "growers who" names them twice
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
                 self.choices.doubt(span.sureness if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
+            elif span.kind == "value" and span.size == 1 and self._names_rows(span):
+                self.choices.doubt(0.5, self.sentence.links.text(span))
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
+
+    def _names_rows(self, span: Span) -> bool:
+        """Return whether the word for a value is also the one for the rows, and is not written as the value is."""
+        text = self.sentence.links.text(span)
+        said = (self.sentence.links.tokens[span.first].stem,)
+        return said == relation_words(self.main) and all(meaning.value != text for meaning in span.meanings)
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -118,7 +127,7 @@ class Draft:
             others = [r for r in held if r is not self.main and r.name in self.world.graph.ways(self.main.name)]
             if others and not self.world.is_single(self.main.name, others[0].name):
                 sentence.take(i, k)
-                self.choices.doubt(0.9, "never of another table")
+                self.choices.doubt(0.9 if len(held) == len(others) else 0.5, "never of another table")
                 self.extra.append(self._member(others[0], self._tests_of(others[0]), wanted=False))
 
     def _tests_of(self, relation: Relation) -> list[exp.Expr]:

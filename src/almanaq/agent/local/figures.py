@@ -167,7 +167,14 @@ class Figures(Draft):
         self.measures.append(aggregate("COUNT", column))
 
     def _count_column(self, k: int, distinct: bool) -> None:
-        if k + 1 < len(self.sentence.items) and self.main in self.sentence.items[k + 1].meanings and not distinct:
+        named = self.sentence.items[k].meanings[0]
+        kind = named.thing.kind if isinstance(named, Named) and isinstance(named.thing, LinkedColumn) else ""
+        if (
+            kind == "text"
+            and k + 1 < len(self.sentence.items)
+            and self.main in self.sentence.items[k + 1].meanings
+            and not distinct
+        ):
             self.sentence.take(k, k + 1)  # "browser versions" are versions
             self.names_main = True
             self.choices.doubt(0.9, "a noun of two words")
@@ -342,6 +349,8 @@ class Figures(Draft):
                 self.groups.append(plain(key))
             self.groups += [plain(each) for each in name_columns(self.world.columns(column.relation.name))]
             return
+        if column.relation is self.main and self.measures and self.world.is_unique(column):
+            self.choices.doubt(0.4, "every row is a group")
         self.groups += [own for each in self._with_names(column) if (own := plain(each)) not in self.groups]
 
     def _group_by_part(self, k: int) -> bool:

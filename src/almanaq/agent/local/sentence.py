@@ -76,6 +76,15 @@ class Sentence:
 
 T = TypeVar("T")
 _SHARPNESS = 5.0
+_SURE_VALUE = 0.8
+
+
+def _certainty(key: Hashable, weight: float, options: int) -> float:
+    """Return how sure an option of some weight is: a name that only one column has is surer than its parts say."""
+    weight = min(1.0, weight)
+    if isinstance(key, tuple) and key[0] == "value":
+        return weight if weight >= _SURE_VALUE else 0.7 * weight
+    return (1 + weight) / 2 if options == 1 else weight
 
 
 @dataclass
@@ -106,7 +115,9 @@ class Choices:
         if key not in self.made:
             self.made[key] = shares
             self.log_certainty -= math.log(max(shares[place], 1e-6))
-            self.doubt(shares[place] * min(1.0, ranked[place][1]), f"{key}: {place} of {len(ranked)}")
+            self.doubt(
+                shares[place] * _certainty(key, ranked[place][1], len(ranked)), f"{key}: {place} of {len(ranked)}"
+            )
         return ranked[place][0]
 
     def doubt(self, probability: float, reason: str = "") -> None:
