@@ -193,6 +193,9 @@ class Composer(Ranking):
                 self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
         if spec.measures and any(test.never for test in self.conditions.tests):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
+        beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        if spec.measures and not spec.groups and beside:
+            self.choices.doubt(0.4, "it asks which beside a figure")
         last = next(
             (item for item in reversed(self.sentence.items) if self.sentence.links.tokens[item.first].is_word), None
         )
@@ -311,7 +314,8 @@ class Composer(Ranking):
             self.choices.doubt(0.85, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering])
-        listed = [*listed]
+        prose = [c for c in tested if c.kind == "prose" and not c.column.array]
+        listed = [*listed, *prose]
         one = entity is not None and (self.shown or self.world.is_unique(entity.column))
         only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)
         if not one and not only_shown and not self.searches and not self.world.is_unique(named[0]):
@@ -334,6 +338,10 @@ class Composer(Ranking):
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
             spec = self._sets_of_kinds(spec, self.shown[0])
         columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
+        for test in self.conditions.tests:
+            own = test.column.relation
+            if test.column.is_measurable and (own is self.main or self.world.is_single(self.main.name, own.name)):
+                columns[plain(test.column)] = None  # what was compared is shown beside
         return replace(spec, columns=tuple(columns), distinct=not self._has_name())
 
     def _sets_of_kinds(self, spec: QuerySpec, kind: LinkedColumn) -> QuerySpec:

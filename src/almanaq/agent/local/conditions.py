@@ -39,6 +39,11 @@ _ALTERNATIVES = frozenset(
 )
 _LISTED_PARTS, _FEW_ANSWERS = 50, 5
 _CONTAINING = frozenset(("containing", "contains", "contain", "including"))
+_ASKED_FOR = {
+    "when": frozenset(("date", "birthdate", "day", "year", "time")),
+    "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
+}
+"""What the words of a column may be that a question word asks for."""
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = frozenset(
     "city location country state address area neighborhood district region town nation continent".split()
@@ -88,6 +93,8 @@ class Conditions:
                 options.append((column, sure * reach))
         if not options:
             return None
+        asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
+        options = [(c, w * (1.4 if asked & {*c.words, c.kind} else 1.0)) for c, w in options] if asked else options
         before = self.sentence.items[i - 1] if i else None
         if before is not None and before.kind == "table":
             beside = [(c, w * 1.5) for c, w in options if c.relation in before.meanings]

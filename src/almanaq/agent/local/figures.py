@@ -105,7 +105,7 @@ class Figures(Draft):
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
-            kinds = bool(held) and held[0].kind == "text" and not self.world.is_unique(held[0])
+            kinds = bool(held) and held[0].is_category
             if kinds and self._count_kinds(i, held[0]):
                 continue
             if k is None or kind not in ("table", "column", "noun"):

@@ -13,6 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
+from almanaq.agent.linking.words import identifier_stems
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -159,10 +160,15 @@ def _agree(one: Reading, other: Reading) -> bool:
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
-    counts = all(isinstance(measure, exp.Count) for measure in (*a.measures, *b.measures))
-    return (
-        a.groups[-1:] == b.groups[-1:] and (counts or a.measures == b.measures) and bool(a.measures) is bool(b.measures)
-    )
+    counts = a.rows == b.rows and all(map(_counts_rows, (*a.measures, *b.measures)))
+    same = counts or a.measures == b.measures
+    return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
+
+
+def _counts_rows(measure: exp.Expr) -> bool:
+    """Return whether a measure is the number of rows, or of their keys."""
+    column = measure.find(exp.Column)
+    return isinstance(measure, exp.Count) and (column is None or identifier_stems(column.name)[-1:] == ("id",))
 
 
 def with_ties(reading: Reading, world: World) -> Reading | None:
