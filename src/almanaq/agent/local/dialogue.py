@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import date
 
+from sqlglot import exp
+
 from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
@@ -15,7 +17,7 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold, tokenize
 from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
-from almanaq.agent.local.references import refers
+from almanaq.agent.local.references import refers, refers_within
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
@@ -27,7 +29,7 @@ from almanaq.agent.source_questions import answer_about_source
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.sql_literals import string_literal
 
-CONFIDENCE = 0.7
+CONFIDENCE = 0.65
 """The probability of being right below which readings are offered instead of an answer."""
 _SEARCHED = 0.15
 """The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""
@@ -41,6 +43,10 @@ _CHOICE = re.compile(
     r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?"
     r"|(?:yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
 )
+_BEGINNINGS = frozenset(
+    "which what who whom whose where when why how list show give find number average total count top name".split()
+)
+"""Words that begin a question of its own."""
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
@@ -128,15 +134,19 @@ class LocalDialogue:
         alone = read(question, world)
         best = alone[0] if alone else None
         refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
+        if refers_back and best is not None and self._is_sure(best, world) and not goes_on(question):
+            refers_back = not (refers_within(question, world) or self._names_its_row(best, world))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
-        lost = lost and not (history[-1].status == "no_query" and refers(question, history, world))
+        lost = lost and not refers(question, history, world)
         if refers_back and (lost or last_query(history, world) is None):
             merged = None if last_query(history, world) is None else merge(question, history, world)
             return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
         if history and last_query(history, world) is not None:
             sure = best is not None and best.probability >= max(_WHOLE, self._least(best, world))
             whole = sure and not refers_back
-            merged = None if whole else merge(question, history, world)
+            merged = (
+                merge(question, history, world) if refers_back or (not whole and _is_part(question, world)) else None
+            )
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
@@ -148,6 +158,11 @@ class LocalDialogue:
         if best is not None and self._is_sure(best, world) and (tied := with_ties(best, world)) is not None:
             return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
+
+    def _names_its_row(self, reading: Reading, world: World) -> bool:
+        """Return whether a reading is about a row that the question calls by its name."""
+        columns = [world.column_of(each) for each in reading.spec.conditions if isinstance(each, exp.EQ)]
+        return any(c is not None and c is world.index.name_of(c.relation) for c in columns)
 
     def _least(self, reading: Reading, world: World) -> float:
         relation = world.catalog.find(reading.spec.rows)
@@ -174,6 +189,14 @@ class LocalDialogue:
         text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\n"
         text += f"Answer with {number}, or ask in other words."
         return Parsed("clarify", reply=text, readings=tuple(offered), asked=question)
+
+
+def _is_part(question: str, world: World) -> bool:
+    """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
+    links = world.link(question)
+    first = links.tokens[0].folded if links.tokens else ""
+    named = any(span.kind in ("table", "noun") for span in (links.covers[0] if links.covers else ()))
+    return first not in _BEGINNINGS and not named
 
 
 def _unknown(question: str, world: World) -> list[str]:

@@ -42,7 +42,10 @@ _OPENINGS = (
     r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
     r"|remove"
 )
-_GOES_ON = re.compile(rf"^(?:{_OPENINGS})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
+_GOES_ON = re.compile(
+    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones)\b[?.! ]*$",
+    re.IGNORECASE,
+)
 _ANOTHER = re.compile(
     r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
