@@ -72,7 +72,7 @@ Speculation = Annotated[
 Confidence = Annotated[
     float | None,
     typer.Option(
-        "--confidence", metavar="X", help="With local: answer only what is understood so surely, 0 to 1; default 0.7."
+        "--confidence", metavar="X", help="With local: answer only what is understood so surely, 0 to 1; default 0.65."
     ),
 ]
 Deadline = Annotated[

@@ -19,6 +19,7 @@ Finds = Callable[[exp.Select], bool]
 """Says whether a query finds a row."""
 _FARTHEST = 3
 _FAR = 100
+_KEY_ENDS = ("code", "id", "key", "no", "nr", "number")
 _MOST_RELATIONS, _FIRST = 40, 4
 """Relations between which keys are looked for by their values; columns of one that may be its key."""
 
@@ -85,14 +86,14 @@ class JoinGraph:
             for other in relations:
                 if other is relation or any(hop.right == other.name for hop in self._edges[relation.name]):
                     continue
-                words = identifier_stems(other.name)
-                named = (c for c in relation.columns if _is_called_as(identifier_stems(c.name), words))
-                found = (
+                pairs = [
                     (own, key)
-                    for own in named
+                    for own in relation.columns
                     for key in other.columns[:_FIRST]
-                    if self._holds_key(relation, own, other, key)
-                )
+                    if _may_lead(own, key, other)
+                ]
+                pairs.sort(key=lambda pair: pair[0].name != pair[1].name)
+                found = (pair for pair in pairs if self._holds_key(relation, pair[0], other, pair[1]))
                 if (pair := next(found, None)) is not None:
                     _add(self._edges, _hop(relation, pair[0].name, other, pair[1].name))
 
@@ -113,8 +114,10 @@ class JoinGraph:
             .where(exp.Not(this=exp.Is(this=theirs.copy(), expression=exp.Null())))
         )
         strange = exp.and_(there, exp.Not(this=exp.In(this=held, query=known.subquery())))
+        missing = exp.Is(this=theirs.copy(), expression=exp.Null())
         return (
             self.finds(relation.name, there) is True
+            and self.finds(other.name, missing) is False
             and self.finds(relation.name, strange) is False
             and self.is_unique(other.name, key.name)
         )
@@ -181,19 +184,11 @@ class JoinGraph:
             return None
 
 
-def _is_called_as(words: tuple[str, ...], noun: tuple[str, ...]) -> bool:
-    """Return whether a column is called by the noun of other rows, alone or before what kind of key it is."""
-    called, of = "".join(words), "".join(noun)
-    return called.startswith(of) and called.removeprefix(of) in (
-        "",
-        "code",
-        "id",
-        "key",
-        "no",
-        "number",
-        "name",
-        "abbr",
-    )
+def _may_lead(own: Column, key: Column, other: Relation) -> bool:
+    """Return whether a column is called as a key of other rows: by its name, or by their noun ("country_code")."""
+    called, noun = "".join(identifier_stems(own.name)), "".join(identifier_stems(other.name))
+    same = own.name.casefold() == key.name.casefold() and called.endswith(_KEY_ENDS)
+    return same or (called.startswith(noun) and called.removeprefix(noun) in ("", *_KEY_ENDS, "name", "abbr"))
 
 
 def column_of(relation: str, name: str) -> exp.Column:

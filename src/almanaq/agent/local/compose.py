@@ -193,6 +193,8 @@ class Composer(Ranking):
                 self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
         if spec.measures and any(test.never for test in self.conditions.tests):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
+        if sum(isinstance(measure, exp.Count) for measure in spec.measures) > 1:
+            self.choices.doubt(0.4, "two numbers of rows")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
@@ -340,7 +342,9 @@ class Composer(Ranking):
         columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
         for test in self.conditions.tests:
             own = test.column.relation
-            if test.column.is_measurable and (own is self.main or self.world.is_single(self.main.name, own.name)):
+            if (test.column.is_measurable or test.negated) and (
+                own is self.main or self.world.is_single(self.main.name, own.name)
+            ):
                 columns[plain(test.column)] = None  # what was compared is shown beside
         return replace(spec, columns=tuple(columns), distinct=not self._has_name())
 

@@ -102,7 +102,10 @@ class Conditions:
                 options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
-        return self.choices.pick((role, span.first), options)
+        chosen = self.choices.pick((role, span.first), options)
+        if role == "shown" and span.how in ("root", "synonym") and not asked:
+            self.choices.doubt(0.8, f"{chosen.name} by another word")
+        return chosen
 
     def value_tests(self) -> None:
         """Turn values into tests: several of one column into one."""

@@ -204,6 +204,8 @@ class Figures(Draft):
             options = [("SUM", 0.95 if sums else 0.6), ("COUNT", 0.3 if sums else 0.6), ("ROWS", 0.2 if sums else 0.5)]
         elif column is self.world.index.name_of(self.main) and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.75)]
+        elif column.kind == "date" and not distinct:
+            options = [("ROWS", 0.8), ("COUNT", 0.6)]
         elif column.kind == "boolean":
             options = [("ROWS", 0.95)]
             self.sentence.used[k] = False

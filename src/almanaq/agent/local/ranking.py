@@ -189,7 +189,7 @@ class Ranking(Figures):
         if grouped or other:
             sums = english().sums(column.words)
             options = [
-                ("row", 0.85),
+                ("row", 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8),
                 ("AVG", 0.8 if sums is False else 0.4),
             ]
