@@ -36,6 +36,7 @@ _ALL = re.compile(
     r"(?<!only )\b(?:them|these|those|they|their|both"
     r"|the (?:two|three|four|five)(?=[?.!, ]*$| (?:of|are|is|have|has)\b))\b"
 )
+_POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
 _AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
 
@@ -95,7 +96,8 @@ def refers_within(question: str, world: World) -> bool:
     nouns = [s for s in named if s.kind in ("table", "noun", "value")]
     for pattern in (_ONE, _ALL):
         for match in pattern.finditer(said):
-            if not any(links.tokens[s.last - 1].end <= match.start() for s in nouns):
+            before = any(links.tokens[s.last - 1].end <= match.start() for s in nouns)
+            if match[0] not in _POSSESSIVE or not before:
                 return False
     for match in _ORDINAL.finditer(said):
         if not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
