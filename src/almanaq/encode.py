@@ -61,11 +61,11 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return "\\x" + bytes(value).hex()
-    return _compound(value)
+    return _plain_compound(value)
 
 
-def _compound(value: Any) -> Any:
-    """Encode the values that are made of others; whatever else there is becomes its text."""
+def _plain_compound(value: Any) -> Any:
+    """Encode the values that are made of others; anything else becomes its text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, enum.Enum):
@@ -182,7 +182,7 @@ def _column_record(column: Column) -> dict[str, Any]:
 
 
 def evidence_record(evidence: Evidence) -> dict[str, Any]:
-    """Return one quote: where it stands and which question it answers.
+    """Return one quote: its place and the question that it answers.
 
     >>> evidence_record(Evidence("dogs", "7", "about", 0, 0, "Rex is friendly.", "friendly?"))["quote"]
     'Rex is friendly.'

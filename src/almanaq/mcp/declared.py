@@ -1,6 +1,6 @@
 """What the server says of itself: names, descriptions and schemas of its tools, all constant.
 
-Nothing here is made from a source: what a database says of itself stands in results only, as data. All of it together
+Nothing here comes from a source: a database's own comments appear in results only, as data. All of it together
 is kept below 2,000 tokens, since a client puts it before every conversation.
 """
 
