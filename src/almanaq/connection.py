@@ -12,11 +12,10 @@ from almanaq.errors import UsageError
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
-    from almanaq.agent.conversation import Agent, Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
-    from almanaq.agent.shots import Examples
+    from almanaq.agent.response import Event, Response
+    from almanaq.agent.schema_text import Examples
     from almanaq.models.protocols import Models
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.accuracy.targets import Accuracy
@@ -383,7 +382,7 @@ class Connection(ErrorsAsAttributes):
         >>> chat.ask("How many are there?").rows
         ((2,),)
         """
-        from almanaq.agent.chat import Chat
+        from almanaq.agent.conversation import Chat
 
         return Chat(self.agent, tuple(history))
 

@@ -86,7 +86,7 @@ def connect(
     Traceback (most recent call last):
     almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
-    from almanaq.agent.shots import find_examples, read_examples
+    from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.models.model_names import open_models
     from almanaq.suql.databases.open_source import open_database
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import almanaq
-from almanaq.agent.languages import foreign
+from almanaq.agent.small_talk import foreign
 
 SAID = {
     "French": ["quels restaurants sont ouverts le dimanche ?", "Combien de pingouins y a-t-il dans la table ?"],

@@ -12,12 +12,11 @@ import pytest
 
 import almanaq
 from almanaq.agent.history import Turn
-from almanaq.agent.parser import Failure
-from almanaq.agent.prompted_parser import PromptedParser
-from almanaq.agent.prompting import make, version
+from almanaq.agent.parser import Failure, PromptedParser
+from almanaq.agent.prompting import make_prompt, prompt_version
 from almanaq.agent.responder import Found, respond_prompt
-from almanaq.agent.schema_text import examples, schema_text
-from almanaq.agent.small_tables import SmallTables
+from almanaq.agent.schema_text import generate_examples, schema_text
+from almanaq.agent.tables import SmallTables
 from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
@@ -65,7 +64,7 @@ def prompts() -> dict[str, Prompt]:
         "parse_history": parser().prompt("the second one", eateries, (turn,)),
         "respond": respond_prompt(found),
         "exact": exact_prompt(schema_text(eateries), "how many cheap ones?", "cheap means moderate", (failure,)),
-        "chat": make("chat", {"question": "hello", "holds": "It holds restaurants."}),
+        "chat": make_prompt("chat", {"question": "hello", "holds": "It holds restaurants."}),
     }
 
 
@@ -80,7 +79,7 @@ def test_golden(name):
 
 
 def test_a_prompt_carries_the_hash_of_its_file():
-    assert prompts()["chat"].version == version("chat") != version("parse")
+    assert prompts()["chat"].version == prompt_version("chat") != prompt_version("parse")
 
 
 @pytest.mark.parametrize("name", sorted(prompts()))
@@ -135,13 +134,13 @@ def test_private_columns_show_no_value():
     column = Column("secret", "text", samples=("hunter2",), private=True)
     catalog = Catalog((Relation("r", ("r",), (column, Column("n", "integer"))),))
     assert "hunter2" not in schema_text(catalog)
-    assert "hunter2" not in str(examples(catalog))
+    assert "hunter2" not in str(generate_examples(catalog))
 
 
 @pytest.mark.parametrize("make_world", [worlds.eateries, worlds.films, worlds.staff])
 def test_every_generated_example_runs(make_world):
     world = make_world()
-    pairs = examples(world.catalog)
+    pairs = generate_examples(world.catalog)
     for _, suql in pairs[:-1]:
         world.run(suql)
     world.close()

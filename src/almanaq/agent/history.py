@@ -1,9 +1,12 @@
-"""What a conversation remembers of its turns."""
+"""What a conversation remembers of its turns, and what of them a language model may be shown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from almanaq.suql.catalog.relations import Catalog
 
 TurnKind = Literal[
     "talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count", "again"
@@ -70,3 +73,18 @@ class Turn:
 
 History = tuple[Turn, ...]
 """The turns of a conversation, the oldest first."""
+
+
+def private_columns(catalog: Catalog) -> tuple[str, ...]:
+    """Return the columns that are private now, as `relation.column`."""
+    return tuple(f"{r.name}.{c.name}" for r in catalog.relations for c in r.columns if c.private)
+
+
+def judge_turns(turns: Iterable[Turn], catalog: Catalog) -> History:
+    """Return turns as they may be shown to a language model at this moment.
+
+    A turn was judged by the columns that were private when it was made. One from before another column was marked may
+    hold that column's values in any part of it, so it is private as a whole.
+    """
+    now = set(private_columns(catalog))
+    return tuple(turn if now.issubset(turn.marks) else replace(turn, private=True) for turn in turns)

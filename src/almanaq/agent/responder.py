@@ -1,4 +1,4 @@
-"""Turns what was found into a reply: by templates, or by a language model."""
+"""Replies in words: by templates or by a language model, with notes on how the question was understood."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import words
-from almanaq.agent.prompting import complete, make, stream
+from almanaq.agent.parser import Parsed
+from almanaq.agent.prompting import complete, make_prompt, stream
+from almanaq.agent.relax import ConditionCount
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError
-from almanaq.models.protocols import LanguageModel
+from almanaq.models.protocols import AllOf, LanguageModel
 from almanaq.suql.catalog.relations import Catalog
 
 if TYPE_CHECKING:
-    from almanaq.suql.result import Evidence
+    from almanaq.agent.response import Response
+    from almanaq.suql.result import Evidence, Trace
 
 ROWS_SHOWN = 5
 _CELL_LENGTH, _SAID_LENGTH = 160, 800
@@ -212,7 +215,7 @@ class PromptedResponder:
             return self._plain.no_data(question, catalog)
         try:
             text = complete(
-                self._model, make("chat", {"question": question[:2000], "holds": holds(catalog)})
+                self._model, make_prompt("chat", {"question": question[:2000], "holds": holds(catalog)})
             ).text.strip()
         except ModelCallError:
             return self._plain.no_data(question, catalog)
@@ -231,7 +234,7 @@ def respond_prompt(found: Found) -> Any:
         for i in range(len(rows))
         for e in _of(found.evidence, i)
     ]
-    return make(
+    return make_prompt(
         "respond",
         {
             "question": found.question[:2000],
@@ -242,3 +245,53 @@ def respond_prompt(found: Found) -> Any:
             "quotes": quotes,
         },
     )
+
+
+def write_notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
+    """Return what the asker should know of how the question was understood and the query was run."""
+    notes = [*parsed.notes, *(f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections)]
+    if parsed.unused:
+        notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")
+    for _, literal, values in trace.links:
+        if tuple(map(str.casefold, values)) != (literal.casefold(),):
+            meant = (" and " if isinstance(values, AllOf) else ", ").join(values)
+            notes.append(f"“{literal}” was looked up as {meant or 'nothing: no value means the same'}.")
+    if trace.unknown_calls:
+        notes.append(f"{trace.unknown_calls} texts could not be read; rows may be missing.")
+    if trace.partial:
+        notes.append("A budget stopped the search early; rows may be missing.")
+    return (*notes, *trace.warnings)
+
+
+def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
+    """Say plainly that nothing was found, and what each of several conditions keeps out.
+
+    No model words this: it has nothing to word, and might invent something.
+    """
+    reasons = (
+        [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in counts]
+        if len(counts) > 1 or any(each.values for each in counts)
+        else []
+    )
+    return "\n".join([*found.remarks, f"I searched for {found.searched}, and found nothing.", *reasons, *found.notes])
+
+
+def shows_all_rows(response: Response) -> bool:
+    """Return whether the reply holds every cell of every row, as replies write cells; NULLs need not be told."""
+    cells = {
+        said_cell(column, value)
+        for row in response.rows
+        for column, value in zip(response.columns, row, strict=True)
+        if value is not None
+    }
+    return bool(response.rows) and all(_contains_cell(cell, response.answer) for cell in cells)
+
+
+def quotes_not_shown(quotes: Sequence[Evidence], answer: str) -> list[Evidence]:
+    """Return the quotes that the reply does not hold."""
+    return [quote for quote in quotes if quoted(quote) not in answer]
+
+
+def _contains_cell(cell: str, text: str) -> bool:
+    """Return whether a text contains a cell, and not as a part of another word or number."""
+    return re.search(rf"(?<![\w.]){re.escape(cell)}(?!\w)", text) is not None

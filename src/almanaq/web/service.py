@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, QueryWritten, RowsFound
+from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget

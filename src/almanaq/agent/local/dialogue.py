@@ -8,9 +8,7 @@ from copy import copy
 from datetime import date
 
 from almanaq.agent.describe import describe
-from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
-from almanaq.agent.languages import declined, foreign
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
@@ -20,11 +18,11 @@ from almanaq.agent.local.search.wishes import is_searched
 from almanaq.agent.local.taught import taught
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
-from almanaq.agent.readings import Reading as Offered
+from almanaq.agent.queries import QueryEngine
 from almanaq.agent.responder import holds
-from almanaq.agent.shots import Examples
-from almanaq.agent.small_talk import small_talk
-from almanaq.agent.source_questions import answer_about_source
+from almanaq.agent.response import Reading as Offered
+from almanaq.agent.schema_text import Examples
+from almanaq.agent.small_talk import answer_about_source, declined, foreign, small_talk
 from almanaq.suql.catalog.relations import Catalog
 
 CONFIDENCE = 0.7
