@@ -58,8 +58,8 @@ from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, choose_
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result, Trace

@@ -14,8 +14,8 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.history import Key, Shown, Value, private_columns
 from almanaq.errors import QueryTypeError
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
-from almanaq.suql.options import Options
 from almanaq.suql.text_functions import is_model_call
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from almanaq.agent.history import Turn
 from almanaq.agent.queries import QueryEngine, tables_of
 from almanaq.agent.turn import options_of_turn
 from almanaq.errors import AlmanaqError
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.options import Options
 
 ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
 """(question, catalog) → names of relations, the most relevant first; () when none fits."""

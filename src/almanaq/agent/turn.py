@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from almanaq.agent.response import Event, Response
 from almanaq.errors import DeadlineExceeded
-from almanaq.models.spending import Spending, entered
-from almanaq.suql.options import Options
+from almanaq.models.budget import Spending, enter_account
+from almanaq.options import Options
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Trace
@@ -99,7 +99,7 @@ class TurnAccount:
         """Yield the events of the steps, and enter what each spends."""
         try:
             while True:
-                with entered(self._spent):
+                with enter_account(self._spent):
                     try:
                         event = next(steps)
                     except StopIteration as end:
