@@ -123,6 +123,12 @@ def test_why_not_and_explain_show_conditions_in_the_engines_dialect(tmp_path):
         "AND answer(notes, 'is it calm?') = 'Yes'"
     )
     with almanaq.connect(DOGS, schema=str(path), cache=False) as connection:
+        for condition in ("len([x FOR x IN scores IF x > 3]) > 1", "len(list_filter(scores, lambda x: x > 3)) > 1"):
+            native = suql.replace("age // 2 = 3", condition)
+            assert "LAMBDA" in str(connection.explain(native))
+            rejected = connection.why_not(native, {"id": 1}).rejected
+            assert [part.truth for part in rejected] == [False], rejected
+            assert "LAMBDA" in rejected[0].text
         shown = str(connection.explain(suql))
         reasons = connection.why_not(suql, {"id": 2})
     assert "GLOB 'R*'" in shown
