@@ -50,7 +50,7 @@ from almanaq.agent.response import (
     RowsFound,
     TablesChosen,
     TextWritten,
-    failed,
+    make_failure,
 )
 from almanaq.agent.schema_text import Examples
 from almanaq.agent.small_talk import small_talk
@@ -125,7 +125,7 @@ class Agent:
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
-        # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
+        # A prompted parser sees all relations where they fit, so its one call also says whether data is needed at all.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
@@ -145,17 +145,14 @@ class Agent:
         return agent
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
-        """Return the reply to a question after the turns of `history`.
-
-        A failure is a Response that says what failed.
-        """
+        """Return the reply to a question after the turns of `history`; a failure is a reply that says what failed."""
         for event in self.events(question, history):
             if isinstance(event, Finished):
                 return event.response
         raise AssertionError("events end with the response")
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
-        """Yield what happens while the question is answered; the last event, Finished, holds the whole reply."""
+        """Yield what happens while the question is answered; the last event, Finished, holds the reply."""
         deadline, account = TurnDeadline.start(self._options), TurnAccount()
         steps = account.watch(self._steps(question, judge_turns(history, self._engine.catalog)))
         try:
@@ -164,11 +161,11 @@ class Agent:
         except StopIteration as done:
             response: Response = done.value
         except AlmanaqError as error:
-            response = failed(question, error)
+            response = make_failure(question, error)
         finally:
             steps.close()
         if deadline is not None and isinstance(response.error, DeadlineExceeded):
-            response = replace(failed(question, deadline.error(), response.suql), kind=response.kind)
+            response = replace(make_failure(question, deadline.error(), response.suql), kind=response.kind)
         response = account.add_trace(response)
         if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)
@@ -201,14 +198,14 @@ class Agent:
         return (yield from self._reply(question, kind, ran, history))
 
     def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
-        """Return the relations to show the parser, and whether they are only those that the conversation is about."""
+        """Return the relations to show the parser, and whether the source has more of them than these."""
         catalog = self._engine.catalog
         if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
             return catalog, False
         return choose_relations(question, catalog, history, self._tables, one_database=self._links_words), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Executed | Response]:
-        """Have a query written, and run it; written anew with the compiler's words when it is refused."""
+        """Have the parser write a query, and run it; a refused one goes back to the parser with the message."""
         failures: list[Failure] = []
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
@@ -224,13 +221,13 @@ class Agent:
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
                 if len(failures) > REPAIRS:
-                    refused = failed(question, error, parsed.suql)
+                    refused = make_failure(question, error, parsed.suql)
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
             except AlmanaqError as error:
-                return replace(failed(question, error, parsed.suql), kind=parsed.kind)
+                return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
 
     def _refusal(self, message: str, attempts: int) -> str:
-        """Return why the last query was refused; of a model's, that it is the model's."""
+        """Return why the last query was refused; where a model wrote it, say so."""
         if self._links_words:
             return message
         return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
@@ -275,11 +272,11 @@ class Agent:
     def _relax(
         self, question: str, catalog: Catalog, ran: _Executed, history: History
     ) -> Generator[Event, None, _Executed]:
-        """Try the query without one of its conditions, then without another; give the first that finds rows."""
+        """Try the query without one of its conditions, then without another; return the first that finds rows."""
         query = EmptyQuery(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
         counts = self._count_conditions(ran.suql)
-        query.told = tuple(map(str, counts))
+        query.known = tuple(map(str, counts))
         query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
@@ -295,7 +292,7 @@ class Agent:
                 before = (*earlier, ran.result.trace)
                 other = _Executed(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
             except AlmanaqError:
-                # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
+                # A relaxed query that fails or costs too much leaves the honest reply: nothing was found.
                 continue
             if not other.empty:
                 return other
@@ -334,7 +331,7 @@ class Agent:
 
     def _reply(self, question: str, kind: TurnKind, ran: _Executed, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
-        # What is described is shown to a language model, which has seen no row of a private turn.
+        # The description goes to a language model, which must not see rows of a private turn.
         shown = [t.shown for t in history if t.shown and (self._links_words or not t.private)]
         searched = describe(ran.suql, shown, dialect=self._engine.dialect)
         response = Response(
@@ -383,9 +380,8 @@ class Agent:
         return replace(response, answer="".join(pieces))
 
     def _total(self, suql: str, found: int) -> int | None:
-        """Return how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
+        """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""
         try:
-            # Few queries have a LIMIT, and only those are looked at.
             dialect = self._engine.dialect
             limited = query_tree(suql, dialect).args.get("limit") is not None
             counting = count_all(suql, found, dialect) if limited else None
@@ -399,13 +395,13 @@ class Agent:
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
     last = failures[-1]
     error = QueryError(f"no query for this question was accepted; the last error: {last.message}")
-    return failed(question, error, last.suql)
+    return make_failure(question, error, last.suql)
 
 
 class Chat:
-    """A conversation with one source: each question is understood after those before it.
+    """A conversation with one source: each question is understood in the light of the earlier ones.
 
-    A turn that fails is remembered as one that failed; what was said before it stays.
+    A failed turn is remembered as failed; it does not lose the turns before it.
 
     Args:
         agent: answers the questions; several conversations may share it.

@@ -89,13 +89,13 @@ class _Describer:
             return None
         first = next(iter(tree.find_all(exp.From)), None)
         subject = words(first.this.name) if first is not None else "rows"
-        joins = [_joined(join) for join in tree.args.get("joins") or ()]
+        joins = [_describe_join(join) for join in tree.args.get("joins") or ()]
         subject += f" ({', '.join(joins)})" if joins else ""
-        parts = [self._asked(tree) + self._distinct(tree) + subject]
+        parts = [self._computed_outputs(tree) + self._distinct(tree) + subject]
         where = tree.args.get("where")
         if where is not None:
             parts.append(
-                "whose " + _listed([self.condition(c) for c in where.this.flatten(unnest=False)])
+                "whose " + _join_conditions([self.condition(c) for c in where.this.flatten(unnest=False)])
                 if _and(where.this)
                 else "whose " + self.condition(where.this)
             )
@@ -107,14 +107,14 @@ class _Describer:
         if having is not None:
             text += ", where the " + self.condition(having.this)
         if order is not None:
-            text += ", " + ", then ".join(self._ordered(o) for o in order.expressions) + " first"
+            text += ", " + ", then ".join(self._describe_order(o) for o in order.expressions) + " first"
         if isinstance(limit, exp.Fetch):
             text += f", the first {limit.args['count']} with ties" if limit.args["count"].name != "1" else ", with ties"
         elif limit is not None and isinstance(limit.expression, exp.Literal):
             text += f", at most {limit.expression.this}"
         return text
 
-    def _asked(self, tree: exp.Select) -> str:
+    def _computed_outputs(self, tree: exp.Select) -> str:
         """Return "the number of", "the average rating of" for computed columns, "" for plain ones."""
         found = []
         for item in tree.expressions:
@@ -141,7 +141,7 @@ class _Describer:
         asked = [f"“{_question(call)}”" for call in calls if _asks_text(call)]
         return f", and asked {' and '.join(asked)}" if asked else ""
 
-    def _ordered(self, item: exp.Expr) -> str:
+    def _describe_order(self, item: exp.Expr) -> str:
         down = bool(item.args.get("desc"))
         return f"{'highest' if down else 'lowest'} {self._expression(item.this)}"
 
@@ -219,14 +219,14 @@ class _Describer:
             return None
         if where is None:
             order = inner.args.get("order")
-            first = f" of the one with the {self._ordered(order.expressions[0])}" if order is not None else ""
+            first = f" of the one with the {self._describe_order(order.expressions[0])}" if order is not None else ""
             return f"the {self._expression(figure)}{first}"
         named = [each.name.strip("%") for each in where.find_all(exp.Literal) if each.is_string]
         if not isinstance(figure, exp.Max | exp.Min | exp.Column):
             return f"the {self._expression(figure)} of those whose {self.condition(where.this)}"
         if len(named) == 1:
             return f"that of {named[0]}"
-        among = _listed(named) if named else "those whose " + self.condition(where.this)
+        among = _join_conditions(named) if named else "those whose " + self.condition(where.this)
         return f"the {self._expression(figure)} {'of' if isinstance(figure, exp.Column) else 'among'} {among}"
 
     def _literal(self, node: exp.Expr) -> str:
@@ -353,7 +353,7 @@ def _asks_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and len(node.expressions) > 1 and is_text_call(node)
 
 
-def _joined(join: exp.Join) -> str:
+def _describe_join(join: exp.Join) -> str:
     """Return a join in words: outer ones keep rows that have no partner, and that is said."""
     name, side = words(join.this.name), str(join.args.get("side") or "").upper()
     if str(join.args.get("kind") or "").upper() == "ANTI":
@@ -362,7 +362,7 @@ def _joined(join: exp.Join) -> str:
     return f"with {name}{kept}"
 
 
-def _listed(conditions: list[str]) -> str:
+def _join_conditions(conditions: list[str]) -> str:
     """Return conditions that all hold: with commas where there are more than two."""
     return " and ".join(conditions) if len(conditions) < 3 else f"{', '.join(conditions[:-1])}, and {conditions[-1]}"
 

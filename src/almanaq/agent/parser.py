@@ -34,11 +34,11 @@ class Parsed:
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
         usage: what the model calls cost.
-        kind: what the asker does, where the parser found out more than the classifier said.
-        remarks: sentences that say for what unusual words were taken; they come before what was found.
-        readings: the queries that are offered where none is sure, the likeliest first.
-        notes: sentences that say how references to earlier turns were understood.
-        keep: conditions of the query that must not be relaxed, beside those on keys and names.
+        kind: what the asker does, where the parser knows more than the classifier.
+        remarks: sentences on how unusual words were understood; they come before the rows.
+        readings: the queries to choose from where none is sure, the likeliest first.
+        notes: sentences on how references to earlier turns were understood.
+        keep: conditions of the query that must not be relaxed, in addition to those on keys and names.
         asked, of: as in Turn.
     """
 
@@ -59,7 +59,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A query that did not bind, and what the compiler said of it."""
+    """A query that was refused, and the compiler's message."""
 
     suql: str
     message: str
@@ -94,13 +94,13 @@ _LEFT_OUT, _WORDS = 5, 80
 
 
 class PromptedParser:
-    """A SemanticParser that asks a language model, once more when its reply cannot be read.
+    """A SemanticParser that asks a language model, and asks again when the reply cannot be read.
 
     Args:
         model: completes the prompt `parse`.
-        today: gives the date that "this year" refers to.
-        language: the asker's locale, as `de_CH`: how dates, numbers and money are meant; None: that of the process.
-        show_rows: gives the rows of small tables, which the prompt shows whole; None: of none.
+        today: returns the date that "this year" refers to.
+        language: the asker's locale, as `de_CH`, by which dates and numbers are read; by default the process's.
+        show_rows: reads the small tables, which the prompt shows whole; None shows no rows.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
     """
@@ -131,7 +131,7 @@ class PromptedParser:
             usage = usage + completion.usage
             reply = read_reply(completion.text)
             if reply is not None:
-                return _parsed(reply, usage)
+                return _make_parsed(reply, usage)
             forget(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
@@ -163,7 +163,7 @@ def _turn(turn: Turn) -> dict[str, object]:
 
 
 def _key(turn: Turn, i: int) -> str:
-    """Return the key of a row that was shown, where it is not its name."""
+    """Return the key of a row that was shown, unless its name is the key."""
     if turn.shown is None or i >= len(turn.shown.keys) or turn.shown.columns == (turn.entities[i][0],):
         return ""
     pairs = zip(turn.shown.columns, turn.shown.keys[i], strict=True)
@@ -171,13 +171,13 @@ def _key(turn: Turn, i: int) -> str:
 
 
 def _values(turn: Turn, i: int) -> str:
-    """Return what a row that was shown was compared, sorted or described by."""
+    """Return the values by which a shown row was compared, sorted or described."""
     values = turn.shown.values if turn.shown is not None else ()
     return "".join(f"; {column} = {value}" for column, value in values[i]) if i < len(values) else ""
 
 
 def read_reply(text: str) -> dict[str, Any] | None:
-    """Return the fields of a reply; None when there are none to read, or they decide nothing."""
+    """Return the fields of a reply; None when it is unreadable or decides nothing."""
     value = json_object(text)
     if value is None or not {"suql", "needs_data", "clarify"} & set(value):
         return None
@@ -191,10 +191,7 @@ def _decides(value: dict[str, Any]) -> bool:
 
 
 def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
-    """Return the words of the request that the query leaves out, as the model says.
-
-    () where it says nothing readable.
-    """
+    """Return the words of the request that the query leaves out, by the model's reply; () where it lists none."""
     listed = reply.get("left_out")
     words = (
         [" ".join(each.split())[:_WORDS] for each in listed if isinstance(each, str)]
@@ -204,7 +201,7 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
     return tuple(each for each in words if each)[:_LEFT_OUT]
 
 
-def _parsed(reply: dict[str, Any], usage: Usage) -> Parsed:
+def _make_parsed(reply: dict[str, Any], usage: Usage) -> Parsed:
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
         return Parsed("query", suql, unused=_left_out(reply), usage=usage)
@@ -222,23 +219,23 @@ _KINDS: dict[str, TurnKind] = {"talk": "talk", "outside": "world"}
 
 
 class TurnClassifier(Protocol):
-    """Says what a turn is. Raises ModelError when its model cannot be used at all."""
+    """Classifies turns. Raises ModelError when its model cannot be used at all."""
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
         """Return the kind of a turn; `new` also where only the parser can tell the kinds of follow-ups apart."""
 
 
 class PromptedClassifier:
-    """A TurnClassifier that asks a language model, except for messages that are small talk as a whole.
+    """A TurnClassifier that asks a language model, except for messages that are nothing but small talk.
 
-    In doubt, and when the model's reply cannot be read, the turn goes on to the parser, which may still decline it.
+    In doubt, or when the model's reply cannot be read, the turn goes to the parser, which may still decline it.
     """
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
-        """Return talk, world (for what no table can hold) or new; follow-ups are the parser's to tell apart."""
+        """Return talk, world (for what no table can hold) or new; the parser tells follow-ups apart."""
         asked_back = bool(history) and history[-1].status == "clarify"
         if small_talk(question) is not None and not asked_back:
             return "talk"

@@ -86,7 +86,7 @@ _AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
 class StreamedReply:
     """Gives the text of a reply piece by piece, without white space around it.
 
-    A call that is made anew goes on where the first one broke off, so long as it says the same.
+    A repeated call continues where the first one broke off, as long as it says the same.
     """
 
     def __init__(self, give: Callable[[str], None]) -> None:

@@ -183,8 +183,8 @@ def add_keys(suql: str, catalog: Catalog, *, compared: bool = False) -> KeyedQue
 def _insert_outputs(suql: str, tree: exp.Select, added: Sequence[exp.Expr], dialect: str) -> str:
     """Return a query with more outputs, its own text as it was written.
 
-    Some engines name a column without an alias by how its expression is spelled, so it is not spelled anew. Only where
-    FROM comes first, or nowhere, the text is written from the tree.
+    Some engines name a column without an alias after the spelling of its expression, so that must not change. Only a
+    query that does not begin with SELECT … FROM is written from its tree.
     """
     columns = ", ".join(to_sql(item, dialect) for item in added)
     depth = 0

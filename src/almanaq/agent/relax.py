@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Result
 
 TRIES = 2
-"""How many conditions are left out in turn, each alone, before the reply says that there is nothing."""
+"""How many relaxed queries are tried, each without one condition, before the reply says that nothing was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelaxedQuery:
     """A query with one condition left out or loosened, and what that was, in words.
 
-    `sentence` is what the model says of it to the asker, where that may be believed; "" where not.
+    `sentence` tells the asker in the model's words, where `check_sentence` lets it pass; else it is "".
     """
 
     suql: str
@@ -58,14 +58,14 @@ class EmptyQuery:
     Attributes:
         conditions: what its WHERE asks for, all of which must hold.
         free: indexes of those that may be left out: neither the entity asked for, nor rows that were shown, nor joins.
-            Empty when there is but one condition, for without it nothing is asked.
-        told: what is known of why it found nothing; before: the requests of earlier turns, the oldest first.
+            Empty when there is only one condition: without it, the query would ask for everything.
+        known: what each condition keeps out, in sentences; before: the requests of earlier turns, the oldest first.
         tried: the loosened queries that found nothing either.
     """
 
     def __init__(self, suql: str, catalog: Catalog, keep: Sequence[str] = ()) -> None:
         self.suql = suql
-        self.told: tuple[str, ...] = ()
+        self.known: tuple[str, ...] = ()
         self.before: tuple[str, ...] = ()
         self.tried: tuple[str, ...] = ()
         self.dialect = catalog.dialect
@@ -108,20 +108,19 @@ class EmptyQuery:
         return to_sql(tree, self.dialect)
 
     def probe(self) -> str | None:
-        """Return a query that tells which conditions may help: a column for each of `free`, 1 where rows pass the
-        others.
+        """Return a query with a column for each of `free`: 1 where rows pass all other conditions.
 
-        Text conditions are taken to hold, so that it costs no model call. None when no condition is free.
+        Text conditions are assumed to hold, so that the query costs no model call. None when no condition is free.
         """
         if not self.free:
             return None
         tree = self._tree.copy()
         for part in ("order", "offset", "limit", "where", "qualify", "sample"):
             tree.set(part, None)
-        tree.set("expressions", [self._tells(i) for i in self.free])
+        tree.set("expressions", [self._passes_others(i) for i in self.free])
         return to_sql(tree, self.dialect)
 
-    def _tells(self, i: int) -> exp.Expr:
+    def _passes_others(self, i: int) -> exp.Expr:
         kept = [part.copy() for k, part in enumerate(self._parts) if k != i and not self.reads_text(k)]
         holds = exp.and_(*kept) if kept else exp.true()
         return exp.alias_(exp.Max(this=exp.Case().when(holds, "1").else_("0")), f"without_{i}")
@@ -139,7 +138,7 @@ def _identifies(part: exp.Expr, relation: Relation) -> bool:
 
 
 class LocalRelaxer:
-    """Leaves out the condition that a person would give up first."""
+    """Drops the condition that a person would give up first."""
 
     def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery]:
         """Return the first in the order: numbers and prices, texts from the last to the first, values, places."""
@@ -158,16 +157,16 @@ def _firmness(query: EmptyQuery, i: int) -> int:
 
 
 class PromptedRelaxer:
-    """Asks a language model which condition to loosen; what cannot be used of its reply falls to the local order."""
+    """Asks a language model which condition to loosen; an unusable reply falls back to the local order."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._local = model, LocalRelaxer()
 
     def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery] | None:
-        """Return the model's choice; a replacement that is no condition is taken as leaving it out."""
+        """Return the model's choice; where its replacement is no condition, the condition is dropped."""
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
-        prompt = task_prompt("relax", values | {"told": query.told, "tried": query.tried})
+        prompt = task_prompt("relax", values | {"told": query.known, "tried": query.tried})
         try:
             reply = json_object(complete(self._model, prompt).text) or {}
         except ModelCallError:
@@ -204,7 +203,7 @@ def _replace_condition(
 
 _LONGEST = 200
 _NOT_PROSE = re.compile(r"https?:|www\.|[<>`{}\[\]=_|\\]|\b(?:SELECT|WHERE|ILIKE|DROP|INSERT|UPDATE|DELETE|NULL)\b")
-"""What no sentence to a person has: links, marks, code."""
+"""Links, markup and code, which no sentence to a person has."""
 
 _SPECIFICS = re.compile(r"\d[\d.,:]*\d|\d|(?<=[^.!?“\"'\s] )[“\"']?(?!I\b)[A-Z][\w'’-]*|[“\"][^”\"]+[”\"]")
 """Numbers, names within a sentence, and what it quotes."""
@@ -242,12 +241,12 @@ RunQuery = Callable[[str], "Result"]
 
 @dataclass(frozen=True, slots=True)
 class ConditionCount:
-    """What one condition keeps out.
+    """How many rows pass one condition.
 
     Attributes:
         condition: as the query writes it; `words` as people say it.
-        passing: rows that fulfil it, of `rows`; for a condition on texts, None, and `rows` are those that were read.
-        values: some that its column holds, where no row passes.
+        passing: rows that fulfil it, of `rows`; None for a condition on texts, where `rows` were read.
+        values: examples of what its column holds, where no row passes.
     """
 
     condition: str
@@ -266,12 +265,12 @@ class ConditionCount:
 def count_conditions(
     suql: str, run: RunQuery, shows_private: Callable[[str], bool] = lambda _: False, *, dialect: str = "duckdb"
 ) -> tuple[ConditionCount, ...]:
-    """Return what each condition of a query without rows keeps out; no text is read for it, and () where none is known.
+    """Return what each condition of a query without rows keeps out; () where that cannot be counted. Reads no text.
 
     Args:
-        run: runs a query of no text.
-        shows_private: tells of a query whether its rows may show private values, which are not told.
-        dialect: in which queries are written.
+        run: runs a query without text functions.
+        shows_private: returns whether the rows of a query may show private values; such values are left out.
+        dialect: sqlglot's name of the SQL that the query is written in.
     """
     try:
         tree = query_tree(suql, dialect)

@@ -30,7 +30,7 @@ class Reading:
     Attributes:
         words: what it searches, as a person says it.
         suql: the query; nothing has run it yet.
-        probability: how surely it is what was asked, from 0 to 1.
+        probability: how likely it is what was asked, from 0 to 1.
     """
 
     words: str
@@ -66,7 +66,7 @@ class Response:
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
         marks: the columns that were private when it was made.
-        asked, of: the whole question that this one stands for, and the rows that its figures are of, as in Turn.
+        asked, of: as in Turn.
         readings: the queries that the question may mean, the likeliest first, where none was sure enough to be the
             answer; `reply.readings[0].run()` gives the rows of one.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
 
 
-def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
+def make_failure(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
     """Return the reply that says what failed."""
     return Response("failed", str(error), suql, question=question, error=to_public_error(error))
 

@@ -28,12 +28,12 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.text.sql_literals import string_literal
 
 LISTED_VALUES = 100
-"""An ENUM of at most so many values is listed whole (10 in the paper, section 5.2); of a larger one, samples."""
+"""The most values of an ENUM that is listed in full (10 in the paper, section 5.2); larger ones show samples."""
 
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
 _DESCRIPTION_LENGTH = 4000
-"""Characters of a description that are shown: what a person wrote is not cut, unless it is no description."""
+"""Characters of a description that are shown: a person's description is never that long."""
 
 
 def schema_text(catalog: Catalog, rows: Mapping[str, Rows] | None = None) -> str:
@@ -169,7 +169,7 @@ def examples_path(source: str | Path) -> Path:
 
 
 def find_examples(source: object) -> Examples:
-    """Return the examples that lie beside a source, () when there are none."""
+    """Return the examples of the file next to a source; () when there is none."""
     if not isinstance(source, str | Path):
         return ()
     if str(source).startswith("sample:"):

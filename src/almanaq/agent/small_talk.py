@@ -1,4 +1,4 @@
-"""Messages that no query answers, told without a language model: small talk, other languages, what the source holds."""
+"""Messages that no query answers: small talk, other languages, questions about the source. No model is asked."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _SHORT = (("'s", " is"), ("'m", " am"), ("'re", " are"), ("whats", "what is"), (
 
 
 def small_talk(text: str) -> Kind | None:
-    """Return the kind of small talk that a text is as a whole, None when it says anything else."""
+    """Return the kind of small talk that a text consists of; None when it says anything else."""
     plain = text.casefold().replace("\u2019", "'")
     for short, full in _SHORT:
         plain = plain.replace(short, full)
@@ -100,7 +100,7 @@ _FEWEST = 2
 """Words of another language that a question has to have."""
 
 
-def foreign(question: str) -> str | None:
+def detect_language(question: str) -> str | None:
     """Return the name of the language of a question, in English; None for English, and where nothing tells."""
     profiles, scripts = _known()
     letters = [letter for letter in question if letter.isalpha()]
@@ -115,7 +115,7 @@ def foreign(question: str) -> str | None:
     return name if most >= _FEWEST and most > 2 * own_words and most >= len(said) / 4 else None
 
 
-def declined(language: str) -> str:
+def decline_language(language: str) -> str:
     """Say that a question is in another language than is understood here."""
     return (
         f"Your question seems to be in {language}. Without a language model I understand English alone, so I ran "

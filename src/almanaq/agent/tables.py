@@ -39,7 +39,7 @@ def choose_relations(
     kept = dict.fromkeys([*earlier, *neighbours])
     for relation in () if one_database and neighbours else chosen:
         kept |= dict.fromkeys([relation.name, *(other for _, other, _ in relation.foreign_keys if catalog.find(other))])
-    return restrict(catalog, tuple(kept)[:MOST_TABLES])
+    return restrict_catalog(catalog, tuple(kept)[:MOST_TABLES])
 
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
@@ -62,7 +62,7 @@ def main_database(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
     return max(weights, key=lambda place: weights[place], default=None)
 
 
-def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:
+def restrict_catalog(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Return a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
     return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
@@ -85,7 +85,7 @@ def make_chooser() -> ChooseTables:
 # Rows of small tables, which a prompt shows whole: whoever writes a query sees what there is to ask for.
 
 MOST_ROWS = 20
-"""Tables of at most so many rows are shown whole, their prose and private columns aside."""
+"""The most rows of a table that is shown whole, except its prose and private columns."""
 
 _MOST_SMALL_TABLES, _MOST_CHARACTERS = 6, 4000
 _CELL = 60
