@@ -98,7 +98,8 @@ def _refuse_string(call: exp.Anonymous, catalog: Catalog) -> None:
     names = [column.name for relation in catalog.relations for column in relation.columns]
     name = next((each for each in names if each.casefold() == written.casefold()), None)
     quoted = exp.to_identifier(name, quoted=True).sql(catalog.dialect) if name else ""
-    meant = f"write {quoted} without single quotes to read that column" if name else "give it a column of prose"
+    marks = "double quotes" if quoted[:1] == '"' else "backticks"
+    meant = f"write {quoted} in {marks} to read that column" if name else "give it a column of prose"
     raise QueryTypeError(f"{call.name}() is given the words '{written[:60]}' themselves to read: {meant}")
 
 
