@@ -56,6 +56,7 @@ from almanaq.agent.schema_text import Examples
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, choose_relations, make_chooser
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
+from almanaq.agent.value_links import ValueLinks
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
 from almanaq.options import Options
@@ -130,7 +131,9 @@ class Agent:
         self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (
-            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options)) if language else local
+            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options), find_links=ValueLinks(engine))
+            if language
+            else local
         )
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())

@@ -15,6 +15,7 @@ from almanaq.agent.response import Reading
 from almanaq.agent.schema_text import Examples, choose_examples, generate_examples, schema_text
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import ShowRows
+from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
@@ -101,6 +102,7 @@ class PromptedParser:
         today: returns the date that "this year" refers to.
         language: the asker's locale, as `de_CH`, by which dates and numbers are read; by default the process's.
         show_rows: reads the small tables, which the prompt shows whole; None shows no rows.
+        find_links: finds the values of columns that words of a question spell; None shows none.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
     """
@@ -115,8 +117,9 @@ class PromptedParser:
         language: str | None = None,
         shots: Examples = (),
         show_rows: ShowRows | None = None,
+        find_links: FindLinks | None = None,
     ) -> None:
-        self._show_rows = show_rows
+        self._show_rows, self._find_links = show_rows, find_links
         self._model, self._today, self._shots = model, today, shots
         self._language = language or locale.getlocale()[0] or "en_US"
 
@@ -150,6 +153,7 @@ class PromptedParser:
             "locale": self._language,
             "history": [_turn(turn) for turn in history[-_TURNS_SHOWN:]],
             "question": question[:_QUESTION_LENGTH],
+            "links": self._find_links(question[:_QUESTION_LENGTH], catalog) if self._find_links else (),
             "failures": failures,
         }
         return make_prompt("parse", values, REPLY_SCHEMA)

@@ -23,12 +23,10 @@ from almanaq.agent.dialects import contains_value, quote_name
 from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
 from almanaq.agent.queries import query_tree
 from almanaq.agent.tables import Rows
+from almanaq.agent.value_links import LISTED_VALUES
 from almanaq.errors import SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.text.sql_literals import string_literal
-
-LISTED_VALUES = 100
-"""The most values of an ENUM that is listed in full (10 in the paper, section 5.2); larger ones show samples."""
 
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
