@@ -12,11 +12,10 @@ from almanaq.errors import UsageError
 from almanaq.options import QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
-    from almanaq.agent.conversation import Agent, Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
-    from almanaq.agent.shots import Examples
+    from almanaq.agent.response import Event, Response
+    from almanaq.agent.schema_text import Examples
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
@@ -387,7 +386,7 @@ class Connection(ErrorsAsAttributes):
         >>> chat.ask("How many are there?").rows
         ((2,),)
         """
-        from almanaq.agent.chat import Chat
+        from almanaq.agent.conversation import Chat
 
         return Chat(self.agent, tuple(history))
 
@@ -566,7 +565,7 @@ def _open(
     allow_http: bool,
 ) -> Connection:
     """Open a source with the models that read it."""
-    from almanaq.agent.shots import find_examples, read_examples
+    from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.models.model_names import open_models
     from almanaq.suql.databases.open_source import open_database
 

@@ -26,6 +26,7 @@ from almanaq.corpus.schema_places import PrivateTablesError
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import LanguageModel
+from almanaq.retrieval.protocols import find_tables
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.table_search import FIELDS, Tables, parse_field_names, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer

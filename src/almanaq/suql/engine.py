@@ -132,8 +132,8 @@ class Engine:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The relations of the source."""
-        return self._database.catalog()
+        """The relations of the source, with the dialect in which queries name them."""
+        return self._database.catalog().in_dialect(self.dialect)
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query and give its rows, the evidence for them and a trace.
@@ -280,6 +280,7 @@ class Engine:
             laid_out = explain_plan(
                 plan,
                 self.expected(plan),
+                dialect=self.dialect,
                 steps=shown,
                 approximate=_approximate(chosen),
                 cost=self._cost(),
@@ -302,6 +303,7 @@ class Engine:
         laid_out = explain_plan(
             plan,
             estimates,
+            dialect=self.dialect,
             actual=actual,
             approximate=_approximate(chosen),
             cost=self._cost(),
@@ -375,7 +377,7 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
+            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key, self.dialect)
         result, _ = run_sync(execute(self._context(), self._planner.lower(plan, exact), exact, suql=query))
         return why_not(result)
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, QueryWritten, RowsFound
+from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.jobs import Emit, Job, emit_progress

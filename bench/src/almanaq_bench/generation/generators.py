@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError, ModelError, UsageError, suggest
@@ -86,7 +86,7 @@ class PaperGenerator:
         """Return what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
-            reply = await in_thread(self._made.generate, tables, asked.question)
+            reply = await run_in_thread(self._made.generate, tables, asked.question)
             if inspect.isawaitable(reply):
                 reply = await reply
         except ModelError:

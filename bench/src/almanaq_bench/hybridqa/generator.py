@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
 from almanaq.connection import connect
 from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.table import TableId
@@ -112,7 +112,7 @@ class HybridGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return the short answer, with the table that was asked and the queries that led to it as the reasoning."""
-        return await in_thread(self._reply, asked)
+        return await run_in_thread(self._reply, asked)
 
     def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from almanaq.agent.dialects import dialect_notes
 from almanaq.agent.prompting import complete, forget
 from almanaq.agent.schema_text import schema_text
 from almanaq.errors import ModelCallError
@@ -186,6 +187,7 @@ class PromptedProposer:
     def prompt(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Prompt:
         """Return the request that `propose` sends."""
         values = {
+            "dialect": dialect_notes(asked.catalog.dialect).name,
             "schema": schema_text(asked.catalog),
             "question": question[:_LONGEST],
             "tried": tried,

@@ -7,7 +7,7 @@ import re
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import tokenize
 from almanaq.agent.local.world import World
-from almanaq.agent.shots import Examples
+from almanaq.agent.schema_text import Examples
 from almanaq.text.sql_literals import string_literal
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")

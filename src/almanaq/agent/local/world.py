@@ -7,13 +7,13 @@ from datetime import date
 
 from sqlglot import exp
 
-from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
 from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
 from almanaq.agent.local.expressions import plain
 from almanaq.agent.local.spec import to_text
+from almanaq.agent.queries import QueryEngine
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
-import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.messages import binding_error
+from almanaq.engines.duckdb.parser import parse_written
 from almanaq.engines.duckdb.split import Part as TreePart
 from almanaq.engines.duckdb.split import (
     flatten_joins,
@@ -104,7 +104,7 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
-            tree = sqlglot.parse_one(sql, read="duckdb")
+            tree = parse_written(sql)
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error

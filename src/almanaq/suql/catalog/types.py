@@ -1,4 +1,4 @@
-"""Types of a query's expressions as PostgreSQL has them; sqlglot takes some parts of dates for integers."""
+"""Types of a query's expressions; sqlglot takes some parts of dates for integers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fold(name: str, dialect: str, *, quoted: bool) -> str:
     return Dialect.get_or_raise(dialect).normalize_identifier(identifier).name
 
 
-def schema_of(relations: Iterable[Relation], dialect: str = "postgres") -> MappingSchema:
+def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
     """Return the columns of relations with their types, as sqlglot is told them."""
     types: dict[str, exp.DataType] = {}
 
@@ -58,7 +58,7 @@ def _read_type(written: str) -> exp.DataType:
     return exp.DataType.from_str(written, dialect="postgres", udt=True)
 
 
-def typed(tree: exp.Query, schema: MappingSchema, dialect: str = "postgres") -> exp.Query:
+def typed(tree: exp.Query, schema: MappingSchema, dialect: str) -> exp.Query:
     """Return a qualified query, which is changed, with the type of every expression that is known."""
     known = Dialect.get_or_raise(dialect).EXPRESSION_METADATA
     own: dict[Any, Any] = {
