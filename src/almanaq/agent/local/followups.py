@@ -13,11 +13,21 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.expressions import aggregate, answer, columns_in, compared, count, plain, reads_text
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.references import Reference, keys_condition, resolve
-from almanaq.agent.local.search.wishes import is_searched, prose_for
-from almanaq.agent.local.spec import QuerySpec, read_spec, write_spec
+from almanaq.agent.local.spec import (
+    QuerySpec,
+    aggregate,
+    answer,
+    columns_in,
+    compared,
+    count,
+    plain,
+    read_spec,
+    reads_text,
+    write_spec,
+)
+from almanaq.agent.local.texts import is_searched, prose_for
 from almanaq.agent.local.world import World
 
 _LEADING = (
@@ -32,7 +42,10 @@ _OPENINGS = (
     r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
     r"|remove"
 )
-_GOES_ON = re.compile(rf"^(?:{_OPENINGS})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
+_GOES_ON = re.compile(
+    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones)\b[?.! ]*$",
+    re.IGNORECASE,
+)
 _ANOTHER = re.compile(
     r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"

@@ -1,13 +1,150 @@
-"""The rest of a question: phrases that nothing structured covers, as yes/no questions to a column of prose."""
+"""Phrases: the words of a search that nothing structured covers, as yes-or-no questions to a text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import files
 
-from almanaq.agent.local.search.domain import Domain
-from almanaq.agent.local.search.token_use import TokenUse, search_words
+from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.words import Token, word_set
+from almanaq.suql.catalog.relations import Catalog
+
+PACKS = (("almanaq.sample", "places.toml"),)
+"""Where packs are: a package and a file of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a search understands besides English in general; nothing where no pack speaks of the rows.
+
+    Attributes:
+        rows: words of the names of relations that it speaks of.
+        foods: things that a column of dishes holds; `dish_cues` words before one.
+        occasions: what or whom a row is good for.
+        counted: nouns that stand with an article in the singular.
+        companions: who comes along: told rather than asked, it still is a wish; `pets` have to be let in.
+        empty: nouns that say nothing by themselves.
+        ordinary: words that are part of an option's name and say nothing without the rest of it.
+        idioms: pairs of words that mean one thing, and nothing that either of them names in a schema.
+        serving: verbs of what a row does, each with its plain form.
+    """
+
+    rows: frozenset[str] = frozenset()
+    foods: frozenset[str] = frozenset()
+    occasions: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
+    companions: frozenset[str] = frozenset()
+    pets: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+    ordinary: frozenset[str] = frozenset()
+    dish_cues: frozenset[str] = frozenset()
+    idioms: frozenset[tuple[str, ...]] = frozenset()
+    serving: Mapping[str, str] = field(default_factory=dict)
+
+
+NONE = Domain()
+
+
+def domain_of(catalog: Catalog) -> Domain:
+    """Return the pack that speaks of the rows of a source."""
+    named = {word for relation in catalog.relations for word in relation_words(relation)}
+    return next((pack for pack in _packs() if pack.rows & named), NONE)
+
+
+@cache
+def _packs() -> tuple[Domain, ...]:
+    found = []
+    for package, name in PACKS:
+        data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
+        lists = {
+            each.name: word_set(data[each.name]) for each in fields(Domain) if each.name not in ("idioms", "serving")
+        }
+        idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
+        found.append(Domain(idioms=idioms, serving=data["serving"], **lists))
+    return tuple(found)
+
+
+@dataclass
+class TokenUse:
+    """The tokens of one question, each with what it was taken for (None for nothing yet).
+
+    Attributes:
+        domain: words of the domain that the source is about.
+    """
+
+    question: str
+    tokens: tuple[Token, ...]
+    used: list[str | None]
+    domain: Domain = NONE
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.tokens, self.tokens[1:], strict=False)
+        found = [i for i, pair in enumerate(pairs) if (pair[0].stem, pair[1].stem) in self.domain.idioms]
+        self.idioms = frozenset(k for i in found for k in (i, i + 1))
+
+    def free(self, first: int, last: int) -> bool:
+        """Return whether no token from `first` to `last` (exclusive) is taken."""
+        return not any(self.used[first:last])
+
+    def take(self, first: int, last: int, label: str) -> None:
+        """Mark tokens as taken for something."""
+        self.used[first:last] = [label] * (min(last, len(self.used)) - first)
+
+    def drop(self, first: int, last: int) -> None:
+        """Mark tokens as telling of the asker alone."""
+        self.take(first, last, "dropped")
+
+    def folded(self, i: int) -> str:
+        """Return token i in lower case, "" outside the question."""
+        return self.tokens[i].folded if 0 <= i < len(self.tokens) else ""
+
+    def stem(self, i: int) -> str:
+        """Return the stem of token i, "" outside the question."""
+        return self.tokens[i].stem if 0 <= i < len(self.tokens) else ""
+
+    def text(self, first: int, last: int) -> str:
+        """Return the question's own text from token `first` to `last` (exclusive)."""
+        return self.question[self.tokens[first].start : self.tokens[last - 1].end] if first < last else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchWords:
+    """The word lists of `search.toml`, whose comments say what each is."""
+
+    ignored: frozenset[str]
+    glue: frozenset[str]
+    entity_words: frozenset[str]
+    quality: frozenset[str]
+    negations: frozenset[str]
+    adjectives: frozenset[str]
+    not_adjectives: frozenset[str]
+    adjective_endings: tuple[str, ...]
+    owning: frozenset[str]
+    verbs: frozenset[str]
+    seeking: frozenset[str]
+    moving: frozenset[str]
+    telling: frozenset[str]
+    wishing: frozenset[str]
+
+    def is_adjective(self, word: str) -> bool:
+        """Guess whether a word is an adjective, by a short list and by its ending."""
+        if word in self.not_adjectives:
+            return False
+        return word in self.adjectives or word.endswith(self.adjective_endings)
+
+
+@cache
+def search_words() -> SearchWords:
+    """Return the words of searches."""
+    text = files("almanaq.agent.local").joinpath("search.toml").read_text("utf-8")
+    data = {name: word_set(said) for name, said in tomllib.loads(text).items()}
+    endings: Sequence[str] = sorted(data.pop("adjective_endings"))
+    return SearchWords(adjective_endings=tuple(endings), **data)
+
 
 _COMING = ("", "with", "for", "to")
 """Words before those who come along."""
