@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
+from almanaq.errors import QueryError, UnsupportedError
 from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.conditions import read_conditions
@@ -27,9 +27,6 @@ from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage
 from almanaq.suql.syntax.nodes import nodes
-
-_DEEPEST_PARTS = 4
-"""How often a part of a statement that was taken apart is taken apart itself."""
 
 
 @dataclass(frozen=True)
@@ -141,16 +138,11 @@ class Planner:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
-        except (UnsupportedError, UnknownNameError) as error:
-            if prefix.count("part_") > _DEEPEST_PARTS:
-                raise
-            try:
-                made = self.binder.language.split(statement, f"{prefix}part_", parameters)
-            except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
-                raise error from None
+        except UnsupportedError:
+            made = None if prefix else self.binder.language.split(statement, "part_", parameters)
             if made is None:
                 raise
-        return self._composed(made, statement, parameters, options, prefix)
+            return self._composed(made, statement, parameters, options, prefix)
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
@@ -161,9 +153,11 @@ class Planner:
         links: list[Link] = []
         notes: list[str] = []
         names = () if statement.lookups else self.binder.language.names(statement, parameters)
+        tables = tuple(part.name for part in made.parts)
         for part in made.parts:
             if not part.statement.has_text:
-                stages.append(NativeTable(part.name, NativeQuery(part.statement.shown), "rows that are drawn"))
+                query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
+                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once"))
             else:
                 plan = planner._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*plan.stages, _table_of(plan.output, part)]
@@ -171,7 +165,6 @@ class Planner:
                 notes += plan.notes
             catalog = planner.catalog.with_table(part.name, part.columns, private=part.private)
             planner = replace(planner, binder=replace(planner.binder, catalog=catalog))
-        tables = tuple(part.name for part in made.parts)
         output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
         return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain=False)
 

@@ -36,12 +36,20 @@ def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
 
 
 def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
-    """Return the FROM item of that alias, looking outwards from a block."""
+    """Return the FROM item of that alias, looking outwards from a block; an item does not see itself."""
     for select in enclosing_selects(block):
         for item in from_items(select):
-            if item.alias_or_name == alias:
+            if item.alias_or_name == alias and not is_within(block, item):
                 return item
     return None
+
+
+def is_within(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Return whether a node is a part of a tree, or the tree itself."""
+    at: exp.Expr | None = node
+    while at is not None and at is not tree:
+        at = at.parent
+    return at is tree
 
 
 def find_cte(table: exp.Table) -> exp.CTE | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.blocks import drop_constant_keys, sets_in
 from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.syntax.nodes import nodes_of
@@ -28,7 +29,10 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     drawn = any(is_by_chance(item) for block in blocks if block is not tree for item in block.expressions)
     if recursive or sets or drawn or has_outer_join(tree) or not has_text(tree):
         return tree
-    merged = merge_subqueries(tree)
+    try:
+        merged = merge_subqueries(tree)
+    except LookupError as error:
+        raise UnsupportedError("nested queries of this form are not planned beside text functions") from error
     _drop_parentheses(merged)
     for block in nodes_of(merged, exp.Select):
         drop_constant_keys(block)

@@ -45,6 +45,6 @@ class NativeQuery:
         return text
 
     def _place(self, text: str, write: Callable[[str], str]) -> str:
-        for name in self.tables:
+        for name in sorted(self.tables, key=len, reverse=True):  # part_1 begins part_10
             text = text.replace(f"{WORK_SCHEMA}.{name}", write(name))
         return text
