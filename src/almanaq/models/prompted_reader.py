@@ -170,7 +170,9 @@ class PromptedReader:
             again = await self._read(replace(call, question=question), again=True)
             reply = replace(again, usage=reply.usage + again.usage)
             value = None if again.value is None else parse_typed(again.value, call.type)
-            self.unparsed += value is None and again.value is not None
+            if value is None and again.value is not None:
+                self.unparsed += 1
+                reply = replace(reply, unread=True)
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
 
 

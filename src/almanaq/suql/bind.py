@@ -56,7 +56,9 @@ class Binder:
         mark_aggregates(tree, self.language.aggregates)
         try:
             tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
-        except UnknownNameError as error:  # the engine has bound these names
+        except UnknownNameError as error:
+            if not self.language.binds_texts:
+                raise
             raise UnsupportedError(f"a name is not resolved beside text functions: {error.message}") from error
         _check_outputs(tree, names, self.language.dialect)
         for node in nodes_of(tree, exp.Anonymous):

@@ -10,6 +10,8 @@ from sqlglot import exp
 
 WORK_SCHEMA = "almanaq_work"
 """Stands before the name of a table that a part of a query becomes, until a session tells where it is."""
+ROW_OF_ANSWER = "almanaq_row"
+"""The column of such a table that leads to the quotes of its answers."""
 Parameters = Sequence[object] | Mapping[str, object]
 """Values for the placeholders of a query, in order or by name."""
 
@@ -68,13 +70,35 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Cited:
+    """Where the documents of a part stand, for the evidence of rows that rest on them.
+
+    Attributes:
+        part: whose answers they are; a hidden column holds its ROW_OF_ANSWER.
+        key: how many hidden columns follow that one, which name the relation's row.
+        named: what they are: "key", "number", "address" or "nothing".
+    """
+
+    part: str
+    relation: str
+    column: str
+    key: int
+    named: str
+
+
+@dataclass(frozen=True, slots=True)
 class SplitStatement:
-    """A statement taken apart: parts, in order, and what the engine runs over their tables as it is."""
+    """A statement taken apart: parts, in order, and what the engine runs over their tables as it is.
+
+    Attributes:
+        cited: what the hidden columns say that follow those of the result.
+    """
 
     parts: tuple[Part, ...]
     sql: str
     parameters: tuple[str, ...]
     lookups: tuple[tuple[str, str], ...] = ()
+    cited: tuple[Cited, ...] = ()
 
 
 class Language(Protocol):
@@ -82,6 +106,8 @@ class Language(Protocol):
 
     dialect: str
     """sqlglot's name of the engine's dialect."""
+    binds_texts: bool
+    """Whether `names` raises for whatever name means nothing, within text functions too."""
 
     @property
     def aggregates(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.relations import Catalog, unique_names
 from almanaq.suql.execution.guards import check_accuracy
-from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import ROW_OF_ANSWER, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.options import Options
@@ -154,6 +154,7 @@ class Planner:
         notes: list[str] = []
         names = () if statement.lookups else self.binder.language.names(statement, parameters)
         tables = tuple(part.name for part in made.parts)
+        blocks: dict[str, str] = {}
         for part in made.parts:
             if not part.statement.has_text:
                 query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
@@ -161,12 +162,14 @@ class Planner:
             else:
                 plan = planner._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*plan.stages, _table_of(plan.output, part)]
+                blocks[part.name] = plan.output.evidence[0][0] if plan.output.evidence else ""
                 links += plan.links
                 notes += plan.notes
             catalog = planner.catalog.with_table(part.name, part.columns, private=part.private)
             planner = replace(planner, binder=replace(planner.binder, catalog=catalog))
         output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
-        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain=False)
+        cited = tuple((blocks[each.part], each) for each in made.cited if names)
+        return Plan(tuple(links), tuple(stages), Output(output, names, cited=cited), tuple(notes), certain=False)
 
 
 def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
@@ -176,6 +179,8 @@ def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
     if isinstance(output.select, NativeQuery):
         return NativeTable(part.name, output.select, purpose)
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
-    listed = [quoted(f"c{i}") for i in range(len(output.select.selects))]  # and of what is hidden, for evidence
+    hidden = len(output.select.selects) - len(names)  # for evidence: the row of the block that has the quotes
+    shown.append(aliased(column("rows", f"c{len(names)}") if hidden else exp.cast(exp.null(), "bigint"), ROW_OF_ANSWER))
+    listed = [quoted(f"c{i}") for i in range(len(names) + hidden)]
     rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
     return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)

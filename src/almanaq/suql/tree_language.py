@@ -108,7 +108,7 @@ class TreeLanguage:
         describe: Callable[[str, Parameters], Sequence[str]],
         describe_text: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
-        self.dialect = dialect
+        self.dialect, self.binds_texts = dialect, False
         self._catalog, self._functions, self._describe = catalog, functions, describe
         self._describe_text = describe_text
         self._reader = Dialect.get_or_raise(dialect)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from almanaq.engines.duckdb.trees import has_text, is_text_call, names_in, select_all, walk, without_places
+from almanaq.engines.duckdb.trees import has_text, is_text_call, items_of, names_in, select_all, walk, without_places
 from almanaq.errors import UnsupportedError
-from almanaq.suql.language import WORK_SCHEMA
+from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited
 from almanaq.suql.text_functions import DECLARED
 
 Node = dict[str, Any]
@@ -49,15 +49,27 @@ class Engine(Protocol):
     def binds(self, query: Node) -> bool:
         """Return whether DuckDB binds a query."""
 
+    def place(self, item: Node, column: str) -> tuple[Cited, tuple[str, ...]] | None:
+        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
+
     def names(self, query: Node) -> Sequence[str]:
         """Return what DuckDB calls the columns of a query; none where it does not bind."""
 
 
-def take_apart(tree: Node, engine: Engine) -> Node | None:
-    """Return a statement's tree without text functions, over the tables of the parts that were made meanwhile.
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A statement's tree without text functions, over the tables of the parts that were made meanwhile.
 
-    None where a text function stands where no table can stand for it.
+    Attributes:
+        cited: what the last columns of its rows, which are hidden, say of the documents that they rest on.
     """
+
+    tree: Node
+    cited: tuple[Cited, ...] = ()
+
+
+def take_apart(tree: Node, engine: Engine) -> Apart | None:
+    """Return a statement taken apart; None where a text function stands where no table can stand for it."""
     made = copy.deepcopy(tree)
     work = _TakingApart(engine)
     try:
@@ -71,7 +83,8 @@ def take_apart(tree: Node, engine: Engine) -> Node | None:
             lookup.look_up_in_map(engine)
         if not engine.binds(made["node"]):
             return None
-    return made
+    shown, cited = _with_places(made, work.lookups, engine)
+    return Apart(shown, cited) if cited and engine.binds(shown["node"]) else Apart(made)
 
 
 class _Unbound(Exception):
@@ -93,12 +106,20 @@ class _Lookup:
     node: Node
     table: str
     documents: list[Node]
+    select: Node
+    """The SELECT that it stands in."""
 
-    def look_up_in_table(self, engine: Engine) -> None:
+    def row(self, engine: Engine) -> Node:
+        """Return the expression for the row of the table that the answer stands in."""
+        other = _Lookup({"alias": ""}, self.table, self.documents, self.select)
+        other.look_up_in_table(engine, ROW_OF_ANSWER)
+        return other.node
+
+    def look_up_in_table(self, engine: Engine, found: str = _SAID) -> None:
         """Write the subquery."""
         same = " AND ".join(f"{_OF}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
         table = f"{WORK_SCHEMA}.{self.table} AS {_OF}{f' WHERE {same}' if same else ''}"
-        self._write(engine, f"SELECT (SELECT any_value({_OF}.{_SAID}) FROM {table})")
+        self._write(engine, f"SELECT (SELECT any_value({_OF}.{found}) FROM {table})")
 
     def look_up_in_map(self, engine: Engine) -> None:
         """Write the map."""
@@ -161,8 +182,8 @@ class _TakingApart:
         if inner["type"] == "RECURSIVE_CTE_NODE":
             if has_text(inner["right"]):
                 raise UnsupportedError(
-                    f"text functions in the recursive part of {member['key']!r} are not supported: ask in the part "
-                    "before UNION, or about the rows of the whole"
+                    "text functions in the part of WITH RECURSIVE that refers to itself are not supported: ask in "
+                    "the part before UNION, or about the rows of the whole"
                 )
             self.query(inner["left"], members, around)
             return
@@ -362,7 +383,7 @@ class _Select:
                 unit, documents, lambda: self._list_documents(documents, helpers, reached, grouped=grouped)
             )
             self.work._said[marked] = table
-        lookup = _Lookup(node, table, documents)
+        lookup = _Lookup(node, table, documents, self.node)
         lookup.look_up_in_table(self.work.engine)
         self.work.lookups.append(lookup)
 
@@ -408,6 +429,56 @@ class _Select:
             if name is not None:
                 return name
         return None
+
+
+# --- quotes
+
+
+def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Engine) -> tuple[Node, tuple[Cited, ...]]:
+    """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
+
+    So it is of a SELECT whose rows are those of its FROM, and of documents that are columns of relations.
+    """
+    root = made["node"]
+    by_rows = root["type"] == "SELECT_NODE" and not root["group_expressions"] and not root["group_sets"]
+    plain = by_rows and not any(modifier["type"] == "DISTINCT_MODIFIER" for modifier in root["modifiers"])
+    if not plain or any(
+        node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in engine.aggregates
+        for key in ("select_list", "having")
+        for node in _own_nodes(root[key])
+    ):
+        return made, ()
+    items = [holder[key] for holder, key in items_of(root, "from_table")]
+    columns: list[Node] = []
+    cited: list[Cited] = []
+    for lookup in lookups:
+        if lookup.select is not root or len(lookup.documents) != 1:
+            continue
+        found = _place_of(lookup.documents[0], items, engine)
+        if found is not None:
+            item, place, key = found
+            named = {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": ""}
+            alias = str(item.get("alias") or item["table_name"])
+            columns += [lookup.row(engine), *({**named, "column_names": [alias, name]} for name in key)]
+            cited.append(replace(place, part=lookup.table))
+    return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)
+
+
+def _place_of(document: Node, items: Sequence[Node], engine: Engine) -> tuple[Node, Cited, tuple[str, ...]] | None:
+    """Return the item of FROM and the column that a document is; None where it is computed."""
+    path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
+    *before, name = path or ("",)
+    found = [
+        (item, *place)
+        for item in items
+        if item["type"] == "BASE_TABLE" and (not before or [_alias_of(item)] == [part.lower() for part in before])
+        if (place := engine.place(item, str(name))) is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _alias_of(item: Node) -> str:
+    return str(item.get("alias") or item["table_name"]).lower()
 
 
 # --- expressions

@@ -28,7 +28,16 @@ from almanaq.engines.duckdb.trees import (
 )
 from almanaq.errors import QueryError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
-from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import (
+    ROW_OF_ANSWER,
+    WORK_SCHEMA,
+    Cited,
+    Parameters,
+    Part,
+    SplitStatement,
+    Statement,
+    parameters_of,
+)
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
@@ -56,6 +65,7 @@ class DuckDBLanguage:
     """
 
     dialect = "duckdb"
+    binds_texts = True
 
     def __init__(
         self,
@@ -144,9 +154,9 @@ class DuckDBLanguage:
             made = take_apart(tree, parts)
             if made is None:
                 return None
-            used = parts.parameters_in(made)
-            sql = reader.shown(made, reader.write(made))
-            return SplitStatement(tuple(parts.made), sql, used, reader.lookups(made))
+            used = parts.parameters_in(made.tree)
+            sql = reader.shown(made.tree, reader.write(made.tree))
+            return SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
 
     def part(
         self, reader: StatementReader, name: str, query: dict[str, Any], whole: Statement, parameters: Parameters
@@ -169,6 +179,7 @@ class DuckDBLanguage:
         columns = tuple((str(row[0]), str(row[1])) for row in self.describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)
         listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
+        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text else []
         assert self._opened is not None
         self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({', '.join(listed)})")
         return Part(name, statement, columns, private)
@@ -247,6 +258,16 @@ class _Parts:
         assert part.statement.has_text == text
         self.made.append(part)
         return name
+
+    def place(self, item: dict[str, Any], column: str) -> tuple[Cited, tuple[str, ...]] | None:
+        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
+        relation = self._reader.catalog.find(".".join(item["qualified_name"]["path"]))
+        known = relation.column(column) if relation is not None and not item["column_name_alias"] else None
+        if relation is None or known is None:
+            return None
+        key = relation.key or ((relation.row_id,) if relation.row_id else ())
+        named = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
+        return Cited("", relation.name, known.name, len(key), named), key
 
     def names(self, query: dict[str, Any]) -> Sequence[str]:
         """Return what DuckDB calls the columns of a query; none where it does not bind."""

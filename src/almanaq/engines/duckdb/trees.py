@@ -166,7 +166,7 @@ def _is_beyond(node: Node) -> bool:
     if node.get("class") == "COLUMN_REF":
         return len(node["column_names"]) > 1 and str(node["column_names"][0]).lower() == "alias"
     if kind == "SELECT_NODE":
-        aliases = [_alias(at[key]).lower() for at, key in _items(node, "from_table")]
+        aliases = [_alias(at[key]).lower() for at, key in items_of(node, "from_table")]
         return node.get("sample") is not None or any(alias and aliases.count(alias) > 1 for alias in aliases)
     if node.get("class") == "WINDOW" and (node["ignore_nulls"] or node["arg_orders"]):
         return True
@@ -182,12 +182,12 @@ def _is_beyond(node: Node) -> bool:
     return node.get("limit_type") == "PERCENTAGE"
 
 
-def _items(holder: Node, key: str) -> Iterator[tuple[Node, str]]:
+def items_of(holder: Node, key: str) -> Iterator[tuple[Node, str]]:
     """Yield where the items stand that a FROM joins."""
     item = holder.get(key)
     if item is not None and item["type"] == "JOIN":
-        yield from _items(item, "left")
-        yield from _items(item, "right")
+        yield from items_of(item, "left")
+        yield from items_of(item, "right")
     elif item is not None:
         yield holder, key
 

@@ -81,6 +81,8 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.unparsed = self.silent = 0
+        self.cast: dict[tuple[str, exp.DataType], dict[str, None]] = {}
+        """Texts that the engine casts to a type, by the question that they answer."""
         self.failures: Counter[str] = Counter()
         self._under_way, self._ended = 0, asyncio.Event()
         self._options: dict[exp.Query, tuple[str, ...]] = {}
@@ -229,8 +231,15 @@ class TextCalls:
                 waiter.set_result(outcome)
         return outcome
 
-    def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
-        """Return an outcome, without its value where that is a number too large for the SQL type asked for."""
+    def within(self, site: Site, outcome: Outcome) -> Outcome:
+        """Return an outcome, without its value where that is a number too large for the SQL type asked for.
+
+        A text that the engine is to cast is noted in `cast`.
+        """
+        bound = site.bound
+        if outcome.value is not None:
+            for cast in site.casts:
+                self.cast.setdefault((site.question.name, cast), {})[str(outcome.value)] = None
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
         self.unparsed += 1
@@ -293,6 +302,7 @@ class TextCalls:
             self.made -= 1
             self.cached += 1
         value, quotes = reply.value, reply.quotes if self._cited else ()
+        self.unparsed += reply.unread
         self.silent += value is None
         if value is not None:
             value = _read_as(call, writable(value))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from almanaq.suql.execution.cited import keeper
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
+from almanaq.suql.language import Cited
 from almanaq.suql.plan.stages import RowName
 from almanaq.suql.result import UNPLACED, Evidence
 
@@ -44,6 +46,23 @@ class EvidenceBook:
         if not isinstance(rows, list) and behind == [rows]:
             return tuple(found)
         return tuple(evidence for evidence, _ in zip(found, range(_MOST_PER_AGGREGATE), strict=False))
+
+    def placed(
+        self, block: str, answers: Sequence[object], place: Cited, key: Sequence[Sequence[object]]
+    ) -> Iterator[tuple[Evidence, ...]]:
+        """Yield the evidence of rows whose answers were looked up, with the rows of relations that the texts are of.
+
+        Args:
+            answers: the row of the block that each rests on; key: columns that name the row of the relation.
+        """
+        by_row = place.named != "key"
+        for number, answer in enumerate(answers):
+            named = ", ".join(str(column[number]) for column in key) or f"{UNPLACED}{number}"
+            named = f"rowid {named}" if place.named == "address" and named.isdigit() else named
+            yield tuple(
+                replace(found, relation=place.relation, key=named, column=place.column, by_row=by_row)
+                for found in self._quotes.get((block, answer), ())
+            )
 
     def inferred(self, sources: Sequence[tuple[str, str]], hidden: Sequence[pa.ChunkedArray]) -> tuple[bool, ...]:
         """Say of each row of a result whether a row behind it was inferred.

@@ -109,7 +109,7 @@ class RowEvaluation:
                 self._count_cell(item)
                 calls = self._context.calls
                 answered = await calls.ask(*found, here=self._context.whole)
-                self._outcomes[site] = calls.within(item.site.bound, answered)
+                self._outcomes[site] = calls.within(item.site, answered)
         return self._outcomes[site]
 
     def _count_cell(self, item: SiteInput) -> None:

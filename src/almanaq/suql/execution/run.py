@@ -28,7 +28,7 @@ from almanaq.suql.execution.candidates import (
 )
 from almanaq.suql.execution.cautions import cautions
 from almanaq.suql.execution.columns import id_column
-from almanaq.suql.execution.computed import cells_read
+from almanaq.suql.execution.computed import cells_read, refused_casts
 from almanaq.suql.execution.context import ExecutionContext
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
@@ -184,6 +184,9 @@ class Run:
                 with operator(stage.name):
                     await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
+        if self.calls.cast:
+            dialect = self._context.database.dialect
+            self._warnings += await in_thread(refused_casts, self.calls, self._session, self._renderer, dialect)
 
     async def _make(self, stage: Materialize | NativeTable) -> int:
         """Make the table of a SELECT; give its number of rows."""
@@ -414,6 +417,11 @@ class Run:
                 await in_thread(self._groups.find, block, column)
             hidden = column.to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
+        hidden = iter(table.columns[len(output.names) :])
+        for block, place in output.cited if self._cited else ():
+            answers, key = next(hidden).to_pylist(), [next(hidden).to_pylist() for _ in range(place.key)]
+            found = self._evidence.placed(block, answers, place, key)
+            evidence = [tuple(dict.fromkeys((*e, *quotes))) for e, quotes in zip(evidence, found, strict=True)]
         if self._approximate is not None:
             self.inferred = self._evidence.inferred(output.evidence, table.columns[len(output.names) :])
         return visible, tuple(evidence)

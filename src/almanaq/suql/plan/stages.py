@@ -9,6 +9,7 @@ from enum import Enum
 from sqlglot import exp
 
 from almanaq.suql.catalog.linking import Link
+from almanaq.suql.language import Cited
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.predicates import Predicate
 from almanaq.suql.plan.sites import Site, site_of, text_columns
@@ -233,6 +234,8 @@ class Output:
     Attributes:
         names: what the visible columns are called; hidden columns follow them.
         evidence: (block, hidden column) pairs: the column holds one row id of that block, or a list of some.
+        cited: of a query that was taken apart: the block whose row a hidden column holds, and what the hidden columns
+            that follow it say of where the document stands.
         payload: columns of the last text filter's source that are, for the rows it keeps, the visible columns of the
             result: then nothing is left to run. () where the result is more than that.
     """
@@ -241,6 +244,7 @@ class Output:
     names: tuple[str, ...]
     evidence: tuple[tuple[str, str], ...] = ()
     payload: tuple[str, ...] = ()
+    cited: tuple[tuple[str, Cited], ...] = ()
 
     @property
     def tree(self) -> exp.Query:
