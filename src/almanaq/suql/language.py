@@ -60,13 +60,16 @@ class Part:
         name: the table's name.
         statement: over the tables of earlier parts, `almanaq_work.name`.
         columns: the names and types of the table's columns.
-        private: whether they may hold values of private columns.
+        private: the private columns, `relation.column`, whose values they may hold.
+        reads: the relation and the column that its documents are, "" where they are computed, of a part that asks about
+            documents that another part lists; None of any other, whose table has no column ROW_OF_ANSWER.
     """
 
     name: str
     statement: Statement
     columns: tuple[tuple[str, str], ...]
-    private: bool
+    private: tuple[str, ...] = ()
+    reads: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Cited:
         part: whose answers they are; a hidden column holds its ROW_OF_ANSWER.
         key: how many hidden columns follow that one, which name the relation's row.
         named: what they are: "key", "number", "address" or "nothing".
+        private: whether the column is.
     """
 
     part: str
@@ -84,6 +88,7 @@ class Cited:
     column: str
     key: int
     named: str
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

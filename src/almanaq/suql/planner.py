@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -25,8 +25,11 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased, column, quoted
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import nodes
+
+_DEEPEST_PARTS = 4
+"""How often a part of a statement that was taken apart is taken apart itself."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Planner:
     Attributes:
         typed: whether every batch of the database's rows has the types of the whole.
         check: raises an error for a plan that would send to a model what may not leave the machine.
+        private_of: the private columns whose values the tables of a query's parts may hold, by the tables' names.
     """
 
     binder: Binder
@@ -43,6 +47,7 @@ class Planner:
     query_rules: tuple[QueryRule, ...]
     typed: bool
     check: Callable[[LogicalPlan, Options], None]
+    private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def catalog(self) -> Catalog:
@@ -97,7 +102,12 @@ class Planner:
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
-        return replace(plan, private_columns=private, private_compared=compared)
+        return replace(plan, private_columns=self._named(private), private_compared=self._named(compared))
+
+    def _named(self, private: tuple[str, ...]) -> tuple[str, ...]:
+        """Return private columns under the names that they have in the source."""
+        found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
+        return tuple(dict.fromkeys(name for names in found for name in names))
 
     def lower(self, plan: LogicalPlan, options: Options) -> Plan:
         """Return the optimized stages of a plan."""
@@ -139,7 +149,9 @@ class Planner:
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except UnsupportedError:
-            made = None if prefix else self.binder.language.split(statement, "part_", parameters)
+            if prefix.count("part_") > _DEEPEST_PARTS:
+                raise
+            made = self.binder.language.split(statement, f"{prefix}part_", parameters)
             if made is None:
                 raise
             return self._composed(made, statement, parameters, options, prefix)
@@ -161,15 +173,25 @@ class Planner:
                 stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once"))
             else:
                 plan = planner._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
-                stages += [*plan.stages, _table_of(plan.output, part)]
+                stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]
                 blocks[part.name] = plan.output.evidence[0][0] if plan.output.evidence else ""
                 links += plan.links
                 notes += plan.notes
-            catalog = planner.catalog.with_table(part.name, part.columns, private=part.private)
-            planner = replace(planner, binder=replace(planner.binder, catalog=catalog))
+            catalog = planner.catalog.with_table(part.name, part.columns, private=bool(part.private))
+            held = {**planner.private_of, part.name: part.private}
+            planner = replace(planner, binder=replace(planner.binder, catalog=catalog), private_of=held)
         output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
         cited = tuple((blocks[each.part], each) for each in made.cited if names)
         return Plan(tuple(links), tuple(stages), Output(output, names, cited=cited), tuple(notes), certain=False)
+
+
+def _reading(stage: Stage, part: Part) -> Stage:
+    """Return a stage of a part that reads documents where they stand in the source, not in the part's table."""
+    if not isinstance(stage, TextStage) or part.reads is None:
+        return stage
+    relation, column_name = part.reads
+    inputs = (replace(item, relation=relation, column=column_name) if item.relation else item for item in stage.inputs)
+    return replace(stage, inputs=tuple(inputs))
 
 
 def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
@@ -180,7 +202,9 @@ def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
         return NativeTable(part.name, output.select, purpose)
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
     hidden = len(output.select.selects) - len(names)  # for evidence: the row of the block that has the quotes
-    shown.append(aliased(column("rows", f"c{len(names)}") if hidden else exp.cast(exp.null(), "bigint"), ROW_OF_ANSWER))
+    if part.reads is not None:
+        row = column("rows", f"c{len(names)}") if hidden else exp.cast(exp.null(), "bigint")
+        shown.append(aliased(row, ROW_OF_ANSWER))
     listed = [quoted(f"c{i}") for i in range(len(names) + hidden)]
     rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
     return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)

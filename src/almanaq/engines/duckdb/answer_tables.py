@@ -35,15 +35,17 @@ class Engine(Protocol):
 
     aggregates: frozenset[str]
     volatile: frozenset[str]
+    own: frozenset[str]
+    """Functions of the database's own, whatever these read."""
 
     def parse(self, text: str) -> Node:
         """Return the tree of a query."""
 
-    def make(self, query: Node, *, text: bool) -> str | None:
+    def make(self, query: Node, documents: Sequence[Cited | None] | None = None) -> str | None:
         """Make a part of a query, whose table is then known; give its name, None where DuckDB does not bind it.
 
         Args:
-            text: whether it holds text functions, and is to be planned.
+            documents: where all that its documents are made of stands; None: not known.
         """
 
     def binds(self, query: Node) -> bool:
@@ -68,27 +70,30 @@ class Apart:
     cited: tuple[Cited, ...] = ()
 
 
-def take_apart(tree: Node, engine: Engine) -> Apart | None:
-    """Return a statement taken apart; None where a text function stands where no table can stand for it."""
+def take_apart(tree: Node, engine: Engine) -> Apart:
+    """Return a statement taken apart.
+
+    Raises:
+        UnsupportedError: names the place of a text function where no table can stand for it.
+    """
     made = copy.deepcopy(tree)
     work = _TakingApart(engine)
-    try:
-        work.query(made["node"], (), ())
-    except _Unbound:
-        return None
+    work.query(made["node"], (), ())
     if has_text(made):
-        return None
+        raise _refusal("here")
     if not engine.binds(made["node"]):
         for lookup in work.lookups:
             lookup.look_up_in_map(engine)
         if not engine.binds(made["node"]):
-            return None
+            raise _refusal("where DuckDB allows no subquery")
     shown, cited = _with_places(made, work.lookups, engine)
     return Apart(shown, cited) if cited and engine.binds(shown["node"]) else Apart(made)
 
 
-class _Unbound(Exception):
-    """A text function stands where its documents cannot be listed."""
+def _refusal(where: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"text functions are not supported {where}: ask in a query of its own, in FROM or WITH, and use what it gives"
+    )
 
 
 @dataclass(frozen=True)
@@ -170,11 +175,11 @@ class _TakingApart:
             for side in node.get("children") or (node["left"], node["right"]):
                 self.query(side, members, around)
             if has_text(node["modifiers"]):
-                raise _Unbound
+                raise _refusal("in ORDER BY or LIMIT of UNION, EXCEPT and INTERSECT")
         elif node["type"] == "SELECT_NODE":
             _Select(self, node, tuple(members), tuple(around)).take_apart()
         elif has_text(node):
-            raise _Unbound
+            raise _refusal("in a query of this form")
 
     def _member(self, member: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
         body = member["value"]
@@ -189,7 +194,7 @@ class _TakingApart:
             return
         self.query(inner, members, around)
         if not around and self.is_drawn(inner):
-            table = self.engine.make(_with(inner, members), text=False)
+            table = self.engine.make(_with(inner, members))
             if table is not None:
                 body["query_node"] = select_all(_table(table, ""))
 
@@ -202,26 +207,33 @@ class _TakingApart:
             for node in walk(value)
         )
 
-    def answers(self, unit: Node, documents: list[Node], list_documents: Callable[[], str | None]) -> str:
+    def answers(
+        self,
+        unit: Node,
+        documents: list[Node],
+        sources: Sequence[Cited | None] | None,
+        list_documents: Callable[[], str | None],
+    ) -> str:
         """Return the name of the table of what a text function comes to.
 
         Args:
             unit: the expression, with marks in the place of its documents.
+            sources: where each document stands, None where it is computed; None: of what is not known.
             list_documents: makes the table of the documents.
         """
         name: str | None
         if documents:
             name = list_documents()
             if name is None:
-                raise _Unbound
+                raise _refusal("where what they read cannot be listed")
             columns = ", ".join(f"{_DOCUMENT}{i}" for i in range(len(documents)))
             query = self.engine.parse(f"SELECT {columns}, NULL AS {_SAID} FROM {WORK_SCHEMA}.{name}")["node"]
         else:
             query = self.engine.parse(f"SELECT NULL AS {_SAID}")["node"]
         query["select_list"][-1] = {**unit, "alias": _SAID}
-        name = self.engine.make(query, text=True)
+        name = self.engine.make(query, sources)
         if name is None:
-            raise _Unbound
+            raise _refusal("within this expression")
         return name
 
 
@@ -281,11 +293,12 @@ class _Select:
             case "SHOW_REF" if item.get("query") is not None:
                 self.work.query(item["query"], self.members, around)
         if has_text(item):
-            reached = item.get("source") or before or _nothing()
-            for part in [part for part in item if part not in ("subquery", "source", "query")]:
-                self._units(item, part, _Around(reached, None), rows=True)
+            if item["type"] == "PIVOT":
+                raise _refusal("in ON, USING and GROUP BY of PIVOT")
+            for part in [part for part in item if part not in ("subquery", "query")]:
+                self._units(item, part, _Around(before or _nothing(), None), rows=True)
         if self.work.is_drawn(item) and not has_text(item) and not around:
-            name = self.work.engine.make(_with(select_all(item), self.members), text=False)
+            name = self.work.engine.make(_with(select_all(item), self.members))
             if name is not None:
                 holder[key] = _table(name, str(item.get("alias") or item.get("table_name") or ""))
 
@@ -373,14 +386,15 @@ class _Select:
         if grouped and rows:
             return
         if self.work.is_drawn(documents):
-            raise _Unbound
+            raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": _column(f"{_DOCUMENT}{number}")}
         marked = (id(self.node), repr((unit, without_places(documents))))
         table = self.work._said.get(marked)
         if table is None:
+            sources = self._sources(documents)
             table = self.work.answers(
-                unit, documents, lambda: self._list_documents(documents, helpers, reached, grouped=grouped)
+                unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
             )
             self.work._said[marked] = table
         lookup = _Lookup(node, table, documents, self.node)
@@ -406,7 +420,12 @@ class _Select:
         )
 
     def _list_documents(
-        self, documents: list[Node], helpers: list[Node], reached: _Around, *, grouped: bool
+        self,
+        documents: list[Node],
+        helpers: list[Node],
+        reached: _Around,
+        grouped: bool,
+        sources: Sequence[Cited | None] | None,
     ) -> str | None:
         """Make the table of the documents that a text function is asked about; None where they cannot be listed."""
         columns = [{**copy.deepcopy(one), "alias": f"{_DOCUMENT}{i}"} for i, one in enumerate(documents)]
@@ -425,10 +444,25 @@ class _Select:
                 inner["select_list"] = copy.deepcopy(listed)
             query = {**select_all(_named(copy.deepcopy(inner), "almanaq_inner")), "select_list": copy.deepcopy(listed)}
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
-            name = self.work.engine.make(_with(query, self.members), text=False)
+            name = self.work.engine.make(_with(query, self.members), sources)
             if name is not None:
                 return name
         return None
+
+    def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
+        """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
+        items = [holder[key] for holder, key in items_of(self.node, "from_table")]
+        nodes = list(walk(documents))
+        if any(node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") for node in nodes):
+            return None
+        if any(str(node.get("function_name", "")).lower() in self.work.engine.own for node in nodes):
+            return None
+        found = [_place_of(node, items, self.work.engine) for node in nodes if node.get("class") == "COLUMN_REF"]
+        if any(place is None for place in found):
+            return None
+        places = [place[1] for place in found if place is not None]
+        plain = all(document.get("class") == "COLUMN_REF" for document in documents)
+        return [*places, *([] if plain else [None])]
 
 
 # --- quotes
@@ -465,9 +499,11 @@ def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Engine) -> tupl
 
 
 def _place_of(document: Node, items: Sequence[Node], engine: Engine) -> tuple[Node, Cited, tuple[str, ...]] | None:
-    """Return the item of FROM and the column that a document is; None where it is computed."""
+    """Return the item of FROM and the column that a document is; None where it is computed, or USING may merge it."""
     path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
     *before, name = path or ("",)
+    if not before and len(items) > 1:
+        return None
     found = [
         (item, *place)
         for item in items

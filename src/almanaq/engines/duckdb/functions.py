@@ -85,15 +85,12 @@ class FunctionCatalog:
             self._entries.setdefault(name, []).append(entry)
             if alias and not own:
                 self.synonyms[name] = alias.lower()
-        self.aggregates = frozenset(
-            name for name, entries in self._entries.items() if any(entry.kind == "aggregate" for entry in entries)
+        plain = self._names_of(lambda entry: entry.kind == "aggregate")
+        self.aggregates = plain | self._names_of(
+            lambda entry: entry.kind == "macro" and not plain.isdisjoint(_CALLED.findall(entry.definition))
         )
-
-        entries_of = self._entries.items()
-        self.own_names = frozenset(name for name, entries in entries_of if any(entry.own for entry in entries))
-        self.volatile = frozenset(
-            name for name, entries in entries_of if any(entry.stability == "VOLATILE" for entry in entries)
-        )
+        self.own_names = self._names_of(lambda entry: entry.own)
+        self.volatile = self._names_of(lambda entry: entry.stability == "VOLATILE")
 
     @classmethod
     def read(cls, connection: Any) -> FunctionCatalog:

@@ -143,7 +143,7 @@ class DuckDBLanguage:
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
         """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
-        if not isinstance(statement.tree, dict):
+        if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
             return None
         with self._lock:
             reader = self._reader()
@@ -152,14 +152,18 @@ class DuckDBLanguage:
             number_groups(tree, reader.functions.aggregates)
             parts = _Parts(self, reader, statement, prefix, parameters)
             made = take_apart(tree, parts)
-            if made is None:
-                return None
             used = parts.parameters_in(made.tree)
             sql = reader.shown(made.tree, reader.write(made.tree))
             return SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
 
     def part(
-        self, reader: StatementReader, name: str, query: dict[str, Any], whole: Statement, parameters: Parameters
+        self,
+        reader: StatementReader,
+        name: str,
+        query: dict[str, Any],
+        whole: Statement,
+        parameters: Parameters,
+        documents: Sequence[Cited | None] | None,
     ) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
         tree = {"node": query, "named_param_map": []}
@@ -171,7 +175,16 @@ class DuckDBLanguage:
             if node.get("type") == "BASE_TABLE"
         ]
         relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
-        private = any(column.private for table in tables if table is not None for column in table.columns)
+        if documents is None:
+            called = {str(node.get("function_name", "")).lower() for node in walk(query)}
+            if not called.isdisjoint(reader.functions.own_names):
+                tables = list(reader.catalog.relations)
+            read = [(table.name, c.name) for table in tables if table is not None for c in table.columns if c.private]
+        else:
+            read = [(each.relation, each.column) for each in documents if each is not None and each.private]
+        private = tuple(dict.fromkeys(".".join(each) for each in read))
+        alone = documents[0] if documents is not None and len(documents) == 1 else None
+        reads = (alone.relation, alone.column) if alone is not None else ("", "")
         used, text = tuple(name for name in whole.parameters if name in _parameters_in(query)), has_text(query)
         if used and not text:
             shown, used = self._with_literals(shown, parameters_of(used, parameters)), ()
@@ -182,7 +195,7 @@ class DuckDBLanguage:
         listed += [f"{ROW_OF_ANSWER} BIGINT"] if text else []
         assert self._opened is not None
         self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({', '.join(listed)})")
-        return Part(name, statement, columns, private)
+        return Part(name, statement, columns, private, reads)
 
     def describe(self, sql: str, parameters: Parameters) -> list[tuple[Any, ...]]:
         """Return the names and types of a query's columns; raises DuckDB's error where it does not bind."""
@@ -242,20 +255,19 @@ class _Parts:
         self.made: list[Part] = []
         functions = reader.functions
         self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
-        self.volatile = functions.volatile
+        self.volatile, self.own = functions.volatile, functions.own_names
 
     def parse(self, text: str) -> dict[str, Any]:
         """Return the tree of a query."""
         return self._reader.parse(text)
 
-    def make(self, query: dict[str, Any], *, text: bool) -> str | None:
+    def make(self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None) -> str | None:
         """Make a part; give the name of its table, None where DuckDB does not bind the query."""
         name = f"{self._prefix}{len(self.made) + 1}"
         try:
-            part = self._language.part(self._reader, name, query, self._whole, self._parameters)
+            part = self._language.part(self._reader, name, query, self._whole, self._parameters, documents)
         except QueryError:
             return None
-        assert part.statement.has_text == text
         self.made.append(part)
         return name
 
@@ -267,7 +279,7 @@ class _Parts:
             return None
         key = relation.key or ((relation.row_id,) if relation.row_id else ())
         named = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
-        return Cited("", relation.name, known.name, len(key), named), key
+        return Cited("", relation.name, known.name, len(key), named, known.private), key
 
     def names(self, query: dict[str, Any]) -> Sequence[str]:
         """Return what DuckDB calls the columns of a query; none where it does not bind."""
