@@ -22,7 +22,7 @@ from typing import Any
 import almanaq
 from almanaq.corpus.dataset import DatasetFolder, Question, open_dataset
 from almanaq.errors import AlmanaqError
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Usage
 from almanaq.suql.databases.duckdb_session import quote
 from almanaq.testing import FunctionModel

@@ -20,8 +20,8 @@ from almanaq.corpus.dataset import ParquetCorpus, table_of_row
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError, first_line
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.shards import Lengths, Shard, check_shards, commit, count_lengths, shard_of, write_shard
 from almanaq.retrieval.stored import Recipe, StoredIndex

@@ -18,6 +18,7 @@ from sqlglot import exp
 import almanaq
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import LinkRequest
+from almanaq.options import Options
 from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
 from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.protocols import Database
@@ -25,7 +26,6 @@ from almanaq.suql.engine import Engine
 from almanaq.suql.execution import candidates, computed
 from almanaq.suql.execution import run as execution_run
 from almanaq.suql.optimizer import QUERY_RULES, RULES
-from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
 
 from .compare import Expected, difference, expect

@@ -155,7 +155,7 @@ class KeptTables:
 
 def tables_folder() -> Path:
     """Return the folder of the user's kept tables."""
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
 
     return default_cache_folder() / "tables"
 

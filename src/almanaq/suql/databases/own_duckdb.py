@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import duckdb
 
-from almanaq.models.own_files import own_temporary
+from almanaq.models.private_files import private_temporary_folder
 
 MOST_SPILLED = "16GB"
 """What queries of one instance may hold on the disk at a time; a query that needs more fails."""
@@ -16,7 +16,9 @@ MOST_SPILLED = "16GB"
 def own_instance() -> duckdb.DuckDBPyConnection:
     """Return a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
     connection = duckdb.connect()
-    folder = str(own_temporary() / str(os.getpid())).replace("'", "''")  # which is made where something is spilled
+    folder = str(private_temporary_folder() / str(os.getpid())).replace(
+        "'", "''"
+    )  # which is made where something is spilled
     if most := _most_memory():
         connection.execute(f"SET GLOBAL memory_limit = '{most}B'")
     connection.execute(f"SET GLOBAL temp_directory = '{folder}'; SET GLOBAL max_temp_directory_size = '{MOST_SPILLED}'")
