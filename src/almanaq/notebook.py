@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from almanaq import html
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
-from almanaq.suql.execution.watch import Interrupted, watched
+from almanaq.suql.execution.report import Interrupted, watched
 from almanaq.suql.result import Result
 
 if TYPE_CHECKING:

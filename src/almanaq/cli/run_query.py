@@ -64,7 +64,7 @@ def _materialize(connection: Connection, query: Query, path: Path) -> None:
 
 def _write(connection: Connection, query: Query, output: Output) -> None:
     """Run a query and write its rows as they come, held nowhere; those that are sure also when a budget stopped it."""
-    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.execution.report import Interrupted
     from almanaq.suql.result import Result
 
     stopped: BudgetExceeded | DeadlineExceeded | Interrupted | None = None
@@ -91,7 +91,7 @@ def _write(connection: Connection, query: Query, output: Output) -> None:
 
 def _run(connection: Connection, query: Query, output: Output) -> None:
     """Run a query and write its rows; those that are sure also when a budget stopped it."""
-    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.execution.report import Interrupted
     from almanaq.suql.result import Result
 
     try:

@@ -59,7 +59,7 @@ def reading() -> Iterator[None]:
 
     Nothing is shown without a terminal. Ctrl-C is Interrupted there, with the rows that are sure.
     """
-    from almanaq.suql.execution.watch import watched
+    from almanaq.suql.execution.report import watched
 
     if not sys.stderr.isatty():
         with watched(lambda *_: None):

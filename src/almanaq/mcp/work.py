@@ -12,7 +12,7 @@ from functools import cache
 from typing import Protocol, TypeVar
 
 from almanaq.stopping import Stop
-from almanaq.suql.execution.watch import watched
+from almanaq.suql.execution.report import watched
 
 T = TypeVar("T")
 Tell = Callable[[float, float | None, str], Awaitable[None]]

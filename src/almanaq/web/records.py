@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.cited import CitedTexts
+    from almanaq.suql.execution.evidence import CitedTexts
 
 EXACT = 2**53 - 1
 """The largest whole number that JavaScript holds exactly."""

@@ -18,9 +18,9 @@ from almanaq.encode import event_record, response_record, result_record, why_not
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.models.budget import Budget
 from almanaq.options import AGENT_DEADLINE, Options
-from almanaq.suql.execution.cited import CitedTexts, citing
+from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.watch import watched
+from almanaq.suql.execution.report import watched
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.answers import Answer, kept_rows, new_id
 from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described

@@ -16,7 +16,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import describe_failure
-from almanaq.suql.execution.spellings import spelled
+from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
 
