@@ -51,8 +51,7 @@ from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
-from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.planner import Planner
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows

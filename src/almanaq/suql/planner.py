@@ -10,12 +10,10 @@ from sqlglot import exp
 from almanaq.errors import QueryError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import Binder, check_parameters
-from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.catalog.conditions import read_conditions
+from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.describe_statements import list_tables, listing
-from almanaq.suql.catalog.grouped_answers import check_grouped_answers
+from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.relations import Catalog, unique_names
 from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import ROW_OF_ANSWER, Parameters, Part, SplitStatement, Statement, parameters_of
@@ -23,9 +21,8 @@ from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased, column, quoted
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import nodes
 
 _DEEPEST_PARTS = 4

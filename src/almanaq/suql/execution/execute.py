@@ -23,9 +23,8 @@ from almanaq.suql.execution.report import Interrupted, RunReport
 from almanaq.suql.execution.run import ExecutionContext, Run, Sink
 from almanaq.suql.execution.threads import collecting_seldom, in_thread
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import quoted
-from almanaq.suql.plan.stages import Materialize, Plan, Stage, TextStage, selects_of
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage, selects_of
 from almanaq.suql.result import Result, Trace
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.nodes import nodes_of

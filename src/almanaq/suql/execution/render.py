@@ -24,9 +24,8 @@ from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
-from almanaq.suql.plan.stages import ROW, Plan, TextStage, selects_of
+from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes_of

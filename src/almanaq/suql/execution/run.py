@@ -59,10 +59,10 @@ from almanaq.suql.execution.trial_order import (
     ordered_by_vectors,
     tries_by_similarity,
 )
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.stages import (
     ROW,
     Materialize,
+    NativeQuery,
     NativeTable,
     Plan,
     SimilarityJoin,
