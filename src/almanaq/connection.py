@@ -591,8 +591,7 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
     from almanaq.models.model_names import ModelSettings, open_models
     from almanaq.models.private_files import default_cache_folder
     from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.similarity import EmbedderSimilarity
-    from almanaq.suql.execution.text_vectors import TextVectors
+    from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
 
     similarity = None
     store = VectorStore(default_cache_folder() if cache else None, models.embedder)

@@ -19,8 +19,7 @@ import almanaq
 from almanaq.corpus.files import records, sheets
 from almanaq.corpus.readers import read_corpus
 from almanaq.errors import SourceError
-from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, read_schema
-from almanaq.suql.catalog.write_schema import describe
+from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, describe, read_schema
 from almanaq.suql.databases import parquet_tables
 from almanaq.suql.databases.open_source import open_database
 

@@ -31,8 +31,7 @@ from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
-from almanaq.suql.execution.context import ExecutionContext
-from almanaq.suql.execution.execute import execute, stream
+from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (
     check_average,
     check_compared,
@@ -41,10 +40,9 @@ from almanaq.suql.execution.guards import (
     check_sampled,
     options_counted,
 )
-from almanaq.suql.execution.native import run_native
-from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.execution.statements import Statements
-from almanaq.suql.execution.text_vectors import TextVectors
+from almanaq.suql.execution.render import Statements
+from almanaq.suql.execution.run import ExecutionContext
+from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import errors_placed
@@ -53,8 +51,7 @@ from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
-from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.planner import Planner
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows

@@ -22,7 +22,7 @@ from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
 from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
-from almanaq.suql.execution.cited import CitedTexts, citing
+from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of

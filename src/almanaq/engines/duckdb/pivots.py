@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.engines.duckdb.split import walk
+from almanaq.engines.duckdb.trees import walk
 
 Node = dict[str, Any]
 MARK = "almanaq pivot values "

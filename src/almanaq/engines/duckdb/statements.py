@@ -16,7 +16,7 @@ import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.pivots import lookups, mark_pivots
-from almanaq.engines.duckdb.split import has_text, walk
+from almanaq.engines.duckdb.trees import has_text, walk
 from almanaq.errors import (
     PrivateColumnError,
     QuerySyntaxError,

@@ -48,6 +48,7 @@ class PostgresLanguage:
     """
 
     dialect = "postgres"
+    binds_texts = False
 
     def __init__(
         self,

@@ -16,9 +16,8 @@ import duckdb
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.errors import SourceError, UsageError, first_line
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases import leaving
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession

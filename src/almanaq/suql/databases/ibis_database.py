@@ -12,9 +12,8 @@ from typing import Any
 from almanaq.engines.ibis.functions import list_functions
 from almanaq.engines.rules import ListedFunctions
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.ibis_catalog import IbisCatalogReader
 from almanaq.suql.databases.ibis_engines import MARIADB, Engine, find_engine
 from almanaq.suql.databases.ibis_session import IbisSession, Link

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
-from almanaq.suql.catalog.naming import singular, words_of
+from almanaq.suql.catalog.infer import singular, words_of
 from almanaq.suql.catalog.schema_file import RelationSchema
 from almanaq.text.sql_literals import quote
 

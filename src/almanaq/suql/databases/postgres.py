@@ -18,9 +18,8 @@ from almanaq.engines.postgres.language import PostgresLanguage
 from almanaq.engines.postgres.messages import server_error
 from almanaq.engines.postgres.statements import bind, computes
 from almanaq.errors import SourceError, first_line
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.postgres_catalog import CatalogReader
 from almanaq.suql.databases.postgres_driver import connect, driver, is_alive, prepare, read_arrays
 from almanaq.suql.databases.postgres_session import PostgresSession

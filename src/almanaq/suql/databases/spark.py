@@ -12,9 +12,8 @@ from almanaq.engines.rules import ListedFunctions
 from almanaq.engines.spark.functions import list_functions
 from almanaq.engines.spark.statements import Allowed
 from almanaq.errors import SourceError, engine_error, first_line
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.spark_catalog import SparkCatalogReader
 from almanaq.suql.databases.spark_driver import Remote, is_fault
 from almanaq.suql.databases.spark_folder import named, sweep

@@ -16,7 +16,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
-from almanaq.suql.execution.spellings import spelled
+from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
 
@@ -81,6 +81,8 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.unparsed = self.silent = 0
+        self.cast: dict[tuple[str, exp.DataType], dict[str, None]] = {}
+        """Texts that the engine casts to a type, by the question that they answer."""
         self.failures: Counter[str] = Counter()
         self._under_way, self._ended = 0, asyncio.Event()
         self._refused = self._undecided = 0
@@ -231,8 +233,15 @@ class TextCalls:
                 waiter.set_result(outcome)
         return outcome
 
-    def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
-        """Return an outcome, without its value where that is a number too large for the SQL type asked for."""
+    def within(self, site: Site, outcome: Outcome) -> Outcome:
+        """Return an outcome, without its value where that is a number too large for the SQL type asked for.
+
+        A text that the engine is to cast is noted in `cast`.
+        """
+        bound = site.bound
+        if outcome.value is not None:
+            for cast in site.casts:
+                self.cast.setdefault((site.question.name, cast), {})[str(outcome.value)] = None
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
         self.unparsed += 1

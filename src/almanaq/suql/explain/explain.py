@@ -12,12 +12,12 @@ from almanaq import display
 from almanaq.display import visible
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
 from almanaq.suql.plan.stages import (
     LogicalPlan,
     Materialize,
+    NativeQuery,
     NativeTable,
     Plan,
     SimilarityCall,

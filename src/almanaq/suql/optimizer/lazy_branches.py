@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from almanaq.suql.plan.short_circuit import any_of, looked_at_under
+from almanaq.suql.plan.predicates import any_of, looked_at_under
 from almanaq.suql.plan.sites import is_text_column, site_of, text_columns
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
