@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
     )
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.errors import (
         AlmanaqError,
         BenchmarkError,
@@ -60,8 +62,6 @@ if TYPE_CHECKING:
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
     from almanaq.open_connection import connect
     from almanaq.suql.accuracy.targets import Accuracy
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
     from almanaq.suql.options import Options
     from almanaq.suql.result import Evidence, Result, Trace
     from almanaq.table_search import IndexedTables, TableHit, Tables, index, tables
@@ -127,8 +127,8 @@ _HOMES = {
     ),
     "almanaq.open_connection": ("connect",),
     "almanaq.suql.accuracy.targets": ("Accuracy",),
-    "almanaq.suql.databases.protocols": ("Database",),
-    "almanaq.suql.databases.sources": ("Source",),
+    "almanaq.engines.protocols": ("Database",),
+    "almanaq.engines.sources": ("Source",),
     "almanaq.suql.options": ("Options",),
     "almanaq.suql.result": (
         "Evidence",

@@ -19,6 +19,7 @@ import pyarrow as pa
 from almanaq.corpus.dataset import ParquetCorpus, table_of_row
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
+from almanaq.engines.spark.driver import Remote, is_fault, read_spark_url
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.models.model_names import open_embedder
 from almanaq.models.vector_store import VectorStore
@@ -26,8 +27,6 @@ from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.shards import Lengths, Shard, check_shards, commit, count_lengths, shard_of, write_shard
 from almanaq.retrieval.stored import Recipe, StoredIndex
 from almanaq.retrieval.writing import alone
-from almanaq.suql.databases.spark_driver import Remote, is_fault
-from almanaq.suql.databases.spark_url import read_spark_url
 
 KEYLESS = ("lexical", "static", "local")
 _TOLD = "told string"

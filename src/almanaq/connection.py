@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from almanaq.agent.events import Event
     from almanaq.agent.history import Turn
     from almanaq.agent.shots import Examples
+    from almanaq.engines.protocols import Database
     from almanaq.models.protocols import Models
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.databases.protocols import Database
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -408,10 +408,10 @@ class Connection(ErrorsAsAttributes):
         >>> con.public().sql("SELECT count(*) FROM dogs")[0]
         (2,)
         """
-        from almanaq.suql.databases.public import PublicDatabase
+        from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        database = PublicDatabase(self._database)
+        database = RedactedDatabase(self._database)
         made = Connection(self.engine.over(database), database, self._models, self._shots)
         made._is_public = True
         return made

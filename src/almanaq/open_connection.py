@@ -12,12 +12,12 @@ from almanaq.errors import UsageError
 from almanaq.suql.options import Options, chosen_options
 
 if TYPE_CHECKING:
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.targets import Accuracy
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
     from almanaq.suql.engine import Engine
 
 
@@ -87,8 +87,8 @@ def connect(
     almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
     from almanaq.agent.shots import find_examples, read_examples
+    from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
-    from almanaq.suql.databases.open_source import open_database
 
     chosen = chosen_options(
         options,

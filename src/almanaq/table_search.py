@@ -22,12 +22,12 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from almanaq.corpus.serialize import Field
     from almanaq.corpus.table import Corpus, Table
+    from almanaq.engines.sources import Source
     from almanaq.models.protocols import Embedder
     from almanaq.retrieval.abstain import Found
     from almanaq.retrieval.protocols import TableIndex
     from almanaq.retrieval.segments import Named
     from almanaq.retrieval.stored import StoredIndex
-    from almanaq.suql.databases.sources import Source
 
 FIELDS = ("title", "section", "header", "cells")
 """What is searched of a table unless other fields are named."""
@@ -254,7 +254,7 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
     """
     from almanaq.corpus.files.named import is_web
     from almanaq.corpus.schema_places import PrivateTablesError
-    from almanaq.suql.databases.open_source import is_url
+    from almanaq.engines.open_source import is_url
 
     in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
     if not in_text:
@@ -279,8 +279,8 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
 def _of_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
     """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
     from almanaq.corpus.readers import LARGE_BYTES
-    from almanaq.suql.databases.corpus import ROWS, database_corpus
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.open_source import open_database
+    from almanaq.engines.table_corpus import ROWS, database_corpus
 
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http)

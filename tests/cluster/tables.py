@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
 
+from almanaq.engines.spark.driver import Remote, read_spark_url
+from almanaq.engines.spark.engine import SparkDatabase
+from almanaq.engines.spark.folder import named, text
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
-from almanaq.suql.databases.spark import SparkDatabase
-from almanaq.suql.databases.spark_driver import Remote
-from almanaq.suql.databases.spark_folder import named, text
-from almanaq.suql.databases.spark_url import read_spark_url
 
 from .processes import Cluster
 

@@ -14,7 +14,7 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.messages import binding_error
+from almanaq.engines.duckdb.session import binding_error
 from almanaq.engines.duckdb.split import Part as TreePart
 from almanaq.engines.duckdb.split import (
     flatten_joins,

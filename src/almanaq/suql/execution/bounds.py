@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, OperationalError
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.plan.native import NativeQuery
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.suql.databases.protocols import Session
+from almanaq.engines.protocols import Session
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.predicates import Computed, atoms

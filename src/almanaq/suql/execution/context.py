@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from almanaq.engines.protocols import Database
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.text_vectors import TextVectors
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.suql.databases.protocols import Session
+from almanaq.engines.protocols import Session
 from almanaq.suql.execution.candidates import CandidateStream, passages_of
 from almanaq.suql.execution.pair_order import Candidates
 from almanaq.suql.execution.render import Renderer

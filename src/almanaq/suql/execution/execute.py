@@ -52,9 +52,7 @@ async def execute(
     limit = _limit(max_calls, options.max_money)
     session_of = context.database.session
     with in_public(), session_of(options.deadline) as session, spending(limit) as account, collecting_seldom():
-        order_as_planned = getattr(session, "order_as_planned", None)
-        if order_as_planned is not None:
-            order_as_planned()
+        session.order_as_planned()
         run = Run(context, plan, options, session, statements, cited=cited)
         try:
             with interrupted_at_errors(session):

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Session
 from almanaq.models.spending import operator
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.evidence import EvidenceBook, rows_behind
 from almanaq.suql.execution.render import Renderer

@@ -6,9 +6,9 @@ import time
 
 import pyarrow as pa
 
+from almanaq.engines.protocols import Database
 from almanaq.errors import DeadlineExceeded
 from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.bounds import interrupted_at_errors, refuse_if_larger
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.options import Options

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from almanaq.suql.databases.protocols import Session
+from almanaq.engines.protocols import Session
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, CandidateStream, passages_of
 from almanaq.suql.execution.render import Renderer

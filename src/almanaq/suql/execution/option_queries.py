@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from almanaq.suql.databases.protocols import Session
+from almanaq.engines.protocols import Session
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.threads import in_thread

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.spending import Spending, operator
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.bounds import limited, refuse_if_larger
 from almanaq.suql.execution.calls import TextCalls
@@ -258,8 +258,7 @@ class Run:
 
     async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
         """Return the rows that are sure of a run that the deadline ended; None where there are none."""
-        give_grace = getattr(self._session, "give_grace", None)
-        if self._found is None or give_grace is None or not await in_thread(give_grace, _GRACE_SECONDS):
+        if self._found is None or not await in_thread(self._session.give_grace, _GRACE_SECONDS):
             return None
         self.interrupted = True
         try:

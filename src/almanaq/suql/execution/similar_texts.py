@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from almanaq.engines.protocols import Session
 from almanaq.errors import OperationalError
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.blas_threads import one_thread_each
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.text_vectors import Matrix, TextVectors, cosines

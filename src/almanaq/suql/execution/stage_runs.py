@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Models
 from almanaq.suql.accuracy.estimates import Averaging, Counting, GroupCounting
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection

@@ -17,8 +17,8 @@ from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
+from almanaq.engines.interruption import silence_stderr
 from almanaq.errors import OperationalError
-from almanaq.suql.databases.leaving import silence
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,4 +115,4 @@ def _pool() -> DaemonThreads:
 def _settle() -> None:
     """Let no thread hold an engine's objects when the interpreter is gone: DuckDB's binding prints pages about them."""
     if _pool.cache_info().currsize and not _pool().settle(_SETTLING_SECONDS):
-        silence()
+        silence_stderr()
