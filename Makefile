@@ -94,6 +94,7 @@ cluster-bench: $(VENV)/.installed-test ## record what a cluster gives: 510 gener
 docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts
 	$(BIN)/python scripts/tables.py --write
 	$(BIN)/python scripts/help.py --write
+	$(BIN)/python scripts/connect_arguments.py --write
 
 .PHONY: bench
 bench: $(VENV)/.installed-test ## run every experiment whose data is at hand again (ALMANAQ_DATA: folder of the datasets)

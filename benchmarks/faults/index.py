@@ -20,8 +20,8 @@ from typing import Any
 
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError
-from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.checked import SUMS, write_sums
 from almanaq.retrieval.manifest import MANIFEST, _sum
 from almanaq.retrieval.stored import build_index, open_index, update_index

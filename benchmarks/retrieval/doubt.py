@@ -28,8 +28,9 @@ from sklearn.linear_model import LogisticRegression
 from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import Table, TableId
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import VectorStore, default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
 from almanaq.retrieval.features import FEATURES

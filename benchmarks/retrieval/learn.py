@@ -24,8 +24,9 @@ from scipy.optimize import minimize
 
 from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.serialize import parse_fields
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import VectorStore, default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.features import FEATURES
 from almanaq.retrieval.protocols import Hit

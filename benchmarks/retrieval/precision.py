@@ -21,8 +21,8 @@ from kept import tell
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import parse_fields
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.ranking import top_k

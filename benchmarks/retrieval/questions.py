@@ -21,9 +21,9 @@ from kept import tell
 from numpy.typing import NDArray
 from scale import FIELDS, quantiles
 
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.protocols import Embedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense

@@ -27,9 +27,9 @@ from kept import tell
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Table
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.protocols import Embedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid

@@ -17,7 +17,7 @@ import numpy as np
 
 from almanaq.corpus.dataset import open_dataset
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq_bench.evaluation.significance import intervals
 

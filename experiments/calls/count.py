@@ -28,8 +28,8 @@ from served import Served  # noqa: E402
 from truthful import Truthful, know  # noqa: E402
 
 from almanaq.corpus.dataset import Question, open_dataset  # noqa: E402
-from almanaq.models.lexical import LexicalEmbedder  # noqa: E402
-from almanaq.models.token_estimate import estimate_tokens  # noqa: E402
+from almanaq.models.budget import estimate_tokens  # noqa: E402
+from almanaq.models.embedders.base import LexicalEmbedder  # noqa: E402
 from almanaq.testing import StandInServer  # noqa: E402
 from almanaq_bench.config import RunRequest  # noqa: E402
 from almanaq_bench.hybridqa.places import answer_nodes  # noqa: E402

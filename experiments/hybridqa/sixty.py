@@ -23,7 +23,7 @@ import almanaq
 from almanaq.corpus.dataset import DatasetFolder, Question, open_dataset
 from almanaq.engines.duckdb.session import quote
 from almanaq.errors import AlmanaqError
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Usage
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest

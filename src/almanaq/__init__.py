@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from almanaq.agent.chat import Chat
     from almanaq.agent.response import Response
-    from almanaq.connection import Connection
+    from almanaq.connection import Connection, connect
     from almanaq.cursor import Cursor
     from almanaq.dbapi import (
         BINARY,
@@ -60,9 +60,7 @@ if TYPE_CHECKING:
         Warning,
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
-    from almanaq.open_connection import connect
-    from almanaq.suql.accuracy.targets import Accuracy
-    from almanaq.suql.options import Options
+    from almanaq.options import Accuracy, Options
     from almanaq.suql.result import Evidence, Result, Trace
     from almanaq.table_search import IndexedTables, TableHit, Tables, index, tables
 
@@ -76,7 +74,7 @@ paramstyle = "qmark"
 _HOMES = {
     "almanaq.agent.chat": ("Chat",),
     "almanaq.agent.response": ("Response",),
-    "almanaq.connection": ("Connection",),
+    "almanaq.connection": ("Connection", "connect"),
     "almanaq.cursor": ("Cursor",),
     "almanaq.dbapi": (
         "BINARY",
@@ -125,11 +123,9 @@ _HOMES = {
         "LanguageModel",
         "Reader",
     ),
-    "almanaq.open_connection": ("connect",),
-    "almanaq.suql.accuracy.targets": ("Accuracy",),
     "almanaq.engines.protocols": ("Database",),
     "almanaq.engines.sources": ("Source",),
-    "almanaq.suql.options": ("Options",),
+    "almanaq.options": ("Accuracy", "Options"),
     "almanaq.suql.result": (
         "Evidence",
         "Result",

@@ -21,8 +21,8 @@ from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.engines.spark.driver import Remote, is_fault, read_spark_url
 from almanaq.errors import SourceError, UsageError, first_line
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.shards import Lengths, Shard, check_shards, commit, count_lengths, shard_of, write_shard
 from almanaq.retrieval.stored import Recipe, StoredIndex

@@ -19,22 +19,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError, create_model
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from almanaq.errors import UsageError, suggest
-from almanaq.models.address import HIDDEN, shown_address
-from almanaq.models.budget import DEFAULT_MAX_CALLS
-from almanaq.models.logged import redacted
-from almanaq.suql.options import MAX_RESULT_MB, Options
+from almanaq.models.http import HIDDEN, redact_address
+from almanaq.models.logged import redact_keys
+from almanaq.options import OPTIONS, Option
 from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence", "batch", "dialect")
-_LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
-"""What a folder may lower and not raise."""
-_OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
+_HARMLESS = ("timeout",)
+"""Settings that are no options, and that any file may set."""
 _LONGEST_FILE = 2**20
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
@@ -52,8 +49,22 @@ class SettingsFile:
 _FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files", default=())
 
 
-class Settings(BaseSettings):
-    """Every setting, with its default.
+def _fields() -> dict[str, Any]:
+    """Return the options that may be settings, as pydantic declares fields."""
+    return {
+        name: (_type(option), Field(option.default, **option.pydantic_bounds()))
+        for name, option in OPTIONS.items()
+        if option.setting
+    }
+
+
+def _type(option: Option) -> Any:
+    kind: Any = Literal[option.choices] if option.choices else option.python_type
+    return kind | None if option.default is None else kind
+
+
+class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields())):  # type: ignore[misc]
+    """Every setting, with its default: the options that may be settings, and what only the models' layer reads.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of
     OpenAI-compatible servers keep the names that other tools know: `OPENAI_BASE_URL`, `OPENAI_API_KEY`. Files are read
@@ -70,7 +81,7 @@ class Settings(BaseSettings):
     )
 
     model: str = "auto"
-    embedder: str | None = None
+    """The one option whose default is another on the command line: there a model is looked for."""
     cache_dir: str | None = None
     openai_base_url: str | None = Field(
         None, validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"), repr=False
@@ -81,17 +92,6 @@ class Settings(BaseSettings):
     aliases: dict[str, str] = Field(default_factory=dict)
     local_servers: str | None = None
     timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
-    max_calls: int | None = Field(None, ge=0)
-    max_money: float | None = Field(None, ge=0, allow_inf_nan=False)
-    speculation: float = Field(Options().speculation, ge=1, allow_inf_nan=False)
-    order: Literal["similarity", "table"] = "similarity"
-    strict: bool = False
-    deadline: float | None = Field(None, gt=0, allow_inf_nan=False)
-    concurrency: int = Field(64, ge=1)
-    batch: int | None = Field(None, ge=1)
-    max_result_mb: int = Field(MAX_RESULT_MB, ge=1)
-    dialect: str | None = None
-    confidence: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
     @classmethod
     def settings_customise_sources(
@@ -117,6 +117,11 @@ class Settings(BaseSettings):
         ):
             if value is not None:
                 os.environ[variable] = value
+
+    def options(self) -> dict[str, Any]:
+        """Return the options that are set, as arguments of `connect`; the model's name is that behind an alias."""
+        found = {name: getattr(self, name) for name, option in OPTIONS.items() if option.setting}
+        return {name: value for name, value in found.items() if value is not None} | {"model": self.named_model()}
 
     def named_model(self) -> str:
         """Return the model's name, that of an alias in its place."""
@@ -166,17 +171,13 @@ def reaches_out(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def shown_setting(name: str, value: object) -> str:
     """Return a setting as a line of a file, without a key in it."""
-    text = HIDDEN if name == "openai_api_key" else shown_address(str(value)) if name in _SECRET else str(value)
-    return f"{name} = {json.dumps(redacted(text[:_SHOWN]), ensure_ascii=False)}"
+    text = HIDDEN if name == "openai_api_key" else redact_address(str(value)) if name in _SECRET else str(value)
+    return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
 
 
 def _is_harmless(name: str, value: object) -> bool:
-    # A setting is not harmless until it is named here.
-    if name in _OF_THIS_MACHINE:
-        return value in _OF_THIS_MACHINE[name]
-    if name in _LIMITS:
-        return isinstance(value, int) and value <= _LIMITS[name]
-    return name in _HARMLESS
+    # A setting is not harmless until somebody has said so.
+    return OPTIONS[name].is_harmless(value) if name in OPTIONS else name in _HARMLESS
 
 
 def _ask(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
@@ -216,7 +217,7 @@ def _explain(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile
         return f"{_file_of(name, files)}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
     # What was meant for another setting may be a key as well.
-    value = "" if name in _SECRET else f", not {redacted(repr(detail['input']))}"
+    value = "" if name in _SECRET else f", not {redact_keys(repr(detail['input']))}"
     return f"{_origin(name, flags, files)}: {message}{value}"
 
 

@@ -87,11 +87,11 @@ class Tables:
         >>> [hit.table_id for hit in found.find("How long is the Rhine?", k=1, nearest=True)]
         ['rivers']
         """
-        from almanaq.models.failure import in_public
+        from almanaq.models.retrying import raise_public_errors
         from almanaq.retrieval.abstain import find
 
         _check(question)
-        with in_public():
+        with raise_public_errors():
             (found,) = find(self._index, [question], k)
         ranking = found.ranking if found.fits or nearest else ()
         if nearest and not ranking:
@@ -102,7 +102,7 @@ class Tables:
 
     @cached_property
     def _index(self) -> TableIndex:
-        from almanaq.models.vector_store import default_cache_folder
+        from almanaq.models.private_files import default_cache_folder
         from almanaq.retrieval.retriever_names import Parts, open_retriever
 
         parts = Parts(lambda: _open_embedder(self._embedder), default_cache_folder())
@@ -137,10 +137,10 @@ class IndexedTables:
         ...     [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
         ['rivers']
         """
-        from almanaq.models.failure import in_public
+        from almanaq.models.retrying import raise_public_errors
 
         _check(question)
-        with in_public():
+        with raise_public_errors():
             found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
         if doubt is not None and not (doubt.fits or nearest):
             return []
@@ -233,7 +233,8 @@ def index(
     ...     [hit.table_id for hit in made.find("How long is the Rhine?", nearest=True)]
     ['rivers']
     """
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.stored import build_index
 
     _check_embedder(embedder)
@@ -334,7 +335,7 @@ def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
 
 
 def _open_embedder(embedder: str | Embedder | None) -> Embedder:
-    from almanaq.models.embedding import as_embedder
+    from almanaq.models.embedders.base import as_embedder
     from almanaq.models.model_names import open_embedder
     from almanaq.retrieval.retriever_names import default_embedder
 

@@ -15,9 +15,9 @@ from almanaq.agent.parser import Parsed
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.errors import BudgetExceeded, DatabaseError, ModelCallError, ModelError
 from almanaq.models.cached import CachedModel
-from almanaq.models.deadline import DeadlineModel
 from almanaq.models.protocols import Prompt
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.retrying import DeadlineModel
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.result import Evidence, Trace
 

@@ -11,8 +11,8 @@ import almanaq
 from almanaq.agent import turn_time
 from almanaq.errors import DeadlineExceeded
 from almanaq.models.protocols import Prompt
+from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.engine import Engine
-from almanaq.suql.options import AGENT_DEADLINE, Options
 from almanaq.suql.result import Result
 from almanaq.testing import ScriptedModel
 

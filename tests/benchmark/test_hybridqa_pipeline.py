@@ -16,7 +16,7 @@ import almanaq
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelError, UsageError
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from

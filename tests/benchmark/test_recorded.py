@@ -16,7 +16,7 @@ from small_restaurants import write_restaurants
 
 import almanaq
 from almanaq.errors import ModelCallError, ModelError, SourceError
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Completion, LanguageModel, Message, Prompt, Usage
 from almanaq.models.replay import RecordingModel, ReplayingModel
 from almanaq.testing import ScriptedModel, replies_from

@@ -14,8 +14,8 @@ import pytest
 from almanaq.cluster_index import index_on_cluster
 from almanaq.corpus.dataset import DatasetFolder
 from almanaq.errors import AlmanaqError, UsageError
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.stored import build_index, open_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid

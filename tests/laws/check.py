@@ -21,11 +21,11 @@ from almanaq.engines.open_source import open_database
 from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import LinkRequest
+from almanaq.options import Options
 from almanaq.suql.engine import Engine
 from almanaq.suql.execution import candidates, computed
 from almanaq.suql.execution import run as execution_run
 from almanaq.suql.optimizer import QUERY_RULES, RULES
-from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
 
 from .compare import Expected, difference, expect

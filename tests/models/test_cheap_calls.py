@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.models.budget import Budget
-from almanaq.models.cache_turns import CacheTurns
-from almanaq.models.cached import CachedModel, request_key
-from almanaq.models.hedged import HedgedModel
-from almanaq.models.openai import _body, _written
+from almanaq.models.budget import Budget, Tally
+from almanaq.models.cached import CachedModel, CacheQueue, request_key
+from almanaq.models.http import write_json
+from almanaq.models.openai import _write_body, _write_options
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, Message, Prompt, Usage
+from almanaq.models.rate import HedgedModel
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.tally import Tally
-from almanaq.models.written import written
 from almanaq.testing import ScriptedModel
 
 TEXT = st.text(max_size=40)
@@ -54,12 +52,12 @@ def test_a_body_says_what_its_parts_say(prompt: Prompt, words: dict[str, str], n
         request["response_format"] = prompt.schema
         schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
         expected["response_format"] = {"type": "json_schema", "json_schema": schema}
-    assert json.loads(_body(_written(request, prompt), prompt)) == expected
+    assert json.loads(_write_body(_write_options(request, prompt), prompt)) == expected
 
 
 def test_a_text_is_never_taken_for_that_of_another_object() -> None:
     for number in range(300):  # more than are kept, each at the place in memory of one before it
-        assert json.loads(written({"n": number})) == {"n": number}
+        assert json.loads(write_json({"n": number})) == {"n": number}
 
 
 @given(st.lists(TEXT, min_size=1, max_size=3), TEXT, st.booleans(), st.sampled_from(["answer", "summarise"]))
@@ -81,7 +79,7 @@ def test_a_tally_is_the_sum(added: list[Usage], taken: list[Usage]) -> None:
         tally.add(usage)
     assert tally.usage == sum((*added, *taken), Usage())
     for usage in taken:
-        tally.take(usage)
+        tally.subtract(usage)
     if all(usage.money is not None for usage in taken):
         assert tally.usage == sum(added, Usage())
 
@@ -93,7 +91,7 @@ def test_replies_that_come_together_are_kept_together(tmp_path: Path) -> None:
     cache.keep = lambda replies, **kept: (commits.append(len(replies)), keep(replies, **kept))[1]  # type: ignore[assignment,method-assign]
 
     async def all_of() -> None:
-        turns = CacheTurns(cache, "m")
+        turns = CacheQueue(cache, "m")
         assert await asyncio.gather(*(turns.look(bytes([n])) for n in range(9))) == [True] * 9
         await asyncio.gather(*(turns.keep(bytes([n]), f"reply {n}") for n in range(9)))
         assert await turns.look(b"\x03") == "reply 3"
@@ -108,7 +106,7 @@ def test_a_reply_is_kept_although_who_asked_is_cancelled(tmp_path: Path) -> None
     cache = ReplyCache(tmp_path / "c.sqlite")
 
     async def cancelled() -> None:
-        turns = CacheTurns(cache, "m")
+        turns = CacheQueue(cache, "m")
         tasks = [asyncio.ensure_future(turns.keep(bytes([n]), "paid for")) for n in range(2)]
         await asyncio.sleep(0)
         tasks[0].cancel()

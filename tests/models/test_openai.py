@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.models.failure import FailedCall
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Prompt
-from almanaq.models.retrying import RetryingModel
+from almanaq.models.protocols import Price, Prompt
+from almanaq.models.retrying import FailedCall, RetryingModel
 from almanaq.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.errors import ModelCallError
+from almanaq.models.budget import estimate_tokens
 from almanaq.models.openai import OpenAIModel
-from almanaq.models.parts import cut_into_parts
 from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 from almanaq.models.prompts import escape
 from almanaq.models.protocols import AllOf, LinkRequest, TextCall, TextReply
-from almanaq.models.token_estimate import estimate_tokens
+from almanaq.models.text_calls import split_document
 from almanaq.testing import Faults, ScriptedModel, StandInServer, replies_from
 
 REVIEWS = ("Candles on every table, and a violinist.", "We proposed here. Lovely!")
@@ -181,7 +181,7 @@ def test_a_value_of_another_type_is_asked_for_again_and_then_unknown() -> None:
 @given(st.lists(st.text(min_size=1, max_size=400), min_size=1, max_size=6), st.integers(20, 120))
 @settings(max_examples=80)
 def test_parts_hold_every_word_in_order_and_fit(passages: list[str], tokens: int) -> None:
-    parts = cut_into_parts(passages, tokens)
+    parts = split_document(passages, tokens)
     whole = [""] * len(passages)
     for part in parts:
         for piece in part:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from almanaq.models.cached import CachedModel
 from almanaq.models.openai import OpenAIModel
-from almanaq.models.openai_logprobs import verdict_chances
+from almanaq.models.openai_replies import read_verdict_probabilities
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.wrappers import RetryingModel
+from almanaq.models.retrying import RetryingModel
 from almanaq.testing import StandInServer
 
 CALL = TextCall("answer", ("A quiet room.",), "is it quiet?", compared=("Yes",))
@@ -57,7 +57,7 @@ def test_the_chances_are_those_that_the_tokens_were_drawn_with(
             token = texts[verdict][start : start + width]
             others[token] = others.get(token, 0.0) + chance / sum(open_.values())
         tokens.append((texts[said][start : start + width], others))
-    found = verdict_chances(reply_with(tokens)) or {}
+    found = read_verdict_probabilities(reply_with(tokens)) or {}
     # A quotation mark that was not written does not tell what word would have followed it.
     told = ["null"] if said == "null" else list(WHOLE)
     assert {verdict: found[verdict] for verdict in told} == pytest.approx({v: chances[v] for v in told})
@@ -76,7 +76,7 @@ def test_the_chances_are_those_that_the_tokens_were_drawn_with(
     ],
 )
 def test_what_tells_no_chances_is_no_failure(content: dict[str, Any]) -> None:
-    assert verdict_chances(content) is None
+    assert read_verdict_probabilities(content) is None
 
 
 def test_a_reader_that_asks_gets_them_and_the_cache_keeps_them() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from almanaq.errors import BudgetExceeded
+from almanaq.options import Options
 from almanaq.suql.execution import counted
 from almanaq.suql.execution.candidates import CandidateStream
 from almanaq.suql.execution.watch import watched
-from almanaq.suql.options import Options
 
 from .support import Asked
 

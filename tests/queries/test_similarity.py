@@ -13,7 +13,7 @@ from tests.laws.oracle import Oracle
 
 import almanaq
 from almanaq.errors import OperationalError, QueryTypeError, RefusedQueryError
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.suql.execution import similar_texts
 from almanaq.testing import FunctionModel
 

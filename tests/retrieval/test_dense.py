@@ -4,7 +4,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.serialize import Field, parse_fields, table_text
 from almanaq.errors import SourceError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense, row_texts
 from almanaq.retrieval.ranking import standardized

@@ -11,7 +11,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, BagOfWords
 
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.models.cross_encoder import CrossEncoder
+from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judged, LanguageModelJudge

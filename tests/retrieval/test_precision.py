@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.precision import Precision, parse_precision
 from almanaq.retrieval.stored import Change, build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid

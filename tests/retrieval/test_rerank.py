@@ -9,7 +9,7 @@ from small_corpora import CORPUS, FILMS, BagOfWords, table
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.features import FEATURES

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from small_corpora import BagOfWords, table
 
 from almanaq.corpus.table import TableId
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
 from almanaq.retrieval.sibling_tables import BEST, group_by_database

@@ -7,7 +7,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.serialize import parse_fields
 from almanaq.errors import UsageError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.abstain import find
 from almanaq.retrieval.features import Featurizer
 from almanaq.retrieval.stored import StoredIndex, build_index, open_index, update_index

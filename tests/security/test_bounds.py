@@ -20,9 +20,9 @@ from almanaq.engines import interruption
 from almanaq.engines.duckdb.session import MOST_SPILLED
 from almanaq.engines.open_source import open_database
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, UsageError
-from almanaq.models.own_files import own_temporary
+from almanaq.models.private_files import private_temporary_folder
 from almanaq.models.protocols import Prompt
-from almanaq.suql.options import AGENT_DEADLINE, AGENT_ROWS
+from almanaq.options import AGENT_DEADLINE, AGENT_ROWS
 from almanaq.testing import FunctionModel, ScriptedModel
 
 TABLES = {"t": {"n": [1, 2, 3], "s": ["a", "b", "c"]}}
@@ -167,4 +167,4 @@ def test_what_an_instance_of_ours_spills_has_a_limit(tmp_path: Path) -> None:
             (row,) = session.fetch(said).to_pylist()
         database.close()
         assert row["most"] == duckdb.sql(f"SELECT format_bytes({MOST_SPILLED[:-2]}000000000) AS s").fetchall()[0][0]
-        assert row["place"].startswith(str(own_temporary()))
+        assert row["place"].startswith(str(private_temporary_folder()))

@@ -47,6 +47,7 @@ HARMLESS = {
     "deadline": [5],
     "concurrency": [3],
     "batch": [4],
+    "dialect": ["mysql"],
 }
 
 
@@ -207,7 +208,7 @@ def test_what_is_no_file_of_settings_is_refused_at_once(kind: str) -> None:
 def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     """sentence-transformers before 6 imported what a local folder's modules.json names."""
     pytest.importorskip("sentence_transformers")
-    from almanaq.models.hub_embedder import HubEmbedder
+    from almanaq.models.hub_models import HubEmbedder
 
     folder = tmp_path / "model"
     folder.mkdir()
@@ -251,8 +252,8 @@ def test_no_module_of_the_folder_is_run_but_one_that_is_named(tmp_path: Path, mo
 
 
 def test_pip_is_the_installed_one(tmp_path: Path) -> None:
-    from almanaq.models.minilm_weights import _installer
+    from almanaq.models.embedders.minilm import _find_installer
 
     Path("pip.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    subprocess.run([*_installer(), "--version"], capture_output=True, check=True)
+    subprocess.run([*_find_installer(), "--version"], capture_output=True, check=True)
     assert not (tmp_path / "ran").exists()

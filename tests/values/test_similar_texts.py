@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.suql.execution import similar_texts, text_vectors
 from almanaq.suql.execution.similar_texts import pairs_above
 from almanaq.suql.execution.text_vectors import TextVectors, on_grid

@@ -20,8 +20,8 @@ from typing import Any
 
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError
+from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel
-from almanaq.models.vector_store import default_cache_folder
 from almanaq.retrieval.adapters import BATCH, adapt
 from almanaq_bench.cards import DATASETS, TASKS, find_card, find_task
 from almanaq_bench.config import RunRequest
@@ -285,7 +285,7 @@ def _retriever(given: Any, batch: int) -> tuple[Any, str]:
 
 def _opener(embedder: str | Embedder | None) -> Any:
     def opened() -> Embedder:
-        from almanaq.models.embedding import as_embedder
+        from almanaq.models.embedders.base import as_embedder
         from almanaq.models.model_names import open_embedder
         from almanaq.retrieval.retriever_names import default_embedder
 

@@ -20,7 +20,7 @@ import numpy as np
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.model_reranker import JudgedIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq_bench.config import RunConfig

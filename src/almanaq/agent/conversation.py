@@ -34,8 +34,8 @@ from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
 from almanaq.agent.turn_time import TurnTime, options_of_turn, within
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import AllOf, Models
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result, Trace

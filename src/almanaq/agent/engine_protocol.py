@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
     # pyarrow comes with this module, and importing the agent must stay quick.

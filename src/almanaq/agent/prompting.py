@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import replace
 from queue import SimpleQueue
@@ -12,7 +12,6 @@ from almanaq.agent.turn_time import in_turn
 from almanaq.event_loops import run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
-from almanaq.models.streaming import StreamedReply
 from almanaq.stopping import Stop
 
 _PACKAGE = "almanaq.agent.prompts"
@@ -66,3 +65,39 @@ def forget(model: LanguageModel, prompt: Prompt) -> None:
 def version(name: str) -> str:
     """Return the hash of a prompt file, part of every cache key."""
     return prompt_file(name, _PACKAGE).version
+
+
+_AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
+
+
+class StreamedReply:
+    """Gives the text of a reply piece by piece, without white space around it.
+
+    A call that is made anew goes on where the first one broke off, so long as it says the same.
+    """
+
+    def __init__(self, give: Callable[[str], None]) -> None:
+        self._give = give
+        self._text = self._shown = ""
+
+    def begin(self) -> None:
+        """A server begins to write, for the first time or again."""
+        self._text = ""
+
+    def add(self, piece: str) -> None:
+        """A piece was written."""
+        self._text += piece
+        self._show(self._text.strip())
+
+    def end(self, text: str) -> None:
+        """The whole reply is there, also where nothing of it was streamed."""
+        text = text.strip()
+        if text.startswith(self._shown):
+            self._show(text)
+        else:
+            self._give(_AGAIN + text)
+
+    def _show(self, text: str) -> None:
+        if len(text) > len(self._shown) and text.startswith(self._shown):
+            self._give(text[len(self._shown) :])
+            self._shown = text

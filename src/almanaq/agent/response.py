@@ -9,7 +9,7 @@ from almanaq import html
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
 from almanaq.agent.readings import Reading
 from almanaq.errors import AlmanaqError
-from almanaq.models.failure import as_public
+from almanaq.models.retrying import to_public_error
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -141,4 +141,4 @@ def _plain(value: Any) -> Any:
 
 def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
     """Return the reply that says what failed."""
-    return Response("failed", str(error), suql, question=question, error=as_public(error))
+    return Response("failed", str(error), suql, question=question, error=to_public_error(error))

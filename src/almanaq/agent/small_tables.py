@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.turn_time import options_of_turn
 from almanaq.errors import AlmanaqError
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.options import Options
 from almanaq.text.sql_literals import identifier
 
 MOST_ROWS = 20

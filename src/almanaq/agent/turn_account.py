@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from almanaq.agent.events import Event
 from almanaq.agent.response import Response
-from almanaq.models.spending import Spending, entered
+from almanaq.models.budget import Spending, enter_account
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Trace
@@ -26,7 +26,7 @@ class TurnAccount:
         """Yield the events of the steps, and enter what each spends."""
         try:
             while True:
-                with entered(self._spent):
+                with enter_account(self._spent):
                     try:
                         event = next(steps)
                     except StopIteration as end:

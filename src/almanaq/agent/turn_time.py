@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
 from almanaq.errors import DeadlineExceeded
-from almanaq.suql.options import Options
+from almanaq.options import Options
 
 P = ParamSpec("P")
 T = TypeVar("T")

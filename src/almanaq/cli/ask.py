@@ -7,24 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import (
-    AllowHttp,
-    Batch,
-    Confidence,
-    Db,
-    Deadline,
-    Embedder,
-    Examples,
-    MaxCalls,
-    Model,
-    NoCache,
-    Request,
-    Schema,
-    Source,
-    Strict,
-    connected,
-    named_once,
-)
+from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
 from almanaq.cli.rows import Amount
 from almanaq.visible import visible
 
@@ -48,23 +31,15 @@ def register(app: typer.Typer) -> None:
     app.command("ask")(ask)
 
 
+@take_options
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question in plain words.")],
     source: Source = None,
     db: Db = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 10 rows.")] = False,
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    examples: Examples = None,
-    max_calls: MaxCalls = None,
-    strict: Strict = None,
-    deadline: Deadline = None,
-    confidence: Confidence = None,
-    batch: Batch = None,
-    no_cache: NoCache = False,
-    allow_http: AllowHttp = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Answer a question about a source.
 
@@ -75,21 +50,7 @@ def ask(
     from almanaq.cli.terminal import console, progress, warn
     from almanaq.encode import response_record
 
-    request = Request(
-        named_once(source, db, command="ask QUESTION"),
-        model,
-        embedder,
-        schema,
-        max_calls,
-        strict=strict,
-        deadline=deadline,
-        confidence=confidence,
-        cache=not no_cache,
-        batch=batch,
-        examples=examples,
-        allow_http=allow_http,
-    )
-    with connected(request) as connection:
+    with connect_source(name_source(source, db, command="ask QUESTION"), chosen) as connection:
         if json:
             with progress("thinking …"):
                 response = connection.ask(question)

@@ -79,7 +79,8 @@ def _tables() -> TableCache:
 
 def _cache() -> tuple[Path, ReplyCache]:
     """Return the cache file that settings name, and the cache in it."""
-    from almanaq.models.reply_cache import ReplyCache, default_cache_file
+    from almanaq.models.private_files import default_cache_file
+    from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import read_settings
 
     read_settings().export()

@@ -9,23 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from almanaq.cli.ask import print_stream
-from almanaq.cli.options import (
-    AllowHttp,
-    Batch,
-    Confidence,
-    Db,
-    Deadline,
-    Embedder,
-    Examples,
-    MaxCalls,
-    Model,
-    NoCache,
-    Request,
-    Schema,
-    Source,
-    connected,
-    named_once,
-)
+from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
 from almanaq.cli.out_file import check_out
 from almanaq.cli.output import choose_format
 from almanaq.cli.rows import Amount
@@ -53,19 +37,12 @@ def register(app: typer.Typer) -> None:
     app.command("chat")(chat)
 
 
+@take_options
 def chat(
     source: Source = None,
     db: Db = None,
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    examples: Examples = None,
-    max_calls: MaxCalls = None,
-    deadline: Deadline = None,
-    confidence: Confidence = None,
-    batch: Batch = None,
-    no_cache: NoCache = False,
-    allow_http: AllowHttp = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Talk with a source, one question per line.
 
@@ -75,21 +52,8 @@ def chat(
     """
     from almanaq.cli.terminal import console, warn
 
-    request = Request(
-        named_once(source, db, command="chat"),
-        model,
-        embedder,
-        schema,
-        max_calls,
-        deadline=deadline,
-        confidence=confidence,
-        cache=not no_cache,
-        batch=batch,
-        examples=examples,
-        allow_http=allow_http,
-    )
     out = console()
-    with connected(request) as connection:
+    with connect_source(name_source(source, db, command="chat"), chosen) as connection:
         conversation = connection.chat()
         last: Response | None = None
         offered: list[bool] = [False]

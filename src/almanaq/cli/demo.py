@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from almanaq.cli.options import Embedder, Model, Request, connected
+from almanaq.cli.options import Chosen, connect_source, take_options
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ def register(app: typer.Typer) -> None:
     app.command("demo")(demo)
 
 
-def demo(model: Model = None, embedder: Embedder = None) -> None:
+@take_options
+def demo(
+    *,
+    chosen: Chosen,
+) -> None:
     """Ask three questions of the bundled sample.
 
     It holds restaurants and their reviews, and needs no key and no network. Printed for each question: the query in
@@ -37,7 +41,7 @@ def demo(model: Model = None, embedder: Embedder = None) -> None:
     from almanaq.cli.terminal import console
 
     out = console()
-    with connected(Request(SOURCE, model, embedder, looks=False)) as connection:
+    with connect_source(SOURCE, chosen, looks=False) as connection:
         for number, question in enumerate(QUESTIONS, 1):
             _show(connection, f"{number}. {question}", question, out)
     out.print(f'Ask your own:  almanaq ask "…" --db {SOURCE}')

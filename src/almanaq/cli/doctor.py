@@ -127,15 +127,14 @@ def _version(name: str) -> str | None:
 
 def _models() -> dict[str, Any]:
     from almanaq.errors import AlmanaqError
-    from almanaq.models.auto import choose
-    from almanaq.models.local_servers import answering
+    from almanaq.models.providers import choose_model, find_servers
     from almanaq.settings import read_settings
 
     try:
         settings = read_settings()
         settings.export()
-        servers = answering()
-        choice = choose()
+        servers = find_servers()
+        choice = choose_model()
     except AlmanaqError as error:
         return {"servers": [], "auto": None, "reason": str(error), "key": False}
     listed = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
@@ -144,8 +143,7 @@ def _models() -> dict[str, Any]:
 
 
 def _caches() -> list[dict[str, Any]]:
-    from almanaq.models.reply_cache import default_cache_file
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_file, default_cache_folder
 
     places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
     return [{"what": what, "place": str(place), **_place(place)} for what, place in places.items()]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from almanaq.models.own_files import make_own
-from almanaq.models.vector_store import default_cache_folder
+from almanaq.models.private_files import default_cache_folder, make_private
 
 if TYPE_CHECKING:
     from almanaq.cli.session import Session
@@ -29,7 +28,7 @@ def editing(session: Session) -> Iterator[None]:
         return
     file = default_cache_folder() / "history"
     with suppress(OSError):
-        make_own(file)
+        make_private(file)
         readline.read_history_file(file)
     readline.set_history_length(_KEPT)
     readline.set_completer_delims(" \t\n,()=<>;'+-*/")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import AllowHttp, MaxCalls, Schema
+from almanaq.cli.options import flag
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.errors import UsageError
 from almanaq.visible import visible
@@ -60,15 +60,15 @@ def find(
         str | None,
         typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
-    max_calls: MaxCalls = None,
+    max_calls: Annotated[int | None, flag("max_calls")] = None,
     nearest: Annotated[
         bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
-    schema: Schema = None,
-    allow_http: AllowHttp = False,
+    schema: Annotated[str | None, flag("schema")] = None,
+    allow_http: Annotated[bool, flag("allow_http")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
@@ -188,7 +188,7 @@ def _fitting(found: Found, *, nearest: bool) -> Ranking:
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
@@ -271,7 +271,8 @@ def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]
 
 def open_budget(max_calls: int | None) -> Budget:
     """Return a budget of calls (the flag, else the settings, else 1,000), and of money where the settings name one."""
-    from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
+    from almanaq.models.budget import Budget
+    from almanaq.options import DEFAULT_MAX_CALLS
     from almanaq.settings import read_settings
 
     settings = read_settings(max_calls=max_calls)

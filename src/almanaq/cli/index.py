@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.find import DEFAULT_FIELDS, agreed_embedder, embedder_opener, read_tables
-from almanaq.cli.options import AllowHttp, Schema, named_once
+from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from almanaq.models.vector_store import VectorStore
+    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.stored import StoredIndex
 
 
@@ -65,12 +65,13 @@ def index(
         ),
     ] = None,
     shards: Annotated[int, typer.Option("--shards", metavar="N", help="With --spark: into so many parts.")] = 8,
-    schema: Schema = None,
-    allow_http: AllowHttp = False,
+    schema: Annotated[str | None, flag("schema")] = None,
+    allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
     from almanaq.corpus.serialize import parse_fields
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.precision import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
 
@@ -79,7 +80,7 @@ def index(
     if vectors is not None and not embedder:
         raise UsageError("--vectors says in what vectors are kept: name what makes them with --embedder")
     precision = parse_precision(vectors or "float16")
-    tables = read_tables(named_once(corpus, db, command="index"), schema=schema, allow_http=allow_http)
+    tables = read_tables(name_source(corpus, db, command="index"), schema=schema, allow_http=allow_http)
     if spark is not None:
         if update:
             raise UsageError("--spark writes an index anew: leave out --update")
@@ -120,7 +121,8 @@ def index(
 
 def vector_store(embedder: str) -> VectorStore | None:
     """Return what makes and keeps the vectors of an embedder; None for no name."""
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
 
     return VectorStore(default_cache_folder(), embedder_opener(embedder)()) if embedder else None
 

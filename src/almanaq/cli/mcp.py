@@ -9,22 +9,7 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.options import (
-    SOURCE_HELP,
-    AllowHttp,
-    Batch,
-    Deadline,
-    Embedder,
-    Examples,
-    MaxCalls,
-    Model,
-    NoCache,
-    Request,
-    Schema,
-    Strict,
-    connected,
-    named_once,
-)
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, spell_flags, take_options
 from almanaq.cli.output import write_text
 
 
@@ -33,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command("mcp")(mcp)
 
 
+@take_options
 def mcp(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same, as an option.")] = None,
@@ -44,39 +30,26 @@ def mcp(
             help="Print what CLIENT's settings need, and end: claude-desktop, claude-code, vscode, cursor or zed.",
         ),
     ] = None,
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    examples: Examples = None,
-    max_calls: MaxCalls = None,
-    strict: Strict = None,
-    deadline: Deadline = None,
-    no_cache: NoCache = False,
-    batch: Batch = None,
-    allow_http: AllowHttp = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
 
     Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
     --deadline, never raise them. Several may be started over one source.
     """
-    named = named_once(source, db, command="mcp")
+    named = name_source(source, db, command="mcp")
     if print_config is not None:
-        given = {
-            "--model": model, "--embedder": embedder, "--schema": schema, "--examples": examples,
-            "--max-calls": max_calls, "--deadline": deadline,
-        }  # fmt: skip
-        switches = {"--strict": strict, "--no-cache": no_cache, "--allow-http": allow_http}
-        flags = [text for name, value in given.items() if value is not None for text in (name, _whole(name, value))]
-        _print_config(print_config, named, [*flags, *(name for name, chosen in switches.items() if chosen)])
+        flags = [
+            text
+            for option, value in spell_flags(chosen)
+            for text in (option.spelling, *([_place(value) if option.metavar == "FILE" else value] if value else []))
+        ]
+        _print_config(print_config, named, flags)
         return
     from almanaq.mcp import run_stdio
 
-    request = Request(
-        named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
-        examples=examples, allow_http=allow_http, batch=batch,
-    )  # fmt: skip
-    with connected(request) as connection:
+    with connect_source(named, chosen) as connection:
         run_stdio(connection)
 
 
@@ -97,14 +70,10 @@ def _environment(flags: list[str]) -> dict[str, str]:
     """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
     if not any(flag.startswith("openai:") for flag in flags):
         return {}
-    from almanaq.models.address import shown_address
+    from almanaq.models.http import redact_address
 
     address = os.environ.get("OPENAI_BASE_URL")
-    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": shown_address(address)} if address else {})
-
-
-def _whole(flag: str, value: object) -> str:
-    return _place(str(value)) if flag in ("--schema", "--examples") else str(value)
+    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
 
 
 def _place(source: str) -> str:

@@ -10,8 +10,7 @@ from almanaq.cli.terminal import say
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
-    from almanaq.models.auto import Choice
-    from almanaq.models.local_servers import Server
+    from almanaq.models.providers import ModelChoice, Server
     from almanaq.settings import Settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,14 +27,13 @@ def models(json: Json = False) -> None:
     Each is named as --model takes it; the one that auto takes is marked. Nothing but the list of models is asked for.
     """
     from almanaq.cli.output import write_json
-    from almanaq.models.auto import choose, of_servers
-    from almanaq.models.local_servers import answering
+    from almanaq.models.providers import choose_from_servers, choose_model, find_servers
     from almanaq.settings import read_settings
 
     settings = read_settings()
     settings.export()
-    servers = answering()
-    choice = choose() if settings.openai_base_url else of_servers(servers)
+    servers = find_servers()
+    choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
     found = _found(settings, servers, choice)
     if json:
         write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
@@ -47,7 +45,7 @@ def models(json: Json = False) -> None:
     say("\n".join([*map(visible, lines), visible(f"* what auto takes: {choice.reason}")]))
 
 
-def _found(settings: Settings, servers: tuple[Server, ...], choice: Choice) -> list[dict[str, object]]:
+def _found(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
     """Return each model with what it is, `local` last."""
     found: dict[str, dict[str, object]] = {}
     if choice.name.startswith("openai:"):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, AllowHttp, Schema, named_once
+from almanaq.cli.options import SOURCE_HELP, flag, name_source
 from almanaq.errors import SourceError, UsageError
 from almanaq.visible import visible
 
@@ -20,14 +20,14 @@ def register(app: typer.Typer) -> None:
 def schema(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
-    schema: Schema = None,
+    schema: Annotated[str | None, flag("schema")] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write SOURCE.almanaq.toml, to be edited, instead of printing.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="With --write: replace the file that is there; its settings are kept.")
     ] = False,
-    allow_http: AllowHttp = False,
+    allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Print the relations and columns of a source, and how its files were read.
 
@@ -42,7 +42,7 @@ def schema(
     from almanaq.suql.catalog.schema_file import read_schema, schema_beside
     from almanaq.suql.catalog.write_schema import describe
 
-    source = named_once(source, db, command="schema")
+    source = name_source(source, db, command="schema")
     if overwrite and not write:
         raise UsageError("--overwrite goes with --write")
     target = schema_path(source) if write else None

@@ -8,22 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import (
-    SOURCE_HELP,
-    AllowHttp,
-    Batch,
-    Deadline,
-    Embedder,
-    Examples,
-    MaxCalls,
-    Model,
-    NoCache,
-    Request,
-    Schema,
-    Strict,
-    connected,
-    named_once,
-)
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
 from almanaq.errors import MissingExtraError
 from almanaq.plugins import call_plugin
 
@@ -45,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
 
 
+@take_options
 def serve(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
@@ -62,11 +48,6 @@ def serve(
         list[str] | None,
         typer.Option("--allow-host", metavar="NAME", help="A further name by which clients address it; repeatable."),
     ] = None,
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    examples: Examples = None,
-    max_calls: MaxCalls = None,
     conversation_calls: Annotated[
         int | None,
         typer.Option("--conversation-calls", metavar="N", min=0, help=_MODEL_CALLS.format("in one conversation")),
@@ -80,10 +61,6 @@ def serve(
     at_once: Annotated[
         int, typer.Option("--at-once", metavar="N", min=1, max=64, help="Requests worked on at once; others wait.")
     ] = 32,
-    strict: Strict = None,
-    deadline: Deadline = None,
-    no_cache: NoCache = False,
-    batch: Batch = None,
     no_store: Annotated[
         bool, typer.Option("--no-store", help="Keep answers in memory only: links end with the server.")
     ] = False,
@@ -94,34 +71,32 @@ def serve(
         list[Path] | None,
         typer.Option("--bench", metavar="RUN_DIR", help="Show this benchmark run at /bench; repeatable."),
     ] = None,
-    allow_http: AllowHttp = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Serve a page where answers can be checked, and an HTTP API.
 
     Prints the address once it answers, and ends at Ctrl-C. Sources and models are those that are named here: no client
     can name others.
     """
-    named = named_once(source, db, command="serve")
+    named = name_source(source, db, command="serve")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi", "web", "almanaq serve")
     from dataclasses import replace
 
-    from almanaq.suql.options import AGENT_DEADLINE
+    from almanaq.options import AGENT_DEADLINE
     from almanaq.web.gate import Access
     from almanaq.web.supervisor import bound, supervised
 
     access = Access(host, port, token, tuple(allow_host or ()))
-    request = Request(
-        named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
-        examples=examples, allow_http=allow_http, batch=batch,
-    )  # fmt: skip
     with bound(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
         # Nothing is opened before: what the supervisor holds, each of its workers would hold as well.
-        with supervised(access.port, _tell) as worker, connected(request) as connection:
+        with supervised(access.port, _tell) as worker, connect_source(named, chosen) as connection:
             from almanaq.web.service import Limits
 
-            limits = Limits(deadline or AGENT_DEADLINE, conversation_calls, server_calls, ask_above, at_once)
+            deadline = chosen.get("deadline", AGENT_DEADLINE)
+            limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
             # Whoever may be on another machine is not shown what is private.
             shown = connection.public() if access.exposed else connection
             _serve(shown, named, access, limits, None if no_store else store_mb, bench or (), listening, worker)

@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import (
-    SOURCE_HELP,
-    AllowHttp,
-    Deadline,
-    Embedder,
-    Examples,
-    MaxCalls,
-    Model,
-    NoCache,
-    Request,
-    Schema,
-    Strict,
-    connected,
-)
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_options
 from almanaq.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -36,17 +23,11 @@ def register(app: typer.Typer) -> None:
     app.command("shell")(shell)
 
 
+@take_options
 def shell(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)],
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    examples: Examples = None,
-    max_calls: MaxCalls = None,
-    strict: Strict = None,
-    deadline: Deadline = None,
-    no_cache: NoCache = False,
-    allow_http: AllowHttp = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Type queries; `almanaq SOURCE` does the same.
 
@@ -56,12 +37,8 @@ def shell(
     """
     from almanaq.cli.session import Session
 
-    request = Request(
-        source, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
-        examples=examples, allow_http=allow_http,
-    )  # fmt: skip
     interactive = sys.stdin.isatty()
-    with connected(request) as connection:
+    with connect_source(source, chosen) as connection:
         session = Session(connection, stops=not interactive)
         if interactive:
             say(f"{source}: queries end with a semicolon, .help lists the commands, .quit leaves")

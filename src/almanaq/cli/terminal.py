@@ -67,7 +67,7 @@ def reading() -> Iterator[None]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    from almanaq.models.spending import spending
+    from almanaq.models.budget import spending
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn())
     with Progress(*columns, console=console(sys.stderr), transient=True) as shown, spending() as account:

@@ -15,12 +15,13 @@ from almanaq.mcp.conversations import Conversations
 from almanaq.mcp.declared import NOTICE
 from almanaq.mcp.texts import text_of
 from almanaq.mcp.work import Say
+from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Result, Trace
 
 if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
-    from almanaq.suql.options import Options
+    from almanaq.options import Options
 
 _MEETS = "The row meets every condition: it is in the result, or LIMIT, grouping or a join left it out."
 
@@ -66,19 +67,9 @@ class Tools:
 
     def _options(self, given: Arguments, *, rows: int | None = None) -> Options:
         """Return the options of a call: the connection's, where a client may only lower the budget."""
-        options = self.connection.engine.options.for_agent()
-        wanted = given.get("max_calls")
-        if wanted is not None:
-            options = replace(options, max_calls=min(wanted, self._budget(options.max_calls, wanted)))
-        return options if rows is None else replace(options, max_rows=min(rows, options.max_rows or rows))
-
-    def _budget(self, allowed: int | None, wanted: int) -> int:
-        """Return the most calls that the server allows; a model that costs nothing has no bound of its own."""
-        if allowed is not None:
-            return allowed
-        from almanaq.models.budget import DEFAULT_MAX_CALLS
-
-        return DEFAULT_MAX_CALLS if self._whole.models.reader.paid else wanted
+        options, models = self.connection.engine.options.for_agent(), self._whole.models
+        allowed = replace(options, max_calls=call_budget(options, models))
+        return allowed.within(max_calls=given.get("max_calls"), max_rows=rows)
 
     def _explain(self, given: Arguments) -> Record:
         suql, params = given["suql"], given.get("params", [])

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, distinct
 from almanaq.errors import BenchmarkError, MissingExtraError, SourceError, UsageError
-from almanaq.models.vectors import normalised
+from almanaq.models.embedders.base import normalize
 from almanaq.retrieval.asked import Asked, AskedTogether, VectorClient
 from almanaq.retrieval.paper_classes import (
     FRAME,
@@ -129,7 +129,7 @@ class PaperEmbedder:
         embed = _told(self.found.embed_corpus, dataset)
         form = _form_of(self.found)
         ids = [table.id for table in tables]
-        vectors = normalised(
+        vectors = normalize(
             np.array([self._finite(embed(table_entry(table, form)), str(table.id)) for table in tables])
         )
         if _answers_batches(self.found):
@@ -139,7 +139,7 @@ class PaperEmbedder:
         asked = _told(self.found.embed_query, dataset)
 
         def search(question: str, k: int) -> list[tuple[str, str, float]]:
-            own = normalised(np.atleast_2d(self._finite(asked(question), f"question {question[:80]!r}")))[0]
+            own = normalize(np.atleast_2d(self._finite(asked(question), f"question {question[:80]!r}")))[0]
             scores = (vectors @ own).astype(np.float32)
             return [(*ids[place], float(scores[place])) for place in top_k(scores, k)]
 

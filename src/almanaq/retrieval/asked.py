@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
-from almanaq.models.vectors import normalised
+from almanaq.models.embedders.base import normalize
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.ranking import check_k, top_k
 
@@ -83,7 +83,7 @@ class VectorClient:
 
     def search(self, collection_name: str, query_vector: Any, limit: int = 10, **_: Any) -> list[_Point]:  # noqa: ARG002
         """Return the tables whose vectors are nearest by their cosine."""
-        own = normalised(np.atleast_2d(np.ravel(np.asarray(query_vector, dtype=np.float32))))[0]
+        own = normalize(np.atleast_2d(np.ravel(np.asarray(query_vector, dtype=np.float32))))[0]
         scores = (self.vectors @ own).astype(np.float32)
         found = top_k(scores, min(limit, len(self.ids)))
         return [

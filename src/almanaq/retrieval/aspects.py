@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_lines, field_text, parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table
-from almanaq.models.vector_store import Vectors, VectorStore
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.dense import MAX_CHARS, row_texts
 from almanaq.retrieval.ranking import Scores
 

@@ -22,7 +22,7 @@ from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from almanaq.errors import SourceError
-from almanaq.models.own_files import open_own
+from almanaq.models.private_files import open_private
 
 SUMS = "sums.bin"
 _SHIFT = 14  # a block is 16 KiB: its checksum takes some microseconds
@@ -161,7 +161,7 @@ def write_sums(folder: Path) -> str:
             while block := opened.read(_BLOCK):
                 sums.append(zlib.crc32(block))
     content = json.dumps(sizes).encode() + b"\n" + np.array(sums, dtype="<u4").tobytes()
-    with open(folder / SUMS, "wb", opener=open_own) as out:
+    with open(folder / SUMS, "wb", opener=open_private) as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())

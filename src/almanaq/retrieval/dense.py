@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from almanaq.corpus.serialize import Field, field_lines, parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
-from almanaq.models.vector_store import Vectors, VectorStore
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
 

@@ -11,12 +11,12 @@ from typing import Protocol
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.event_loops import run_sync
-from almanaq.models.cross_encoder import CrossEncoder
-from almanaq.models.failure import UnusableReply
-from almanaq.models.prompted_reader import asked
+from almanaq.models.hub_models import CrossEncoder
+from almanaq.models.prompted_reader import ask_model
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
-from almanaq.models.reply_schemas import MalformedReply, parse_object
+from almanaq.models.retrying import UnusableReply
+from almanaq.models.text_calls import MalformedReply, parse_object
 from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k
@@ -132,7 +132,7 @@ class LanguageModelJudge:
             return [0.0] * len(texts)
         prompt = task_prompt("table_rank", {"question": question, "tables": texts})
         try:
-            order, _, _ = await asked(self._model, prompt, _parse_order)
+            order, _, _ = await ask_model(self._model, prompt, _parse_order)
         except UnusableReply as unusable:
             return unusable
         ranks = dict(zip((number for number in order if 0 < number <= len(texts)), count(), strict=False))

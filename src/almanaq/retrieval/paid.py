@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from almanaq.errors import BudgetExceeded
-from almanaq.models.budget import Budget
-from almanaq.models.prices import price_of
+from almanaq.models.budget import Budget, estimate_tokens, read_price
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.protocols import Usage
-from almanaq.models.token_estimate import estimate_tokens
-from almanaq.models.vector_store import VectorStore
 
 _EMBEDDED_AT_ONCE = 128  # texts in a request for vectors
 
@@ -33,7 +31,7 @@ class Foreseen:
             BudgetExceeded: more than the budget allows.
         """
         if store.embedder.name.startswith("openai:"):
-            unknown = store.unknown(texts)
+            unknown = store.find_missing(texts)
             calls = -(-len(unknown) // _EMBEDDED_AT_ONCE)
             self.work(f"embedding {len(unknown):,} texts", store.embedder.name, _usage(calls, unknown, 0))
 
@@ -50,7 +48,7 @@ class Foreseen:
         calls, read, written = expected.calls, expected.input_tokens, expected.output_tokens
         if not calls:
             return
-        price = price_of(model.removeprefix("openai:"))
+        price = read_price(model.removeprefix("openai:"))
         money = None if price is None else price.of(read, written)
         cost = "price unknown" if money is None else f"about {money:.{2 if money >= 0.01 else 5}f} dollars"
         self.tell(f"{what} with {model}: {calls:,} calls, about {read + written:,} tokens, {cost}")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, UsageError
-from almanaq.models.vector_store import Vectors
+from almanaq.models.embedders.vector_store import Vectors
 
 _LEAST = 1e-12
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
-from almanaq.models.local_embedder import local_is_installed
+from almanaq.models.embedders.local import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.plugins import Group, call_plugin, load_plugin, plugin_names
 from almanaq.retrieval.protocols import Retriever
@@ -152,7 +152,7 @@ def _bm25(_: Parts) -> Opened:
 
 
 def _dense(parts: Parts) -> Opened:
-    from almanaq.models.vector_store import VectorStore
+    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.dense import Dense
 
     embedder = parts.embedder()
@@ -183,7 +183,7 @@ def _rerank(parts: Parts) -> Opened:
 
 
 def _aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
-    from almanaq.models.vector_store import VectorStore
+    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.aspects import Aspects
 
     return Aspects(VectorStore(parts.cache, embedder), rows=rows)
@@ -200,7 +200,7 @@ def _judged(name: str, parts: Parts) -> Opened:
             raise UsageError(f"retriever {name!r} needs a language model, and none can be opened here")
         judge = LanguageModelJudge(parts.model(model))
     elif "/" in model or os.sep in model:
-        from almanaq.models.cross_encoder import CrossEncoder
+        from almanaq.models.hub_models import CrossEncoder
 
         judge = CrossEncoderJudge(CrossEncoder(model))
     else:

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table, TableId
-from almanaq.models.own_files import open_own
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
+from almanaq.models.private_files import open_private
 from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
 from almanaq.retrieval.checked import Checked, read_sums, write_sums
@@ -217,11 +217,11 @@ class SegmentWriter:
             if self.precision.code_type is not None:
                 arrays["codes"] = np.concatenate([self.precision.codes(each) for each in self._vectors])
         for name, values in arrays.items():
-            with open(folder / f"{name}.npy", "wb", opener=open_own) as file:
+            with open(folder / f"{name}.npy", "wb", opener=open_private) as file:
                 np.save(file, values)
                 _flush(file)
         for name, pieces in (("names.jsonl", self._names), ("texts.bin", [self._kept.packed])):
-            with open(folder / name, "wb", opener=open_own) as file:
+            with open(folder / name, "wb", opener=open_private) as file:
                 file.writelines(pieces)
                 _flush(file)
         return means, write_sums(folder)

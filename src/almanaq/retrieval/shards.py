@@ -20,7 +20,7 @@ import numpy as np
 from almanaq.corpus.serialize import field_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.manifest import NamedSegment, check_folder, write_manifest
 from almanaq.retrieval.segments import SegmentWriter
 from almanaq.retrieval.stored import Recipe, StoredIndex, open_index

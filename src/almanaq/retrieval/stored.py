@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from almanaq.corpus.serialize import Field, parse_fields
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError, UsageError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.manifest import (
     NamedSegment,

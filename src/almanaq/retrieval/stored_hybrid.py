@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.protocols import Embedder
-from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import Term, best_tables, score_tables
 from almanaq.retrieval.ranking import Scores, check_k, top_k

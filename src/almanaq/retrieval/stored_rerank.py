@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.models.vector_store import Vectors
+from almanaq.models.embedders.vector_store import Vectors
 from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.features import Featurizer
 from almanaq.retrieval.protocols import Hit, Ranking

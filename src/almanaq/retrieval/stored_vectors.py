@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.models.vector_store import Vectors
+from almanaq.models.embedders.vector_store import Vectors
 from almanaq.retrieval.ranking import Scores, top_k
 from almanaq.retrieval.stored import StoredIndex
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from almanaq.errors import SourceError
-from almanaq.models.own_files import open_own
+from almanaq.models.private_files import open_private
 
 LOCK = ".lock"
 
@@ -51,7 +51,7 @@ def alone(folder: Path) -> Iterator[None]:
 def replace_file(file: Path, text: str) -> None:
     """Put a file in the old one's place in one step; it is on the disk when this returns."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    with open(fresh, "w", encoding="utf-8", opener=open_own) as opened:
+    with open(fresh, "w", encoding="utf-8", opener=open_private) as opened:
         opened.write(text)
         opened.flush()
         os.fsync(opened.fileno())

@@ -15,8 +15,9 @@ from almanaq.errors import (
     suggest,
 )
 from almanaq.event_loops import run_sync
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Models
+from almanaq.options import Options
 from almanaq.suql.accuracy.estimates import (
     AverageEstimate,
     Averaging,
@@ -51,7 +52,6 @@ from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
-from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
+from almanaq.options import Options
 from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.conditions import read_conditions
@@ -20,7 +21,6 @@ from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
-from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.native import NativeQuery

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from almanaq import html
 from almanaq.errors import MissingExtraError
-from almanaq.models.spending import Line
+from almanaq.models.budget import SpendingLine
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.row_values import python_rows
 
@@ -121,7 +121,7 @@ class Trace:
     columns_sent: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
     physical_calls: int = 0
-    spending: tuple[Line, ...] = ()
+    spending: tuple[SpendingLine, ...] = ()
     dropped_quotes: int = 0
     cached_input_tokens: int = 0
     inference: Inference | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from almanaq.models.prices import Price
+from almanaq.models.protocols import Price
 from almanaq.testing.faults import Faults
 from almanaq.testing.hostile import HOSTILE
 from almanaq.testing.outcome import Outcome

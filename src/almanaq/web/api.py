@@ -64,13 +64,13 @@ def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
     @router.post(f"{_PREFIX}/ask", responses=asking, response_class=Document)
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
-        job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.asked()))
+        job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.options()))
         return await answered(desk, job, request)
 
     @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
     async def sql(body: Sql, request: Request) -> Response:
         """Run a query: the record of `sql --json`."""
-        job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.asked())
+        job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.options())
         return await answered(desk, job, request)
 
     @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
-from almanaq.web.service import Asked
+from almanaq.options import OPTIONS, Options
 
 Text = Annotated[str, Field(max_length=100_000)]
 Scalar = str | int | float | bool | None
@@ -18,15 +18,25 @@ class _Exact(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class AskedOptions(_Exact):
+class _Bounds(_Exact):
     """What a client wants to be kept within; it only lowers what the server allows."""
 
-    max_calls: int | None = Field(None, ge=0, description="model calls of a query")
-    deadline: float | None = Field(None, gt=0, allow_inf_nan=False, description="seconds")
-
-    def asked(self) -> Asked:
+    def options(self) -> Options:
         """Return the same as a value."""
-        return Asked(self.max_calls, self.deadline)
+        return Options(**self.model_dump(exclude_none=True))
+
+
+def _fields() -> dict[str, Any]:
+    """Return the options that a request may set, as pydantic declares fields."""
+    made: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        if option.http:
+            kind: Any = option.python_type
+            made[name] = (kind | None, Field(None, description=option.unit, **option.pydantic_bounds()))
+    return made
+
+
+AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Bounds.__doc__, **_fields())
 
 
 class Ask(_Exact):
@@ -34,7 +44,7 @@ class Ask(_Exact):
 
     question: Annotated[str, Field(max_length=10_000)]
     conversation: Annotated[str, Field(max_length=100)] | None = None
-    options: AskedOptions = AskedOptions()  # type: ignore[call-arg]
+    options: AskedOptions = AskedOptions()
 
 
 class Sql(_Exact):
@@ -44,7 +54,7 @@ class Sql(_Exact):
     params: Parameters = []
     max_rows: int = Field(200, ge=1, le=10_000)
     plan: Annotated[str, Field(max_length=100)] | None = None
-    options: AskedOptions = AskedOptions()  # type: ignore[call-arg]
+    options: AskedOptions = AskedOptions()
 
 
 class Explain(_Exact):

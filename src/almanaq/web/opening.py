@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from almanaq.models.vector_store import default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq.web.columns import sees
 from almanaq.web.service import Limits, Service
 from almanaq.web.store import AnswerStore
@@ -35,9 +35,9 @@ def open_service(
         store_mb: what kept answers may take; None: they are kept in memory only.
         worker: what is known of the supervisor; None: there is none.
     """
-    from almanaq.models.address import shown_address
+    from almanaq.models.http import redact_address
 
-    shown = shown_address(source) if "://" in source else source
+    shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
         file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(sees, connection)

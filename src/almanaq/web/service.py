@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from almanaq.agent.events import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
-from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
+from almanaq.models.budget import Budget
+from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.cited import CitedTexts, citing
+from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.watch import watched
-from almanaq.suql.options import AGENT_DEADLINE, Options
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.answers import Answer, kept_rows, new_id
 from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described
@@ -65,14 +66,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a client wants to be kept within; it can only lower what the server allows."""
-
-    max_calls: int | None = None
-    deadline: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """What is kept of an answer; `columns` are those whose values it may show."""
 
@@ -112,10 +105,9 @@ class Service:
     @property
     def calls_allowed(self) -> int | None:
         """The most model calls that one query may make; None: any number, as they cost nothing."""
-        own = self.connection.engine.options.max_calls
-        return DEFAULT_MAX_CALLS if own is None and self.connection.models.reader.paid else own
+        return call_budget(self.connection.engine.options, self.connection.models)
 
-    def ask(self, question: str, conversation: str | None, asked: Asked) -> Job:
+    def ask(self, question: str, conversation: str | None, asked: Options) -> Job:
         """Answer a question, in a conversation or as the first of a new one; raises NotFound for one that is gone."""
         if conversation is not None and not self.store.conversation(conversation):
             raise NotFound(_NO_CONVERSATION)
@@ -144,7 +136,7 @@ class Service:
 
         return Job(work, self._deadline(asked), own, self._budgets(own))
 
-    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Asked) -> Job:
+    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Options) -> Job:
         """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
 
         def work(emit: Emit) -> dict[str, Any]:
@@ -186,7 +178,7 @@ class Service:
         def work(emit: Emit) -> dict[str, Any]:
             with citing() as cited, _progress(emit):
                 try:
-                    options = self._options(Asked())
+                    options = self._options(Options())
                     found = self.connection.why_not(suql, key, params, options=options)
                 except AlmanaqError as error:
                     raise Failed(problem_of(error, suql=suql).record()) from error
@@ -286,13 +278,11 @@ class Service:
         if found["predicted"]["calls"]:
             emit("estimate", found)
 
-    def _options(self, asked: Asked, max_rows: int | None = None) -> Options:
-        own, allowed = self.connection.engine.options, self.calls_allowed
-        calls = _least(allowed, asked.max_calls)
-        rows = own.max_rows if max_rows is None else _least(own.max_rows, max_rows)
-        return replace(own, max_calls=calls, deadline=self._deadline(asked), max_rows=rows)
+    def _options(self, asked: Options, max_rows: int | None = None) -> Options:
+        own = replace(self.connection.engine.options, max_calls=self.calls_allowed, deadline=self._deadline(asked))
+        return own.within(max_calls=asked.max_calls, max_rows=max_rows)
 
-    def _deadline(self, asked: Asked) -> float:
+    def _deadline(self, asked: Options) -> float:
         return min(self.limits.deadline, asked.deadline or self.limits.deadline)
 
     def _budgets(self, conversation: str | None) -> tuple[Budget, ...]:
@@ -350,10 +340,6 @@ def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
 
 def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "kind"}
-
-
-def _least(*bounds: int | None) -> int | None:
-    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any
 
 from almanaq.agent.history import Turn
 from almanaq.errors import SourceError
-from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
+from almanaq.models.private_files import UNUSABLE, open_sqlite
 from almanaq.suql.execution.cited import Place
 from almanaq.web.answers import Answer, Columns, turn_from_json, turn_to_json
 from almanaq.web.problems import NotFound

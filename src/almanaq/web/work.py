@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from almanaq.errors import AlmanaqError, DeadlineExceeded
-from almanaq.models.budget import Budget
-from almanaq.models.spending import spending
+from almanaq.models.budget import Budget, spending
 from almanaq.stopping import Stop
 from almanaq.web.problems import Busy, Refused, is_lack_of_memory, problem_of
 

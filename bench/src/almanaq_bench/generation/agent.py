@@ -25,9 +25,9 @@ from almanaq.agent.threads import in_thread
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
+from almanaq.models.budget import spending
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Models, Prompt, TextCall, Usage
-from almanaq.models.spending import spending
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import is_text_call
 from almanaq_bench.generation.context import sqlite_dialect

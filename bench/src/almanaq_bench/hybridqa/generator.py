@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from almanaq.agent.threads import in_thread
+from almanaq.connection import connect
 from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.table import TableId
-from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.model_names import models_of, open_models
+from almanaq.models.budget import spending
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.model_names import make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq.models.spending import spending
-from almanaq.open_connection import connect
 from almanaq_bench.generation.protocols import WRITTEN_QUERY, Asked, Reply, of_prompt, of_text_call, times
 from almanaq_bench.hybridqa.best_rows import BestRows
 from almanaq_bench.hybridqa.pipeline import TRIES, AskedTable, HybridPipeline, Prediction, find_stage
@@ -151,7 +151,7 @@ def open_hybrid_generator(
         return None
     if name == "local" or language is None:
         return HybridGenerator(name, folder, lambda: open_models(name, embedder=embedder()), questions)
-    return HybridGenerator(name, folder, lambda: models_of(language(name)), questions)
+    return HybridGenerator(name, folder, lambda: make_models(language(name)), questions)
 
 
 def _reply(prediction: Prediction, table: TableId, usage: Usage, stage: str) -> Reply:

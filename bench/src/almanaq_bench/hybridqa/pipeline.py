@@ -12,10 +12,9 @@ from sqlglot import exp
 
 from almanaq.agent.kept_out import kept_out
 from almanaq.agent.misused import check_meant
-from almanaq.connection import Connection
+from almanaq.connection import Connection, connect
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
-from almanaq.open_connection import connect
 from almanaq.suql.catalog.relations import Catalog
 from almanaq_bench.evaluation.answers import exact_match, mutual_substring, same_number
 from almanaq_bench.hybridqa.best_rows import AllRows, Found, FoundRow, RowFinder

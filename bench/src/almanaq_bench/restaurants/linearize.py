@@ -13,9 +13,9 @@ from almanaq.agent.reply_reading import json_object
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError
+from almanaq.models.budget import spending
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.models.spending import spending
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.paid import Foreseen
 from almanaq_bench.prompts import bench_prompt
 from almanaq_bench.restaurants.dataset import cell_text

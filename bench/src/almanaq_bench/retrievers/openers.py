@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from almanaq.errors import UsageError
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import ModelSettings, open_embedder, open_models
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
 from almanaq.retrieval.paid import Foreseen

@@ -16,12 +16,12 @@ import numpy as np
 from almanaq.corpus.table import Corpus, Table, distinct
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import run_sync
+from almanaq.models.budget import estimate_tokens
 from almanaq.models.cached import request_key
-from almanaq.models.prompted_reader import asked
+from almanaq.models.embedders.vector_store import VectorStore
+from almanaq.models.prompted_reader import ask_model
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.models.reply_schemas import MalformedReply, parse_object
-from almanaq.models.token_estimate import estimate_tokens
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.text_calls import MalformedReply, parse_object
 from almanaq.retrieval.dense import DenseIndex, texts_by_table
 from almanaq.retrieval.paid import Foreseen
 from almanaq_bench.prompts import bench_prompt
@@ -136,7 +136,7 @@ class Summaries:
 
     async def _text(self, prompt: Prompt) -> str:
         try:
-            text, _, _ = await asked(self.language, prompt, _summary)
+            text, _, _ = await ask_model(self.language, prompt, _summary)
         except ModelCallError as problem:
             raise type(problem)(f"llm-summary: a table has no summary: {problem}; run again to go on") from problem
         return text

@@ -15,7 +15,7 @@ import numpy as np
 from almanaq.corpus.serialize import Field, parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import MissingExtraError
-from almanaq.models.vector_store import Vectors, VectorStore
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.bm25 import BM25, BM25Index
 from almanaq.retrieval.dense import MAX_CHARS, PART_CHARS, Dense, DenseIndex, row_texts, texts_by_table, title_lines
 from almanaq.retrieval.protocols import Hit, Ranking

@@ -12,7 +12,7 @@ from typing import Any
 
 from almanaq.corpus.table import Table
 from almanaq.errors import UsageError
-from almanaq.models.vector_store import default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.adapters import in_form, table_entry
 from almanaq.retrieval.paper_classes import NESTED, table_form
 from almanaq_bench.cards import DATASETS

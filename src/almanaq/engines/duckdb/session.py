@@ -25,7 +25,7 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.models.own_files import own_temporary
+from almanaq.models.private_files import private_temporary_folder
 from almanaq.text.sql_literals import quote, string_literal
 
 # --- instances of our own ---------------------------------------------------------------------------------------------
@@ -37,7 +37,8 @@ MOST_SPILLED = "16GB"
 def open_instance() -> duckdb.DuckDBPyConnection:
     """Return a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
     connection = duckdb.connect()
-    folder = str(own_temporary() / str(os.getpid())).replace("'", "''")  # which is made where something is spilled
+    # Made where something is spilled.
+    folder = str(private_temporary_folder() / str(os.getpid())).replace("'", "''")
     if most := _most_memory():
         connection.execute(f"SET GLOBAL memory_limit = '{most}B'")
     connection.execute(f"SET GLOBAL temp_directory = '{folder}'; SET GLOBAL max_temp_directory_size = '{MOST_SPILLED}'")

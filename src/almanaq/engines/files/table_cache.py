@@ -158,7 +158,7 @@ class TableCache:
 
 def table_cache_folder() -> Path:
     """Return the folder of the user's cached tables."""
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
 
     return default_cache_folder() / "tables"
 

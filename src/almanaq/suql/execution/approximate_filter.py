@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import numpy as np
 
 from almanaq.errors import BudgetExceeded
+from almanaq.options import Accuracy
 from almanaq.suql.accuracy.tails import AuditedTails, Rows
-from almanaq.suql.accuracy.targets import Accuracy, Inference
+from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.candidates import Candidate
 from almanaq.suql.execution.proxies import Proxy
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryTypeError
-from almanaq.models.concurrent import calls_at_once
-from almanaq.models.failure import cause_of
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
+from almanaq.models.rate import calls_at_once
+from almanaq.models.retrying import describe_failure
 from almanaq.suql.execution.spellings import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
@@ -165,7 +165,7 @@ class TextCalls:
 
     async def kept(self, call: TextCall) -> bool:
         """Return whether the reader's cache has what a call would be told, so that it costs nothing."""
-        kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "kept", None)
+        kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
         return kept is not None and await kept(call)
 
     async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
@@ -279,7 +279,7 @@ class TextCalls:
         except ModelCallError as failure:
             if self._strict:
                 raise
-            cause, tries = cause_of(failure)
+            cause, tries = describe_failure(failure)
             self.failures[cause if tries == 1 else f"{cause}, in {tries} tries"] += 1
             return Outcome(unknown=True)
         # From now on the outcome stands for the call: its task takes ten times as much memory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from almanaq.models.spending import Spending
+from almanaq.models.budget import Spending
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import PassageSelection

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from almanaq.errors import BudgetExceeded, DeadlineExceeded
-from almanaq.models.budget import Budget
-from almanaq.models.failure import in_public
-from almanaq.models.spending import spending
+from almanaq.models.budget import Budget, spending
+from almanaq.models.retrying import raise_public_errors
+from almanaq.options import Options
 from almanaq.suql.execution.bounds import interrupted_at_errors
 from almanaq.suql.execution.collecting import collecting_seldom
 from almanaq.suql.execution.context import ExecutionContext
@@ -22,7 +22,6 @@ from almanaq.suql.execution.run import Run, Sink
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
-from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows
@@ -51,7 +50,12 @@ async def execute(
     max_calls = call_budget(options, context.models)
     limit = _limit(max_calls, options.max_money)
     session_of = context.database.session
-    with in_public(), session_of(options.deadline) as session, spending(limit) as account, collecting_seldom():
+    with (
+        raise_public_errors(),
+        session_of(options.deadline) as session,
+        spending(limit) as account,
+        collecting_seldom(),
+    ):
         session.order_as_planned()
         run = Run(context, plan, options, session, statements, cited=cited)
         try:

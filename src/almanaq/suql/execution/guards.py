@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, RefusedQueryError
-from almanaq.models.budget import DEFAULT_MAX_CALLS
 from almanaq.models.protocols import Models
+from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.sites import literal_options

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from almanaq.engines.protocols import Database
 from almanaq.errors import DeadlineExceeded
+from almanaq.options import Options
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.execution.bounds import interrupted_at_errors, refuse_if_larger
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.options import Options
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.stages import Plan
 from almanaq.suql.result import Result, Trace

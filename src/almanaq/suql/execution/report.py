@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from almanaq.models.budget import SpendingLine
 from almanaq.models.protocols import Usage
-from almanaq.models.spending import Line
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.stage_rows import StageCounts
 
@@ -20,7 +20,7 @@ class RunReport:
     text: dict[str, StageCounts] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def figures(self, spent: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
+    def figures(self, spent: Sequence[SpendingLine] = ()) -> dict[str, dict[str, Any]]:
         """Return what each stage took, as EXPLAIN shows it; `spent` holds the tokens and money of paid calls."""
         found: dict[str, dict[str, Any]] = {name: {"rows": rows} for name, rows in self.rows.items()}
         for name, counts in self.text.items():

@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
-from almanaq.models.spending import Spending, operator
+from almanaq.models.budget import Spending, operator
+from almanaq.options import Options
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.bounds import limited, refuse_if_larger
 from almanaq.suql.execution.calls import TextCalls
@@ -51,7 +52,6 @@ from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.execution.watch import current_watch
-from almanaq.suql.options import Options
 from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.stages import (
     ROW,

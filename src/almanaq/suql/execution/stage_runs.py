@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Models
+from almanaq.options import Options
 from almanaq.suql.accuracy.estimates import Averaging, Counting, GroupCounting
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.calls import TextCalls
@@ -19,7 +20,6 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.sampled_values import SampledValues
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.watch import Watch, current_watch
-from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import TextStage
 
 AnyRun = StageRun | ApproximateFilter | CountedFilter | SampledValues

@@ -6,14 +6,13 @@ import re
 
 from sqlglot import exp
 
-from almanaq.suql.accuracy.targets import Accuracy
+from almanaq.options import Accuracy, Options
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import catalog_column, find_source
 from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Similarity, constraint_of
 from almanaq.suql.execution.guards import may_infer
 from almanaq.suql.execution.pair_order import MOST_WAITING, is_of_pairs
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.options import Options
 from almanaq.suql.plan.references import column
 from almanaq.suql.plan.stages import SiteInput, TextStage
 
