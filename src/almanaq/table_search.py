@@ -253,7 +253,7 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
     Raises:
         SourceError: there is no such source, or it is a dataset that marks private columns.
     """
-    from almanaq.corpus.files.named import is_web
+    from almanaq.corpus.files.listing import is_web
     from almanaq.corpus.schema_places import PrivateTablesError
     from almanaq.engines.open_source import is_url
 
