@@ -21,10 +21,10 @@ from typing import Any
 
 import almanaq
 from almanaq.corpus.dataset import DatasetFolder, Question, open_dataset
+from almanaq.engines.duckdb.session import quote
 from almanaq.errors import AlmanaqError
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Usage
-from almanaq.suql.databases.duckdb_session import quote
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.evaluation.answers import exact_match, f1, mutual_substring

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Event, Response
     from almanaq.agent.schema_text import Examples
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -411,10 +411,10 @@ class Connection(ErrorsAsAttributes):
         >>> con.public().sql("SELECT count(*) FROM dogs")[0]
         (2,)
         """
-        from almanaq.suql.databases.public import PublicDatabase
+        from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        database = PublicDatabase(self._database)
+        database = RedactedDatabase(self._database)
         made = Connection(self.engine.over(database), database, self._models, self._shots)
         made._is_public = True
         return made
@@ -566,8 +566,8 @@ def _open(
 ) -> Connection:
     """Open a source with the models that read it."""
     from almanaq.agent.schema_text import find_examples, read_examples
+    from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
-    from almanaq.suql.databases.open_source import open_database
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named

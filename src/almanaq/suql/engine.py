@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from almanaq.engines.protocols import Database
 from almanaq.errors import (
     DatabaseError,
     ParameterError,
@@ -29,7 +30,6 @@ from almanaq.suql.accuracy.estimates import (
 from almanaq.suql.bind import Binder, read_parameters
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (

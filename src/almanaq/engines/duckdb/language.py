@@ -14,8 +14,8 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.engines.duckdb.answer_tables import take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.messages import binding_error
 from almanaq.engines.duckdb.parser import parse_written
+from almanaq.engines.duckdb.session import binding_error
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     flatten_joins,

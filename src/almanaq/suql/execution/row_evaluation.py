@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import Dialect, exp
 
+from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Quote, TextCall
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.evidence import keeper
