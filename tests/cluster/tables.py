@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
 
-from almanaq.agent.local.spec import text
 from almanaq.engines.spark.driver import Remote, read_spark_url
 from almanaq.engines.spark.engine import SparkDatabase
 from almanaq.engines.spark.folder import quote_name, string_literal
@@ -56,7 +55,9 @@ class Tables:
             for field in written.schema
         )
         place = string_literal(str(folder))
-        self.remote.command(f"CREATE TABLE {schema}.{quote_name(name)} ({columns}) USING parquet LOCATION {place}", "tests")
+        self.remote.command(
+            f"CREATE TABLE {schema}.{quote_name(name)} ({columns}) USING parquet LOCATION {place}", "tests"
+        )
 
     def views(self, schema: str, tables: Mapping[str, pa.Table]) -> None:
         """Name rows that are written out, which takes a cluster no files to read."""
