@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from sqlglot import Dialect, exp
 
 from almanaq.errors import ParameterError, QueryTypeError, UnknownNameError, UnsupportedError
-from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.catalog.types import fold
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, fold
 from almanaq.suql.language import Language, Parameters, Statement
-from almanaq.suql.memberships import write_memberships
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import bindable, literal
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.syntax.nodes import nodes, nodes_of, write_memberships
 from almanaq.suql.text_functions import declared, is_text_call, place_of
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])

@@ -12,7 +12,7 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
-from almanaq.suql.catalog.relations import Catalog, Relation, as_written
+from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import (
     columns_of,
     enclosing_selects,
@@ -21,7 +21,6 @@ from almanaq.suql.catalog.sources import (
     from_items,
     is_within,
 )
-from almanaq.suql.catalog.types import fold, schema_of, typed
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import has_text, own_nodes
 

@@ -11,10 +11,9 @@ from almanaq.errors import QueryError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
-from almanaq.suql.catalog.describe_statements import list_tables, listing
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.relations import Catalog, unique_names
+from almanaq.suql.catalog.relations import Catalog, list_tables, listing, unique_names
 from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import ROW_OF_ANSWER, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery

@@ -21,7 +21,7 @@ from almanaq.suql.accuracy.tails import AuditedTails, Rows
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection, passages_of, totals
-from almanaq.suql.execution.guards import call_budget, may_infer
+from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import Watch, current_watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms
@@ -393,7 +393,7 @@ class StageRuns:
         accuracy, counting = self.options.accuracy, self.options.counting
         if counting is not None:
             return self._counting(stage, counting)
-        if accuracy is None or not may_infer(stage):
+        if accuracy is None or not stage.may_infer:
             return self._asking(stage, self.calls, current_watch())
         proxy = self._proxy(stage, accuracy.proxy)
         return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)

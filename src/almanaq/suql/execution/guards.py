@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,15 +20,13 @@ from almanaq.suql.execution.candidates import Candidate, CandidateStream, passag
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.row_evaluation import call_of, question_of
 from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.execution.trial_order import Candidates
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.sites import literal_options
 from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
-
-if TYPE_CHECKING:
-    from almanaq.suql.execution.trial_order import Candidates
 
 
 def limited(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
@@ -107,11 +104,6 @@ def check_compared(plan: LogicalPlan, *, vectors_are_remote: bool) -> None:
         )
 
 
-def may_infer(stage: TextStage) -> bool:
-    """Return whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
-    return stage.predicate is not None and stage.stop_after is None and stage.semi_join_key is None
-
-
 def check_accuracy(plan: Plan) -> None:
     """Raise RefusedQueryError where targets of recall and precision would have no meaning, or no guarantee."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
@@ -126,7 +118,7 @@ def check_accuracy(plan: Plan) -> None:
             "accuracy: which rows ORDER BY with LIMIT returns is never inferred: leave the LIMIT, the ORDER BY, or "
             "accuracy out"
         )
-    if sum(map(may_infer, texts)) > 1:
+    if sum(stage.may_infer for stage in texts) > 1:
         raise RefusedQueryError(
             "accuracy: the query has several text filters, and targets hold for one: ask them one after another"
         )
@@ -136,7 +128,7 @@ def check_countable(plan: Plan) -> None:
     """Raise RefusedQueryError unless the rows of a query are those that pass its one text filter."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     select = plan.output.select
-    one = len(texts) == 1 and may_infer(texts[0]) and [block for block, _ in plan.output.evidence] == [texts[0].block]
+    one = len(texts) == 1 and texts[0].may_infer and [block for block, _ in plan.output.evidence] == [texts[0].block]
     if not one or not isinstance(select, exp.Select) or not is_plain(select) or select.args.get("joins"):
         raise RefusedQueryError(
             "estimate: write the query whose rows are to be counted, with answer() in its WHERE and nowhere else, and "

@@ -21,7 +21,6 @@ from almanaq.suql.execution.candidates import (
     constraint_of,
     passages_of,
 )
-from almanaq.suql.execution.guards import may_infer
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.plan.references import column
 from almanaq.suql.plan.stages import SiteInput, TextStage
@@ -144,7 +143,7 @@ def tries_by_similarity(stage: TextStage, options: Options) -> bool:
 
 def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
     """Return the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
-    if options.accuracy is not None and may_infer(stage):
+    if options.accuracy is not None and stage.may_infer:
         return _described(options.accuracy)
     approximate = options.candidates is not None and stage.predicate is not None
     if not approximate and not tries_by_similarity(stage, options):

@@ -11,16 +11,14 @@ from almanaq.suql.optimizer.block_rules import (
     direct_rows,
     exists_stop,
     late_projection,
+    lazy_branches,
     limit_stop,
     text_filter,
     weakest_condition,
 )
 from almanaq.suql.optimizer.derived_tables import merged_derived_tables, preserved_derived_tables
-from almanaq.suql.optimizer.exists_limit import exists_limit
-from almanaq.suql.optimizer.inner_joins import inner_joins
-from almanaq.suql.optimizer.lazy_branches import lazy_branches
-from almanaq.suql.optimizer.pushed_conditions import pushed_conditions
-from almanaq.suql.optimizer.unused_outputs import unused_outputs
+from almanaq.suql.optimizer.pushed_conditions import inner_joins, pushed_conditions
+from almanaq.suql.optimizer.unused_outputs import exists_limit, unused_outputs
 from almanaq.suql.plan.stages import LogicalPlan, TextBlock
 from almanaq.suql.text_functions import has_text
 

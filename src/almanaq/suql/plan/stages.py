@@ -225,6 +225,11 @@ class TextStage:
     values_ordered: bool = False
     keeps_unknown: bool = False
 
+    @property
+    def may_infer(self) -> bool:
+        """Whether it is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
+        return self.predicate is not None and self.stop_after is None and self.semi_join_key is None
+
 
 @dataclass(frozen=True, slots=True)
 class SimilarityCall:
