@@ -121,9 +121,9 @@ class BatchingReader:
         if groups.turns is None:
             return await self._join_group(groups.open, kind, call)
         key = _item_key(self._model, call)
-        kept = await groups.turns.find(key)
-        if kept is not None:
-            return _from_json(kept)
+        cached = await groups.turns.find(key)
+        if cached is not None:
+            return _from_json(cached)
         reply = await self._join_group(groups.open, kind, call)
         await groups.turns.keep(key, _to_json(reply))
         return reply

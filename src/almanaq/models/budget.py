@@ -418,8 +418,8 @@ class MeteredModel:
         # No tokenizer makes more tokens than bytes: an estimate could fall short, and the budget be exceeded.
         read = sum(len(m.content.encode("utf-8", "replace")) + _MESSAGE_TOKENS for m in prompt.messages)
         read += len(json.dumps(prompt.schema)) if prompt.schema else 0
-        written = self._most_output(prompt)
-        return Usage(1, 0, read, written, None if self._price is None else self._price.of(read, written))
+        output = self._most_output(prompt)
+        return Usage(1, 0, read, output, None if self._price is None else self._price.of(read, output))
 
 
 def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:

@@ -66,13 +66,13 @@ def find_secrets(address: str) -> tuple[str, ...]:
     """Return the secret parts of an address, which no message, log or file may hold: encoded and decoded."""
     try:
         parts = urlsplit(address)
-        meant = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PUBLIC_PARAMETERS]
-        written = [
+        decoded = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PUBLIC_PARAMETERS]
+        encoded = [
             pair.partition("=")[2]
             for pair in parts.query.split("&")
             if pair.partition("=")[0] not in _PUBLIC_PARAMETERS
         ]
-        found = [*meant, *written, *(part for part in (parts.username, parts.password) if part)]
+        found = [*decoded, *encoded, *(part for part in (parts.username, parts.password) if part)]
     except ValueError:
         return ()
     return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST_SECRET))
@@ -196,9 +196,9 @@ class JsonServer:
 
     def _remove_secrets(self, body: bytes) -> bytes:
         for secret in self._secrets:
-            written = secret.encode("utf-8", "replace")
-            if len(secret) > _SHORT_KEY and written in body:
-                body = body.replace(written, HIDDEN.encode())
+            encoded = secret.encode("utf-8", "replace")
+            if len(secret) > _SHORT_KEY and encoded in body:
+                body = body.replace(encoded, HIDDEN.encode())
         return body
 
     def _describe_problem(self, problem: Exception) -> str:

@@ -273,8 +273,8 @@ def _list_local_models(path: str) -> list[str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     beside = Path(path).parent.glob("*/config.json")
-    kept = Path(HF_HUB_CACHE).glob("models--*")
-    return [*(str(found.parent) for found in beside), *("/".join(found.name.split("--")[1:]) for found in kept)]
+    cached = Path(HF_HUB_CACHE).glob("models--*")
+    return [*(str(found.parent) for found in beside), *("/".join(found.name.split("--")[1:]) for found in cached)]
 
 
 def _answer_by_span(loaded: _LoadedReader, call: TextCall) -> TextReply:

@@ -127,7 +127,7 @@ class OpenAIModel:
         self._reasons = self._reasons or count_reasoning_tokens(content) > 0
         completion = read_completion(content, usage)
         self._served = True
-        return replace(completion, chances=read_verdict_probabilities(content)) if prompt.verdict else completion
+        return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
     def _make_error(self, reply: Reply, request: Mapping[str, Any]) -> ModelError:
         message = read_error_message(reply.body)
@@ -184,19 +184,19 @@ class OpenAIModel:
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
         """Return the cost that the reply reports; where it reports none, an estimate from text lengths."""
-        written = read_token_count(
+        output_tokens = read_token_count(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), server=self._base_url
         )
-        read = read_token_count(
+        input_tokens = read_token_count(
             content, "prompt_tokens", most=lambda: max_tokens(m.content for m in prompt.messages), server=self._base_url
         )
-        if not read:
-            read = sum(estimate_tokens(m.content) for m in prompt.messages)
-        if not written:
+        if not input_tokens:
+            input_tokens = sum(estimate_tokens(m.content) for m in prompt.messages)
+        if not output_tokens:
             text = read_text(content)
-            written = estimate_tokens(text) if text or written is None else 0
-        money = None if self._price is None else self._price.of(read, written)
-        return Usage(1, 0, read, written, money, min(read, count_cached_tokens(content)))
+            output_tokens = estimate_tokens(text) if text or output_tokens is None else 0
+        money = None if self._price is None else self._price.of(input_tokens, output_tokens)
+        return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
 
 
 def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
@@ -313,8 +313,8 @@ class OpenAIEmbedder:
                 served=self.usage.calls > 0,
             )
         content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
-        read = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
-        usage = Usage(calls=1, input_tokens=read or 0, money=None)
+        input_tokens = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
+        usage = Usage(calls=1, input_tokens=input_tokens or 0, money=None)
         vectors = self._read_vectors(content, len(texts), usage)
         self._record_usage(usage)
         return normalize(vectors)

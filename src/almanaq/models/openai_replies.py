@@ -90,18 +90,18 @@ def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
     found = dict.fromkeys(VERDICTS, 0.0)
-    written, mass = "", 1.0
+    text, mass = "", 1.0
     for token, alternatives in tokens:
-        fits = _find_possible_verdicts(written + token)
+        fits = _find_possible_verdicts(text + token)
         if fits is not None:
             for other, chance in alternatives.items():
-                named = _find_possible_verdicts(written + other) or ()
+                named = _find_possible_verdicts(text + other) or ()
                 if other != token or len(named) == 1:
                     found |= {verdict: found[verdict] + mass * chance / len(named) for verdict in named}
             if len(fits) < 2:
                 break
             mass *= alternatives[token]
-        written += token
+        text += token
     total = sum(found.values())
     return {verdict: chance / total for verdict, chance in found.items()} if total >= _LEAST_MASS else None
 
@@ -120,10 +120,10 @@ def _read_probability(token: Mapping[str, Any]) -> float:
     return min(1.0, math.exp(min(0.0, logarithm)))
 
 
-def _find_possible_verdicts(written: str) -> Sequence[str] | None:
+def _find_possible_verdicts(text: str) -> Sequence[str] | None:
     """Return the verdicts compatible with a partial reply; None before its value begins."""
-    begun = _VALUE.search(written)
-    return None if begun is None else tuple(_match_prefix(written[begun.end() :].lower()))
+    start = _VALUE.search(text)
+    return None if start is None else tuple(_match_prefix(text[start.end() :].lower()))
 
 
 def _match_prefix(text: str) -> Iterator[str]:

@@ -96,7 +96,7 @@ class PromptedReader:
     Args:
         context_tokens: the model's context window, prompt and reply included; longer documents are read in parts, and
             the answers combined.
-        chances: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
+        probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
 
     Attributes:
         dropped_quotes: quotes that are not in the document.
@@ -113,9 +113,9 @@ class PromptedReader:
         *,
         context_tokens: int = 32_000,
         max_output_tokens: int = 1024,
-        chances: bool = False,
+        probabilities: bool = False,
     ) -> None:
-        self.name, self._chances = model.name, chances
+        self.name, self._probabilities = model.name, probabilities
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model = model
         self._max_output = max_output_tokens
@@ -155,12 +155,12 @@ class PromptedReader:
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
         prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
-        if self._chances and call.yes_or_no:
+        if self._probabilities and call.yes_or_no:
             prompt = replace(prompt, verdict=True)
         parsed, usage = await self._ask(call, prompt)
         quotes, dropped = locate_quotes(parsed.quotes, pieces)
         self.dropped_quotes += dropped
-        return TextReply(parsed.value, parsed.verdicts, quotes, usage, chances=parsed.chances)
+        return TextReply(parsed.value, parsed.verdicts, quotes, usage, probabilities=parsed.probabilities)
 
     async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
         parsed, usage, repaired = await _ask_with_repair(
@@ -232,11 +232,13 @@ def _make_frame(
 def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
     """Parse a reply, with the probability of each literal where the server reported it."""
     parsed = parse_reply(completion.text, call)
-    chances = completion.chances
-    if chances is None or not call.yes_or_no:
+    probabilities = completion.probabilities
+    if probabilities is None or not call.yes_or_no:
         return parsed
     yes = canonical("Yes")
-    return replace(parsed, chances={c: chances["Yes" if canonical(c) == yes else "No"] for c in call.compared})
+    return replace(
+        parsed, probabilities={c: probabilities["Yes" if canonical(c) == yes else "No"] for c in call.compared}
+    )
 
 
 def prompt_values(call: TextCall) -> dict[str, object]:

@@ -101,12 +101,12 @@ class Completion:
     """A language model's reply.
 
     Attributes:
-        chances: the probability of each of VERDICTS, where requested and reported; else None.
+        probabilities: the probability of each of VERDICTS, where requested and reported; else None.
     """
 
     text: str
     usage: Usage = Usage()
-    chances: Mapping[str, float] | None = None
+    probabilities: Mapping[str, float] | None = None
 
 
 @runtime_checkable
@@ -217,7 +217,7 @@ class TextReply:
 
     Attributes:
         confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
-        chances: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
+        probabilities: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
     """
 
     value: str | None
@@ -225,7 +225,7 @@ class TextReply:
     quotes: tuple[Quote, ...] = ()
     usage: Usage = Usage()
     confidence: float | None = None
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 @runtime_checkable

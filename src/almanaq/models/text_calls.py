@@ -83,13 +83,13 @@ class MalformedReply(ValueError):
 class ParsedReply:
     """A parsed reply; `quotes` are (passage number as shown, words), not yet located.
 
-    `chances` are the probabilities of the compared literals, where the server reported them.
+    `probabilities` are the probabilities of the compared literals, where the server reported them.
     """
 
     value: str | None
     verdicts: Mapping[str, bool | None]
     quotes: tuple[tuple[int, str], ...]
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 def reply_schema(call: TextCall) -> dict[str, object]:
