@@ -9,7 +9,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError
-from almanaq.retrieval.adapters import TableText
+from almanaq.retrieval.adapters import TableText, adapt_retriever
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.retriever_names import Parts, open_retriever
@@ -153,6 +153,13 @@ def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
     index = open_retriever(f"{__name__}:make", Parts(BagOfWords)).retriever.index(CORPUS, ["title"])
     assert ids(index.search(["longest rivers"], 1)[0]) == [RIVERS.id]
     assert len(index.search(["longest rivers"], 3)[0]) == 3
+
+
+def test_almanaq_alone_adapts_libraries_and_leaves_the_papers_classes_to_the_benchmark() -> None:
+    index = adapt_retriever(LangChainShaped([]), "x").index(CORPUS, FIELDS)
+    assert index.search(["q"], 1) == [()]
+    with pytest.raises(UsageError, match="almanaq bench"):
+        adapt_retriever(Paper, "x")
 
 
 def test_ours_stay_ours() -> None:
