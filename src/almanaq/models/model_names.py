@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from almanaq.models.batching import Batching
     from almanaq.models.prompted_reader import PromptedReader
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from almanaq.models.batching import Batching
-
-
 Wrapper = Callable[..., LanguageModel]
 
 WRAPPERS: tuple[Wrapper, ...] = (

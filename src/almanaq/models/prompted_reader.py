@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from copy import copy
@@ -40,39 +39,8 @@ from almanaq.models.text_calls import (
     split_document,
     typical_tokens,
 )
-from almanaq.text.words import stems
+from almanaq.text.words import most_similar
 from almanaq.values import canonical, parse_list, parse_typed, write_list
-
-
-def letter_trigrams(text: str) -> frozenset[str]:
-    """Return the three-letter groups of a text, its borders included."""
-    padded = f"  {text.casefold()} "
-    return frozenset(padded[i : i + 3] for i in range(len(padded) - 2))
-
-
-def text_similarity(one: str, other: str) -> float:
-    """Return the similarity of two short texts, from 0 to 2: shared stems plus shared letter groups.
-
-    >>> text_similarity("Italian", "italian food") > text_similarity("Italian", "Thai")
-    True
-    """
-    a, b = letter_trigrams(one), letter_trigrams(other)
-    words_a, words_b = set(stems(one)), set(stems(other))
-    letters = len(a & b) / len(a | b)
-    return letters + (len(words_a & words_b) / len(words_a | words_b) if words_a and words_b else 0.0)
-
-
-def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return at most `most` of the values, the most similar to the literal, in their own order.
-
-    >>> most_similar("italian", ["Thai", "Italian", "Korean"], 1)
-    ('Italian',)
-    """
-    if len(values) <= most:
-        return tuple(values)
-    best = heapq.nlargest(most, range(len(values)), key=lambda i: (text_similarity(literal, values[i]), -i))
-    return tuple(values[i] for i in sorted(best))
-
 
 TYPE_FORMS = {
     "text": "",

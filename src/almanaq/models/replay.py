@@ -272,10 +272,6 @@ def _first_difference(now: Sequence[tuple[str, str]], then: Sequence[tuple[str, 
     return one[start : start + _EXCERPT], other[start : start + _EXCERPT]
 
 
-__all__ = [
-    "Bundle", "Recording", "RecordingModel", "ReplayReader", "ReplayingModel", "call_hash", "file_hash", "read_bundle",
-    "replay_models", "write_bundle",
-]  # fmt: skip
 _BUNDLE_FORMAT = "almanaq-replay-1"
 
 
