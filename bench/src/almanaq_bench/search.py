@@ -197,7 +197,7 @@ def _fault(ranking: object, ids: Set[TableId]) -> str:
         if hit.id in seen:
             return f"it lists {hit.id} twice"
         if not math.isfinite(hit.score):
-            return f"it gave {hit.id} a score that is no number"
+            return f"it gave {hit.id} a score that is not a number"
         if hit.score > before:
             return f"it gave scores that rise at {hit.id}: the best must come first"
         seen.add(hit.id)

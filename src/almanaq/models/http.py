@@ -251,7 +251,7 @@ def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
 def address_error(address: str, example: str) -> ModelError:
     """Return the error for an address that no server can have."""
     shown = redact_address(address)
-    return ModelError(f"{shown!r} is no address of a server: set OPENAI_BASE_URL to one such as {example}")
+    return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")
 
 
 _MOST_TEXTS = 64

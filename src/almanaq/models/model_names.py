@@ -1,4 +1,4 @@
-"""Models by name: what `--model` and `--embedder` accept, and the parts that each name stands for."""
+"""Models by name: what `--model` and `--embedder` accept, and the parts behind each name."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ def open_models(
     if isinstance(spec, LanguageModel):
         use_cache = cache and bool(getattr(spec, "persistent", True))
         return _make_models(spec, vectors, settings or ModelSettings(), use_cache)
-    raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
+    raise UsageError(
+        f"{spec!r} is not a model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader"
+    )
 
 
 def make_models(language: LanguageModel, batching: Batching | None = None) -> Models:

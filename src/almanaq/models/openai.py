@@ -331,7 +331,7 @@ class OpenAIEmbedder:
         if vectors.ndim != 2 or places != list(range(count)):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)
         if not np.isfinite(vectors).all():
-            raise FailedCall("the server gave vectors with values that are not numbers", usage=usage)
+            raise FailedCall("the server gave vectors with values that are not finite", usage=usage)
         if self._width not in (None, vectors.shape[1]):
             raise FailedCall(
                 f"the server gave vectors of {vectors.shape[1]} numbers after some of {self._width}",
@@ -360,7 +360,9 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str
     if not key and address == OPENAI:
         raise ModelError(f"the server at {OPENAI} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for another")
     if not (key.isascii() and key.isprintable()):
-        raise ModelError("OPENAI_API_KEY holds characters that no key has: set it anew, without line ends or quotes")
+        raise ModelError(
+            "OPENAI_API_KEY contains characters that are invalid in a key: set it again, without line ends or quotes"
+        )
     return address, key or "none"
 
 

@@ -1,4 +1,4 @@
-"""Replies of an OpenAI-compatible server: what they say, what they cost, and the error that a refusal stands for."""
+"""Replies of an OpenAI-compatible server: what they say, what they cost, and the error behind a refusal."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any
         if not served:
             raise _protocol_error(base_url, body)
         raise FailedCall(
-            f"the reply is no chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
+            f"the reply is not a chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
         )
     return content
 
@@ -304,8 +304,8 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
         message, finish = choice["message"], choice.get("finish_reason")
         text, refusal = message.get("content"), message.get("refusal")
     except (LookupError, TypeError, AttributeError) as problem:
-        message = f"the reply is no chat completion: {_shorten(content)[:120]}"
-        raise FailedCall(message, usage=usage, cause="a reply that is no chat completion") from problem
+        message = f"the reply is not a chat completion: {_shorten(content)[:120]}"
+        raise FailedCall(message, usage=usage, cause="a reply that is not a chat completion") from problem
     if refusal or finish == "content_filter":
         reason = _shorten(refusal)[:300] if refusal else "content filter"
         raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage, cause="the model declined")

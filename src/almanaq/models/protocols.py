@@ -169,8 +169,8 @@ class TextCall:
         options: the only values allowed, where the query lists them.
         compared: the literals that the query compares the answer with; each gets a verdict.
         from_rows: whether the question contains values of rows, and so is untrusted like the document.
-        about: where the document stands: its column, its table and that one's title. A reader may be told; it makes no
-            other call of it, as equal documents are read once.
+        about: the document's origin: its column, its table and the table's title. Shown to readers, but not part of the
+            call's identity, as equal documents are read once.
     """
 
     function: Literal["answer", "summary"]
@@ -285,7 +285,7 @@ class AllOf(tuple[str, ...]):
 class Linker(Protocol):
     """Gives the values that mean the same as a literal: several, one or none; always a subset of the values.
 
-    A row is meant that has any of them; of AllOf, one that has every one.
+    A row matches if it has any of them; for AllOf, if it has all.
     """
 
     name: str

@@ -248,7 +248,7 @@ class PaperEmbedder:
     def _finite(self, vector: Any, of: str) -> NDArray[np.float32]:
         flat = np.ravel(np.asarray(vector, dtype=np.float32))
         if not np.isfinite(flat).all():
-            raise BenchmarkError(f"retriever {self.name!r} gave a vector with values that are no number, for {of}")
+            raise BenchmarkError(f"retriever {self.name!r} gave a vector with values that are not numbers, for {of}")
         return flat
 
 
