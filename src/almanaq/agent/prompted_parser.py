@@ -9,13 +9,13 @@ from typing import Any
 
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure, Parsed
-from almanaq.agent.prompting import complete, forget, make
+from almanaq.agent.prompting import complete, make
 from almanaq.agent.reply_reading import json_object
 from almanaq.agent.schema_text import examples, schema_text
 from almanaq.agent.shots import Examples, fitting
 from almanaq.agent.small_tables import ShowRows
 from almanaq.errors import ModelCallError
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
+from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 from almanaq.suql.catalog.relations import Catalog
 
 REPLY_SCHEMA = {
@@ -76,7 +76,7 @@ class PromptedParser:
             reply = read_reply(completion.text)
             if reply is not None:
                 return _parsed(reply, usage)
-            forget(self._model, prompt)
+            forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
             f"(the last began {completion.text[:60]!r}); ask again, or choose another model with --model"

@@ -57,11 +57,6 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
         thread.join()
 
 
-def forget(model: LanguageModel, prompt: Prompt) -> None:
-    """Drop the kept reply to a prompt, where the model keeps any: it was of no use, and is to be asked for anew."""
-    getattr(model, "forget", lambda _: None)(prompt)
-
-
 def version(name: str) -> str:
     """Return the hash of a prompt file, part of every cache key."""
     return prompt_file(name, _PACKAGE).version

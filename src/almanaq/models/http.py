@@ -15,6 +15,8 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -24,9 +26,6 @@ from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-
-from functools import lru_cache
-from json.encoder import encode_basestring_ascii
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import run_sync
-from almanaq.models.budget import estimate_tokens, record_usage
+from almanaq.models.budget import estimate_tokens, max_tokens, record_usage
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     JsonServer,
@@ -38,7 +38,6 @@ from almanaq.models.openai_replies import (
     find_refused_feature,
     make_connection_error,
     make_status_error,
-    max_tokens,
     read_completion,
     read_error_message,
     read_retry_after,

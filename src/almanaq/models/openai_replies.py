@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
@@ -17,14 +17,8 @@ from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableRep
 
 _MOST_STATED = 10_000_000
 """Largest credible token count of a call: five times the longest context window."""
-_MESSAGE_TOKENS = 8
 _log = logging.getLogger("almanaq")
 _warned = set[str]()
-
-
-def max_tokens(texts: Iterable[str]) -> int:
-    """Return the maximum tokens of texts: no tokenizer makes more tokens than bytes."""
-    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
 def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], server: str) -> int | None:

@@ -25,6 +25,7 @@ from almanaq.models.protocols import (
     TextCall,
     TextReply,
     Usage,
+    forget_reply,
 )
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import (
@@ -282,9 +283,8 @@ async def _ask_with_repair(
         return parse(again), usage, 1
     except MalformedReply as problem:
         # The call has failed: its replies must not be served from the cache next time.
-        forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)
-        forget(prompt)
-        forget(second)
+        forget_reply(model, prompt)
+        forget_reply(model, second)
         raise UnusableReply(
             f"the model's reply cannot be used, twice: {problem}",
             retryable=False,

@@ -129,6 +129,11 @@ class LanguageModel(Protocol):
     async def complete(self, prompt: Prompt) -> Completion: ...
 
 
+def forget_reply(model: LanguageModel, prompt: Prompt) -> None:
+    """Drop the reply to a prompt from the model's cache, if it has one: an unusable reply must not be served again."""
+    getattr(model, "forget", lambda _: None)(prompt)
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """Turns texts into unit vectors, shape (len(texts), dimensions), float32.

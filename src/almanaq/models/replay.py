@@ -45,6 +45,7 @@ from almanaq.models.protocols import (
     TextCall,
     TextReply,
     Usage,
+    forget_reply,
 )
 
 
@@ -161,7 +162,7 @@ class RecordingModel:
 
     def forget(self, prompt: Prompt) -> None:
         """Drop an unusable reply, where the model caches replies."""
-        getattr(self._model, "forget", lambda _: None)(prompt)
+        forget_reply(self._model, prompt)
 
     def _record(self, prompt: Prompt, reply: str | None, usage: Usage, failed: str = "") -> None:
         self._write(asdict(Exchange(prompt.name, prompt.version, _mask_fence(prompt), reply, asdict(usage), failed)))
