@@ -11,8 +11,8 @@ import typer
 
 from almanaq.cli.options import flag
 from almanaq.cli.terminal import say, warn, warn_of_source
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,11 +29,6 @@ DEFAULT_FIELDS = "title,section,header,cells"
 OWN_EMBEDDERS = ("lexical", "static", "local")
 """Embedders that need no leave: they come with this package and send nothing anywhere."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("find")(find)
 
 
 def find(

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from almanaq.retrieval.stored import StoredIndex
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("index")(index)
-
-
 def index(
     corpus: Annotated[
         str | None, typer.Argument(metavar="CORPUS", help="A file, a folder, a dataset, or a database.")

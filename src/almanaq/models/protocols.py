@@ -223,6 +223,7 @@ class TextReply:
     Attributes:
         confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
         probabilities: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
+        unreadable: `value` is None because what was replied, twice, is not of the type or the options asked for.
     """
 
     value: str | None
@@ -231,6 +232,7 @@ class TextReply:
     usage: Usage = Usage()
     confidence: float | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
+    unreadable: bool = False
 
 
 @runtime_checkable
