@@ -601,7 +601,7 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
     vectors = TextVectors(store.vectors, remote=remote)
 
     def proxy_models(name: str) -> Models:
-        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(chances=True))
+        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(probabilities=True))
 
     proxies = cached(proxy_models)
     return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)

@@ -259,12 +259,12 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
     if not in_text:
         return _read_database(source, schema, allow_http=allow_http)
     assert isinstance(source, str | os.PathLike)
-    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
+    from almanaq.corpus.dataset import is_dataset_folder, open_corpus_folder
 
     if is_dataset_folder(Path(source)):
         if schema is not None:
             raise UsageError("schema does not go with a folder in the layout of a dataset: leave private columns out")
-        return open_dataset(Path(source)).corpus()
+        return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
         return _read_database(source, schema, allow_http=allow_http)
     from almanaq.corpus.readers import read_corpus

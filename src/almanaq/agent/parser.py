@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from almanaq.agent.dialects import dialect_notes
 from almanaq.agent.history import Turn, TurnKind
-from almanaq.agent.prompting import complete, forget, json_object, make_prompt
+from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.response import Reading
 from almanaq.agent.schema_text import Examples, choose_examples, generate_examples, schema_text
 from almanaq.agent.small_talk import small_talk
@@ -18,7 +18,7 @@ from almanaq.agent.tables import ShowRows
 from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
+from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 from almanaq.suql.catalog.relations import Catalog
 
 ParseStatus = Literal["query", "no_query", "clarify", "no_result"]
@@ -135,7 +135,7 @@ class PromptedParser:
             reply = read_reply(completion.text)
             if reply is not None:
                 return _make_parsed(reply, usage)
-            forget(self._model, prompt)
+            forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
             f"(the last began {completion.text[:60]!r}); ask again, or choose another model with --model"

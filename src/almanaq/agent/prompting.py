@@ -59,11 +59,6 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
         thread.join()
 
 
-def forget(model: LanguageModel, prompt: Prompt) -> None:
-    """Drop a cached reply that was of no use, so that the next request for it reaches the model."""
-    getattr(model, "forget", lambda _: None)(prompt)
-
-
 def prompt_version(name: str) -> str:
     """Return the hash of a prompt file, part of every cache key."""
     return prompt_file(name, _PACKAGE).version

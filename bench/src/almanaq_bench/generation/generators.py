@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.agent.turn import run_in_thread
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError, ModelError, UsageError, suggest
 from almanaq.models.prompted_reader import ask_model
@@ -24,6 +23,7 @@ from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import VERDICTS, WRITTEN_REPLY, Asked, Generator, Reply, failure, of_prompt
 from almanaq_bench.prompts import SCHEMAS, bench_prompt, bench_prompt_version
+from almanaq_bench.question_sets import Question
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from almanaq.agent.turn import run_in_thread
 from almanaq.connection import connect
-from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.table import TableId
 from almanaq.models.budget import spending
 from almanaq.models.embedders.base import LexicalEmbedder
@@ -28,6 +27,7 @@ from almanaq_bench.hybridqa.proposers import (
 )
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTables
+from almanaq_bench.question_sets import DatasetFolder, Question
 
 TEXTS_READ = 3
 """Texts that are read for a question, where so many rows have any: one row is asked for, the most similar come first.

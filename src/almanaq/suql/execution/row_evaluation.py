@@ -256,7 +256,7 @@ class RowEvaluation:
         site = site_of(verdict.column)
         compared = self._context.inputs[site].site.compared
         literal = next(c for i, c in enumerate(compared) if f"{site}_{i}" == verdict.column)
-        return (await self.outcome(site)).chances.get(literal)
+        return (await self.outcome(site)).probabilities.get(literal)
 
     async def outcome(self, site: str) -> Outcome:
         """Return the outcome of a site for the row, asking if need be."""

@@ -9,28 +9,28 @@ from collections.abc import Iterator, Mapping
 Alternatives = Mapping[str, float]
 
 
-def tokens_of(text: str, chances: Mapping[str, float]) -> list[dict[str, object]]:
-    """Return the tokens of a JSON reply in the protocol's form, its `value` drawn with these chances of a verdict.
+def tokens_of(text: str, probabilities: Mapping[str, float]) -> list[dict[str, object]]:
+    """Return the tokens of a JSON reply in the protocol's form; its `value` has these probabilities of verdicts.
 
     The quotation mark and the word are tokens of their own, as most tokenizers have it.
     """
-    return [_told(token, alternatives) for token, alternatives in _tokens(text, chances)]
+    return [_told(token, alternatives) for token, alternatives in _tokens(text, probabilities)]
 
 
-def _tokens(text: str, chances: Mapping[str, float]) -> Iterator[tuple[str, Alternatives]]:
+def _tokens(text: str, probabilities: Mapping[str, float]) -> Iterator[tuple[str, Alternatives]]:
     begun = re.search(r'"value":\s*', text)
     if begun is None:
         yield text, {text: 1.0}
         return
-    total = sum(chance for verdict, chance in chances.items() if verdict != "null")
+    total = sum(chance for verdict, chance in probabilities.items() if verdict != "null")
     yield text[: begun.end()], {text[: begun.end()]: 1.0}
     rest = text[begun.end() :]
     first = '"' if rest.startswith('"') else "null"
-    yield first, {'"': total, "null": chances.get("null", 0.0)}
+    yield first, {'"': total, "null": probabilities.get("null", 0.0)}
     rest = rest.removeprefix(first)
     if first == '"':
         word = rest.partition('"')[0]
-        yield word, {verdict: chance / total for verdict, chance in chances.items() if verdict != "null"}
+        yield word, {verdict: chance / total for verdict, chance in probabilities.items() if verdict != "null"}
         rest = rest.removeprefix(word)
     yield rest, {rest: 1.0}
 

@@ -46,12 +46,12 @@ def test_the_chances_are_those_that_the_tokens_were_drawn_with(
     raw: tuple[float, float, float], said: str, width: int, before: str
 ) -> None:
     """Whatever the tokenizer: here each token holds `width` characters of what is still open."""
-    chances = {verdict: value / sum(raw) for verdict, value in zip(WHOLE, raw, strict=True)}
+    probabilities = {verdict: value / sum(raw) for verdict, value in zip(WHOLE, raw, strict=True)}
     texts = {verdict: before + whole + ', "quotes": []}' for verdict, whole in WHOLE.items()}
     tokens = []
     for start in range(0, len(texts[said]), width):
         written = texts[said][:start]
-        open_ = {verdict: chances[verdict] for verdict, text in texts.items() if text.startswith(written)}
+        open_ = {verdict: probabilities[verdict] for verdict, text in texts.items() if text.startswith(written)}
         others: dict[str, float] = {}
         for verdict, chance in open_.items():
             token = texts[verdict][start : start + width]
@@ -60,7 +60,7 @@ def test_the_chances_are_those_that_the_tokens_were_drawn_with(
     found = read_verdict_probabilities(reply_with(tokens)) or {}
     # A quotation mark that was not written does not tell what word would have followed it.
     told = ["null"] if said == "null" else list(WHOLE)
-    assert {verdict: found[verdict] for verdict in told} == pytest.approx({v: chances[v] for v in told})
+    assert {verdict: found[verdict] for verdict in told} == pytest.approx({v: probabilities[v] for v in told})
     assert sum(found.values()) == pytest.approx(1)
 
 
@@ -82,14 +82,14 @@ def test_what_tells_no_chances_is_no_failure(content: dict[str, Any]) -> None:
 def test_a_reader_that_asks_gets_them_and_the_cache_keeps_them() -> None:
     told = {"Yes": 0.6, "No": 0.3, "null": 0.1}
     yes = json.dumps({"value": "Yes", "quotes": []})
-    with StandInServer(lambda _: yes, chances=lambda _: told) as server:
+    with StandInServer(lambda _: yes, probabilities=lambda _: told) as server:
         model = CachedModel(OpenAIModel("m", server.url), ReplyCache())
-        reader = PromptedReader(model, chances=True)
+        reader = PromptedReader(model, probabilities=True)
         first, again = (asyncio.run(reader.read(CALL)) for _ in range(2))
         plain = asyncio.run(PromptedReader(model).read(CALL))
         asked = [request.get("top_logprobs") for request in server.ledger.requests]
-    assert first.chances == again.chances == pytest.approx({"Yes": 0.6})
-    assert (first.value, again.usage.cached_calls, dict(plain.chances)) == ("Yes", 1, {})
+    assert first.probabilities == again.probabilities == pytest.approx({"Yes": 0.6})
+    assert (first.value, again.usage.cached_calls, dict(plain.probabilities)) == ("Yes", 1, {})
     assert asked == [20, None]
 
 
@@ -97,5 +97,7 @@ def test_a_server_that_refuses_or_tells_nothing_is_asked_all_the_same() -> None:
     yes = json.dumps({"value": "Yes", "quotes": []})
     for refuses in [("logprobs",), ("top_logprobs",), ()]:
         with StandInServer(lambda _: yes, refuses=refuses) as server:
-            reply = asyncio.run(PromptedReader(RetryingModel(OpenAIModel("m", server.url)), chances=True).read(CALL))
-        assert (reply.value, dict(reply.chances)) == ("Yes", {})
+            reply = asyncio.run(
+                PromptedReader(RetryingModel(OpenAIModel("m", server.url)), probabilities=True).read(CALL)
+            )
+        assert (reply.value, dict(reply.probabilities)) == ("Yes", {})
