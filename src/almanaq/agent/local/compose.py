@@ -335,6 +335,7 @@ class Composer(Ranking):
 
     def _kinds(self, spec: QuerySpec) -> QuerySpec:
         """Return the different values of columns that rows have in common."""
+        self.shown = [c for i, c in enumerate(self.shown) if all(c is not each for each in self.shown[:i])]
         if len(self.shown) == 1:
             self._leave_out_missing(self.shown[0])
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
@@ -342,7 +343,7 @@ class Composer(Ranking):
         columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
         for test in self.conditions.tests:
             own = test.column.relation
-            if (test.column.is_measurable or test.negated) and (
+            if (test.column.is_measurable or (test.negated and not test.never)) and (
                 own is self.main or self.world.is_single(self.main.name, own.name)
             ):
                 columns[plain(test.column)] = None  # what was compared is shown beside

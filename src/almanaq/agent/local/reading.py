@@ -23,11 +23,15 @@ from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation
 
+Columns = tuple[tuple[str, ...], ...]
+"""The values of each column of a result, sorted."""
 MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
 _UNNAMED, _LED_TO = 0.7, 0.88
 _MOST_SURE = 0.99
 _MOST_TIED = 20
+_CLEAR, _HOPELESS = 0.8, 0.3
+"""Probabilities from which, and below which, readings are not run to see whether they give the same rows."""
 _REPEATED = 0.1
 """How much less a reading is worth offering that gives the rows of a likelier one."""
 _MOST_WEIGHED, _MOST_COMPARED, _MOST_SHOWN, _NOTHING_FOUND = 5, 1000, 6, 0.7
@@ -97,7 +101,18 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    rows = [_columns_found(each, world) for each in worth]
+    unknown: list[Columns | None] = [None] * len(worth)
+    plain_weights = _weights(worth, unknown)
+    best = worth[0].suql
+    if plain_weights[best] >= _CLEAR or max(each.certainty for each in worth) < _HOPELESS:
+        weighed = plain_weights  # what they give would change nothing
+    else:
+        weighed = _weights(worth, [_columns_found(each, world) for each in worth])
+    return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
+
+
+def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[str, float]:
+    """Return the probability of each query beside the others, by what each gives where that is known."""
     weighed = {}
     for i, reading in enumerate(worth):
         others = [k for k in range(len(worth)) if k != i]
@@ -111,10 +126,10 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
         weighed[reading.suql] = shared * (_NOTHING_FOUND if rows[i] == () and rivals and any(rows) else 1.0)
         if any(_same_rows(rows[i], rows[k]) for k in alike if k < i):
             weighed[reading.suql] *= _REPEATED
-    return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
+    return weighed
 
 
-def _columns_found(reading: Reading, world: World) -> tuple[tuple[str, ...], ...] | None:
+def _columns_found(reading: Reading, world: World) -> Columns | None:
     """Return the values of each column that a reading gives, sorted; None where it was not run.
 
     Of one figure, those of the rows that it is of, and the figure's SQL: two figures may be equal by chance.
@@ -122,7 +137,7 @@ def _columns_found(reading: Reading, world: World) -> tuple[tuple[str, ...], ...
     spec = reading.spec
     if world.run is None or any(map(reads_text, spec.expressions())):
         return None
-    figures: tuple[tuple[str, ...], ...] = ()
+    figures: Columns = ()
     if spec.measures and not spec.groups:
         figures = (tuple(to_text(measure, world.dialect) for measure in spec.measures),)
         shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
@@ -135,7 +150,7 @@ def _columns_found(reading: Reading, world: World) -> tuple[tuple[str, ...], ...
     return (*figures, *(tuple(sorted(map(str, column))) for column in zip(*found, strict=True)))
 
 
-def _same_rows(one: tuple[tuple[str, ...], ...] | None, other: tuple[tuple[str, ...], ...] | None) -> bool:
+def _same_rows(one: Columns | None, other: Columns | None) -> bool:
     """Return whether the columns of one result are among those of the other."""
     if not one or not other:
         return False

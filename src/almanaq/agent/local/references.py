@@ -29,6 +29,7 @@ _ORDINAL = re.compile(
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
 _ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
 _EXPLETIVE = re.compile(
+    r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
     r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
 )
@@ -36,6 +37,7 @@ _ALL = re.compile(
     r"(?<!only )\b(?:them|these|those|they|their|both"
     r"|the (?:two|three|four|five)(?=[?.!, ]*$| (?:of|are|is|have|has)\b))\b"
 )
+_POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
 _AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
 
@@ -95,7 +97,8 @@ def refers_within(question: str, world: World) -> bool:
     nouns = [s for s in named if s.kind in ("table", "noun", "value")]
     for pattern in (_ONE, _ALL):
         for match in pattern.finditer(said):
-            if not any(links.tokens[s.last - 1].end <= match.start() for s in nouns):
+            before = any(links.tokens[s.last - 1].end <= match.start() for s in nouns)
+            if match[0] not in _POSSESSIVE or not before:
                 return False
     for match in _ORDINAL.finditer(said):
         if not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
