@@ -16,7 +16,7 @@ from typing import Any
 
 import almanaq
 from almanaq.agent.tables import choose_relations, main_database
-from almanaq.retrieval.choose import TableChooser
+from almanaq.retrieval.table_chooser import TableChooser
 from almanaq.suql.catalog.relations import Catalog
 
 EVERY = 10

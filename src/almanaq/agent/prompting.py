@@ -12,10 +12,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from almanaq.agent.turn import await_in_turn
-from almanaq.event_loops import run_sync
+from almanaq.event_loops import CancelToken, run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
-from almanaq.stopping import Stop
 
 _PACKAGE = "almanaq.agent.prompts"
 
@@ -37,12 +36,12 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
     `complete` does, after the pieces that came before.
     """
     given: SimpleQueue[str | BaseException | None] = SimpleQueue()
-    stop = Stop()
+    token = CancelToken()
 
     def ask() -> None:
         reply = StreamedReply(given.put)
         try:
-            with stop.covering():
+            with token.scope():
                 reply.end(complete(model, replace(prompt, pieces=reply)).text)
             given.put(None)
         except BaseException as error:  # the consumer's to see
@@ -56,7 +55,7 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
                 raise piece
             yield piece
     finally:
-        stop.now()
+        token.cancel()
         thread.join()
 
 
