@@ -10,6 +10,7 @@ from almanaq.errors import DatabaseError, QueryTypeError, UnknownNameError, engi
 
 _OFFERED = re.compile(r"^(?:Candidate bindings?: |Did you mean )(.*)$", re.MULTILINE)
 _NAME = re.compile(r'"((?:[^"]|"")+)"')
+_NO_NUMBER = re.compile(r"Could not convert string '.*' to (\w+) when casting from source column (\S+)")
 _UNKNOWN = re.compile(r'Referenced (?:column|table) "|does not have a column named|(?:Table|Function) with name')
 
 
@@ -35,3 +36,16 @@ def binding_error(error: duckdb.Error) -> DatabaseError:
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
         return QueryTypeError(message)
     return engine_error(message, type(error))
+
+
+def advise(message: str) -> str:
+    """Return what DuckDB says of a value, with what to do about a column of text that is compared with numbers.
+
+    >>> advise("Conversion Error: Could not convert string 'x2' to INT32 when casting from source column id")[-68:]
+    'compare id::VARCHAR with text, or try_cast(id AS INT32) with numbers'
+    """
+    found = _NO_NUMBER.search(message)
+    if found is None:
+        return message
+    kind, name = found.groups()
+    return f"{message}: compare {name}::VARCHAR with text, or try_cast({name} AS {kind}) with numbers"

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.engines.duckdb.messages import binding_error
+from almanaq.engines.duckdb.messages import advise, binding_error
 from almanaq.engines.duckdb.values import Export, as_stored, export
 from almanaq.errors import (
     DatabaseError,
@@ -217,7 +217,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 "DuckDB stumbles over this query, by a fault of its own: write a subquery in IN or EXISTS as a join, "
                 f"or run it on PostgreSQL ({message})"
             )
-        return engine_error(message, _kind(error))
+        return engine_error(advise(message), _kind(error))
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
