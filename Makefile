@@ -56,6 +56,7 @@ nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install 
 	$(BIN)/python -m benchmarks.serve.soak --minutes 10
 	$(BIN)/python -m benchmarks.guarantees --cases 1000 --out benchmarks/guarantees/results.json
 	$(BIN)/python -m tests.security.run --count 20000 --out tests/security/results.json
+	$(BIN)/python -m tests.security.canaries --turns 20000 --out tests/security/canaries.json
 
 SERVERS := build/servers
 .PHONY: models-test
@@ -93,6 +94,7 @@ cluster-bench: $(VENV)/.installed-test ## record what a cluster gives: 510 gener
 docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts
 	$(BIN)/python scripts/tables.py --write
 	$(BIN)/python scripts/help.py --write
+	$(BIN)/python scripts/connect_arguments.py --write
 
 .PHONY: bench
 bench: $(VENV)/.installed-test ## run every experiment whose data is at hand again (ALMANAQ_DATA: folder of the datasets)

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from almanaq.models.http import JsonServer
-from almanaq.models.prompted_reader import asked_values
+from almanaq.models.prompted_reader import prompt_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import TextCall
-from almanaq.models.reply_schemas import reply_schema
+from almanaq.models.text_calls import reply_schema
 
 FILLER = "The pump was taken apart, cleaned and tested again. " * 3
 Call = Callable[[dict[str, Any]], Awaitable[object]]
@@ -24,7 +24,7 @@ Call = Callable[[dict[str, Any]], Awaitable[object]]
 def request(number: int) -> dict[str, Any]:
     """Return the request that an extraction makes for a case."""
     call = TextCall("answer", (f"This is case number {number}. {FILLER}",), "what is its number?")
-    values = {**asked_values(call), "passages": [(1, call.passages[0])], "part": 0, "parts": 0}
+    values = {**prompt_values(call), "passages": [(1, call.passages[0])], "part": 0, "parts": 0}
     prompt = prompt_file("answer").prompt(values)
     schema = {"name": prompt.name, "strict": True, "schema": reply_schema(call)}
     return {

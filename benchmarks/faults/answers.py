@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.errors import SourceError
-from almanaq.web.answers import Answer, to_parquet
-from almanaq.web.rows import written
-from almanaq.web.store import AnswerStore
+from almanaq.web.records import format_rows
+from almanaq.web.store import Answer, AnswerStore, write_parquet
 from almanaq.web.verdicts import Verdicts
 
 ANSWERS, CONVERSATIONS, PAGE = 24, 6, 4096
@@ -46,7 +45,9 @@ def fill(file: Path) -> bytes:
         turn = Turn(f"question {number}?", f"SELECT {number}", f"answer {number}", shown=shown)
         record = {"answer": f"answer {number}", "rows": [[number]], "evidence": []}
         known = (f"id{number}", f"c{number % CONVERSATIONS}", "ask", turn.question, "model", record)
-        answer = Answer(*known, to_parquet(pa.table(rows)), turn, float(number), frozenset({("places", f"c{number}")}))
+        answer = Answer(
+            *known, write_parquet(pa.table(rows)), turn, float(number), frozenset({("places", f"c{number}")})
+        )
         store.put(answer, {place_of(number): f"a text that says {chance.random()} " * 20})
         for about in ({"kind": "answer"}, {"kind": "row", "key": {"id": number}}):
             Verdicts(store).put(answer.id, about, "right" if number % 3 else "wrong", {"note": str(number)})
@@ -73,7 +74,7 @@ def readings(store: AnswerStore) -> dict[str, Callable[[], Any]]:
 
 def _rows(store: AnswerStore, id: str) -> bytes | None:
     found = store.get(id)
-    return written(found.rows, "csv") if found is not None and found.rows is not None else None
+    return format_rows(found.rows, "csv") if found is not None and found.rows is not None else None
 
 
 def damaged(content: bytes, chance: random.Random) -> bytes:

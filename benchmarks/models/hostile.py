@@ -12,9 +12,9 @@ from typing import Any
 from server import Server, serving
 
 from almanaq.errors import ModelError
-from almanaq.models.failure import LONGEST_WAIT, FailedCall
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, Message, Prompt
+from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall
 from almanaq.testing.faults import KINDS
 from almanaq.testing.hostile import HOSTILE
 
@@ -53,7 +53,7 @@ def _ended(fault: str, server: Server) -> dict[str, Any]:
         told |= {"ended": type(outcome).__name__, "said": str(outcome)[:160]}
         whole = isinstance(outcome, ModelError) and KEY not in str(outcome)
         wait = getattr(outcome, "retry_after", None)
-        told["counted"] = wait is None or 0 <= wait <= LONGEST_WAIT
+        told["counted"] = wait is None or 0 <= wait <= LONGEST_RETRY_AFTER
     quick = seconds <= MOST_SECONDS and grown <= MOST_MEGABYTES
     told["held"] = all((whole, quick, told["counted"], *right))
     return told

@@ -23,14 +23,13 @@ from server import serving
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel
-from almanaq.models.model_names import ModelSettings, wrapped
+from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
-from almanaq.models.prices import Price
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import Prompt, TextCall, TextReply
+from almanaq.models.protocols import Price, Prompt, TextCall, TextReply
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.reply_schemas import reply_schema
+from almanaq.models.text_calls import reply_schema
 
 FOLDER = Path(__file__).parent
 PRICE = Price(2.5, 10.0)
@@ -100,7 +99,7 @@ def bare(url: str, calls: int) -> None:
 
 def ours(url: str, calls: int, file: Path) -> None:
     """Make the calls through every standard wrapper, with a cache on disk."""
-    model = wrapped(OpenAIModel("m", url, "k", price=PRICE), ModelSettings(cache_file=file, price=PRICE), True)
+    model = wrap_model(OpenAIModel("m", url, "k", price=PRICE), ModelSettings(cache_file=file, price=PRICE), True)
     found = asyncio.run(all_of(lambda number: model.complete(prompt_of(number)), calls, 64))
     assert [json.loads(completion.text)["value"] for completion in found] == [str(n) for n in range(calls)]
 
@@ -156,7 +155,7 @@ def _faults(file: Path, calls: int, budget: Budget) -> dict[str, Any]:
     settings = ModelSettings(cache_file=file, price=PRICE, budget=budget)
     with serving(rates=RATES, latency=0.05, retry_after=0.05, seed=7) as server:
         model = OpenAIModel("m", server.url, "k", price=PRICE)
-        reader = PromptedReader(wrapped(model, settings, True))
+        reader = PromptedReader(wrap_model(model, settings, True))
         found, seconds, _ = timed(lambda: asyncio.run(all_of(lambda n: reader.read(call_of(n)), calls, 64)))
         ledger = server.ledger()
     failed = sum(ledger["outcomes"].get(name, 0) for name in RATES)

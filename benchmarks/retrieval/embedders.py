@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from almanaq.corpus.dataset import open_dataset
-from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.models.hub_embedder import quiet
-from almanaq.models.minilm_weights import checked_folder
+from almanaq.corpus.table import parse_fields, table_text
+from almanaq.models.embedders.minilm import find_weights
+from almanaq.models.hub_models import silence_libraries
 from almanaq.models.model_names import open_embedder
+from almanaq_bench.question_sets import open_dataset
 
 TEXTS, MANY = 128, 1_000
 
@@ -28,10 +28,10 @@ def main() -> None:
     fields = parse_fields("title,section,header,cells")
     corpus = open_dataset(Path(sys.argv[1]) / "fetaqa").corpus("validation")
     texts = [table_text(table, fields, max_chars=2048) for table in corpus]
-    with quiet():
+    with silence_libraries():
         from sentence_transformers import SentenceTransformer
 
-        plain = SentenceTransformer(str(checked_folder()), device="cpu")
+        plain = SentenceTransformer(str(find_weights()), device="cpu")
     static, local = open_embedder("static"), open_embedder("local")
     rates = {
         "sentence-transformers": rate(lambda some: plain.encode(some, show_progress_bar=False), texts[:TEXTS]),

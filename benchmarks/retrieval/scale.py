@@ -27,13 +27,12 @@ from kept import tell
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Table
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.protocols import Embedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_rerank import StoredRerank
+from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
 FIELDS = ("title", "section", "header", "cells")
 QUESTIONS = 500

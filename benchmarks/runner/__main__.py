@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from almanaq.corpus.table import TableId
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq_bench.config import RunConfig, RunRequest
 from almanaq_bench.data import open_data

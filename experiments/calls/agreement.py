@@ -29,7 +29,7 @@ from scripted import QUESTIONS
 
 from almanaq import sample
 from almanaq.models.batching import Batching
-from almanaq.models.model_names import ModelSettings, models_of, open_models
+from almanaq.models.model_names import ModelSettings, make_models, open_models
 from almanaq.models.protocols import Completion, Models, Prompt, TextCall
 from almanaq.sample.truth import truth_function
 
@@ -49,7 +49,7 @@ def main() -> None:
     calls, batching = pairs(arguments.pairs, arguments.batch), Batching.of(arguments.batch)
     if arguments.replies is not None:
         written = ByHand(json.loads(arguments.replies.read_text()) if arguments.replies.exists() else {})
-        one, other = models_of(written), models_of(written, batching)
+        one, other = make_models(written), make_models(written, batching)
     else:
         settings = ModelSettings(batching=batching)
         one = open_models(arguments.model, embedder="lexical", cache=False)

@@ -25,7 +25,7 @@ sys.path.append(str(HERE.parent / "hybridqa"))
 from fit_places import is_development  # noqa: E402
 from run import write_part  # noqa: E402
 
-from almanaq.models.lexical import LexicalEmbedder  # noqa: E402
+from almanaq.models.embedders.base import LexicalEmbedder  # noqa: E402
 from almanaq_bench.config import RunRequest  # noqa: E402
 from almanaq_bench.runner import run  # noqa: E402
 

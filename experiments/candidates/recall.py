@@ -16,8 +16,8 @@ from statistics import mean
 from typing import Any
 
 import almanaq
+from almanaq.options import Options
 from almanaq.sample.truth import truth_function
-from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "local"))

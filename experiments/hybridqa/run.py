@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from almanaq.corpus.serialize import DEFAULT_FIELDS, parse_fields
+from almanaq.corpus.table import DEFAULT_FIELDS, parse_fields
 from almanaq.models.model_names import open_embedder
-from almanaq.models.vector_store import default_cache_folder
+from almanaq.models.private_files import default_cache_folder
 from almanaq_bench.config import RunRequest
 from almanaq_bench.runner import run
 

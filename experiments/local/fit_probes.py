@@ -22,12 +22,12 @@ from tools.sample.grammar import read_toml
 from yes_no import QUESTIONS
 
 import almanaq.sample
+from almanaq.models.embedders.local import LocalEmbedder
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.extractive import lexicon
 from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.meaning import LEAST_RELEVANCE, PROBES_FILE, Meaning, signs
 from almanaq.models.extractive.polarity import matters
-from almanaq.models.local_embedder import LocalEmbedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.sample import load
 from almanaq.sample.truth import load_truth
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from scripted import Writer, fields_of
 
 from almanaq.agent.conversation import Agent
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.connection import connect
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import open_embedder, open_models
+from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder
-from almanaq.models.vector_store import default_cache_folder
-from almanaq.open_connection import connect
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest

@@ -19,7 +19,7 @@ from typing import Any
 
 from scripted import Writer, fields_of
 
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import StandInServer, replies_from
 from almanaq_bench.config import RunRequest

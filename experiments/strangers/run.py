@@ -31,7 +31,7 @@ from experiments.strangers.sources import SOURCES, Source, build
 from scipy.stats import binomtest
 
 import almanaq
-from almanaq.agent.readings import Reading
+from almanaq.agent.response import Reading
 
 QUESTIONS = Path(__file__).parent / "questions"
 _MISSING = {"penguins": ["NA"]}

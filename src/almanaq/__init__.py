@@ -11,10 +11,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
+    from almanaq.agent.conversation import Chat
     from almanaq.agent.response import Response
-    from almanaq.connection import Connection
-    from almanaq.cursor import Cursor
+    from almanaq.connection import Connection, connect
     from almanaq.dbapi import (
         BINARY,
         DATETIME,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         ROWID,
         STRING,
         Binary,
+        Cursor,
         Date,
         DateFromTicks,
         Time,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
     )
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.errors import (
         AlmanaqError,
         BenchmarkError,
@@ -58,11 +60,7 @@ if TYPE_CHECKING:
         Warning,
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
-    from almanaq.open_connection import connect
-    from almanaq.suql.accuracy.targets import Accuracy
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
-    from almanaq.suql.options import Options
+    from almanaq.options import Accuracy, Options
     from almanaq.suql.result import Evidence, Result, Trace
     from almanaq.table_search import IndexedTables, TableHit, Tables, index, tables
 
@@ -74,13 +72,13 @@ threadsafety = 1
 paramstyle = "qmark"
 
 _HOMES = {
-    "almanaq.agent.chat": ("Chat",),
+    "almanaq.agent.conversation": ("Chat",),
     "almanaq.agent.response": ("Response",),
-    "almanaq.connection": ("Connection",),
-    "almanaq.cursor": ("Cursor",),
+    "almanaq.connection": ("Connection", "connect"),
     "almanaq.dbapi": (
         "BINARY",
         "Binary",
+        "Cursor",
         "DATETIME",
         "Date",
         "DateFromTicks",
@@ -125,11 +123,9 @@ _HOMES = {
         "LanguageModel",
         "Reader",
     ),
-    "almanaq.open_connection": ("connect",),
-    "almanaq.suql.accuracy.targets": ("Accuracy",),
-    "almanaq.suql.databases.protocols": ("Database",),
-    "almanaq.suql.databases.sources": ("Source",),
-    "almanaq.suql.options": ("Options",),
+    "almanaq.engines.protocols": ("Database",),
+    "almanaq.engines.sources": ("Source",),
+    "almanaq.options": ("Accuracy", "Options"),
     "almanaq.suql.result": (
         "Evidence",
         "Result",

@@ -1,27 +1,28 @@
-"""A Connection: it answers questions, runs SUQL and explains it, and gives DB-API 2.0 cursors."""
+"""connect() opens a source; a Connection answers questions, runs SUQL, explains it and gives DB-API 2.0 cursors."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import cache as cached
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from almanaq.cursor import Cursor, ErrorHandler, Row
-from almanaq.dbapi import ErrorsAsAttributes
+from almanaq.dbapi import Cursor, ErrorHandler, ErrorsAsAttributes, Row
 from almanaq.errors import UsageError
-from almanaq.suql.options import Options
+from almanaq.options import QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
-    from almanaq.agent.conversation import Agent, Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
-    from almanaq.agent.shots import Examples
-    from almanaq.models.protocols import Models
+    from almanaq.agent.response import Event, Response
+    from almanaq.agent.schema_text import Examples
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
+    from almanaq.models.batching import Batching
+    from almanaq.models.model_names import ModelSettings
+    from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
-    from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.databases.protocols import Database
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -49,7 +50,7 @@ class Connection(ErrorsAsAttributes):
     errorhandler: ErrorHandler | None = None
 
     def __init__(self, engine: Engine, database: Database, models: Models, shots: Examples = ()) -> None:
-        self._engine: Engine | None = engine
+        self._make_engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
         self._is_public = False
@@ -58,15 +59,15 @@ class Connection(ErrorsAsAttributes):
     def engine(self) -> Engine:
         """The compiler behind this connection."""
         self.check_open()
-        assert self._engine is not None
-        return self._engine
+        assert self._make_engine is not None
+        return self._make_engine
 
     def check_open(self) -> None:
         """Raise UsageError (an InterfaceError of DB-API 2.0) when the connection was closed.
 
         >>> con.check_open()
         """
-        if self._engine is None:
+        if self._make_engine is None:
             raise UsageError("this connection is closed; open another with almanaq.connect(…)")
 
     @property
@@ -148,7 +149,7 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UnknownNameError: ...did you mean 'name'...
         """
-        chosen = self._targeted(suql, options, accuracy)
+        chosen = self._with_accuracy(suql, options, accuracy)
         return self.engine.run(self.translate(suql, dialect, options), params, options=chosen)
 
     def translate(self, suql: str, dialect: str | None = None, options: Options | None = None) -> str:
@@ -176,7 +177,7 @@ class Connection(ErrorsAsAttributes):
         read = dialect_named(read)
         return suql if read == engine.dialect else transpile(suql, read, engine.dialect, engine.catalog)
 
-    def _targeted(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
+    def _with_accuracy(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
         """Return the options with the targets that are given, or that a hint in the query names."""
         from almanaq.suql.accuracy.targets import hinted
 
@@ -219,7 +220,7 @@ class Connection(ErrorsAsAttributes):
             expected: 1 row, 1 call
         2. output ...
         """
-        chosen = self._targeted(suql, options)
+        chosen = self._with_accuracy(suql, options)
         return self.engine.explain(self.translate(suql, dialect, options), params, verbose=verbose, options=chosen)
 
     def analyze(self, suql: str, params: Parameters | None = (), *, options: Options | None = None) -> Explanation:
@@ -233,7 +234,9 @@ class Connection(ErrorsAsAttributes):
             actual:   1 row, 2 candidates, 2 calls, seconds ...
         2. output ...
         """
-        return self.engine.analyze(self.translate(suql, None, options), params, options=self._targeted(suql, options))
+        return self.engine.analyze(
+            self.translate(suql, None, options), params, options=self._with_accuracy(suql, options)
+        )
 
     def estimate(
         self,
@@ -383,7 +386,7 @@ class Connection(ErrorsAsAttributes):
         >>> chat.ask("How many are there?").rows
         ((2,),)
         """
-        from almanaq.agent.chat import Chat
+        from almanaq.agent.conversation import Chat
 
         return Chat(self.agent, tuple(history))
 
@@ -392,7 +395,7 @@ class Connection(ErrorsAsAttributes):
         """What answers questions over this connection; it keeps what it learned of the source's values."""
         from almanaq.agent.conversation import Agent
 
-        if self._agent is None or self._engine is None:
+        if self._agent is None or self._make_engine is None:
             options = self.engine.options.for_agent()
             self._agent = Agent(self.engine, self._models, shots=self._shots, options=options)
         return self._agent
@@ -408,10 +411,10 @@ class Connection(ErrorsAsAttributes):
         >>> con.public().sql("SELECT count(*) FROM dogs")[0]
         (2,)
         """
-        from almanaq.suql.databases.public import PublicDatabase
+        from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        database = PublicDatabase(self._database)
+        database = RedactedDatabase(self._database)
         made = Connection(self.engine.over(database), database, self._models, self._shots)
         made._is_public = True
         return made
@@ -451,8 +454,8 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UsageError: this connection is closed; open another with almanaq.connect(…)
         """
-        if self._engine is not None:
-            self._engine = None
+        if self._make_engine is not None:
+            self._make_engine = None
             self._database.close()
 
     def __enter__(self) -> Self:
@@ -460,3 +463,172 @@ class Connection(ErrorsAsAttributes):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def connect(
+    source: Source,
+    *,
+    model: str | Reader | LanguageModel | Models = "local",
+    embedder: str | Embedder | None = None,
+    schema: str | None = None,
+    examples: str | None = None,
+    max_calls: int | None = None,
+    max_money: float | None = None,
+    speculation: float | None = None,
+    order: Literal["similarity", "table"] | None = None,
+    strict: bool | None = None,
+    deadline: float | None = None,
+    passages: int | None = None,
+    candidates: int | None = None,
+    accuracy: Accuracy | None = None,
+    confidence: float | None = None,
+    link: bool | None = None,
+    allow_functions: Sequence[str] | None = None,
+    dialect: str | None = None,
+    max_result_mb: int | None = None,
+    max_rows: int | None = None,
+    concurrency: int | None = None,
+    batch: int | Batching | None = None,
+    cache: bool = True,
+    allow_http: bool = False,
+    options: Options | None = None,
+) -> Connection:
+    """Open a source and return a connection to it; nothing is downloaded and nothing is written to the source.
+
+    Args:
+        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON or Parquet files or workbooks, one such file, a
+            list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names to tables of
+            Arrow, pandas or polars, one such table (it is called `data`), a connection of duckdb, sqlite3, SQLAlchemy,
+            ADBC or ibis, or an opened Database.
+        options: choices for every query of the connection; those that are also named as arguments (`max_calls`,
+            `speculation`, …) count before it. None: the defaults of `Options`.
+        model: `local` (no language model), `openai:MODEL`, an object with the methods of a Reader or LanguageModel, or
+            opened Models, which keep replies as `open_models(…, cache=…)` says, whatever `cache` is here.
+        embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
+            finding tables, and shared words for the order of similarity, which then costs nothing.
+        schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
+        examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
+            written; None: `SOURCE.examples.toml` where it exists, else some are generated.
+        max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
+        max_money: budget of US dollars, for a model whose price is known; None: any sum.
+        speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
+        order: in which order rows are tried when the query does not say.
+        strict: fail on a model call that failed, rather than count it as unknown.
+        deadline: seconds after which a query is interrupted; None: never, and 120 for a reply.
+        passages: approximate: read the best K passages of each document only; None reads all.
+        candidates: approximate: try the K most similar rows only.
+        accuracy: approximate: targets that a text filter need only reach; None asks about every row.
+        confidence: how surely `local` must have understood a question before it answers, from 0 to 1; below that it
+            says what was not clear. None: as it was fitted.
+        link: map literals compared with ENUM columns to the column's values.
+        allow_functions: functions of the database's own that queries may call besides those that only compute from
+            their arguments; you vouch for what they read and do.
+        dialect: the dialect of SQL, as sqlglot calls it, that queries are written in: `postgres`, `mysql`, … They are
+            carried over to that of the source's engine, or refused. None: the engine's own, as for the queries of
+            `ask`.
+        max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
+        max_rows: most rows of a result; rows beyond are not read, and the trace says so. None: all.
+        concurrency: most text calls under way at once.
+        batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
+            Batching that says it in full; None: each is asked alone.
+        cache: keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for
+            the connection: equal calls are made once.
+        allow_http: fetch the file that a source of the form `https://…` names.
+
+    Raises:
+        SourceError: the source cannot be opened.
+        UsageError: there is no such model or embedder, or an option is out of its range.
+        MissingExtraError: the source or the model needs an optional dependency.
+
+    >>> with connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}}) as con:
+    ...     print(con.sql("SELECT name FROM dogs WHERE age > ?", [5]).rows)
+    [('Rex',)]
+    >>> connect("sample:restaurant")
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
+    """
+    # The schema of options names the arguments, so this body does not.
+    named = {name: value for name, value in locals().items() if name not in ("source", "options")}
+    return _open(source, choose_options(options, {each.name: named.pop(each.name) for each in QUERY_OPTIONS}), **named)
+
+
+def _open(
+    source: Source,
+    options: Options,
+    *,
+    model: str | Reader | LanguageModel | Models,
+    embedder: str | Embedder | None,
+    schema: str | None,
+    examples: str | None,
+    batch: int | Batching | None,
+    cache: bool,
+    allow_http: bool,
+) -> Connection:
+    """Open a source with the models that read it."""
+    from almanaq.agent.schema_text import find_examples, read_examples
+    from almanaq.engines.open_source import open_database
+    from almanaq.models.model_names import open_models
+
+    if options.dialect is not None:
+        from almanaq.suql.transpile import dialect_named
+
+        dialect_named(options.dialect)
+    settings = batch_settings(batch, model)
+    shots = find_examples(source) if examples is None else read_examples(examples)
+    database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline)
+    try:
+        models = open_models(model, embedder=embedder, cache=cache, settings=settings)
+    except BaseException:
+        database.close()
+        raise
+    engine = _make_engine(database, models, options, by_vectors=embedder is not None, cache=cache)
+    return Connection(engine, database, bound_models(models, options.deadline), shots)
+
+
+def _make_engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
+    """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.model_names import ModelSettings, open_models
+    from almanaq.models.private_files import default_cache_folder
+    from almanaq.suql.engine import Engine
+    from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
+
+    similarity = None
+    store = VectorStore(default_cache_folder() if cache else None, models.embedder)
+    remote = bool(getattr(models.embedder, "remote", False))
+    if by_vectors:
+        similarity = EmbedderSimilarity(store.vectors, store.question_vectors, remote=remote)
+    vectors = TextVectors(store.vectors, remote=remote)
+
+    def proxy_models(name: str) -> Models:
+        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(probabilities=True))
+
+    proxies = cached(proxy_models)
+    return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)
+
+
+def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
+    """Return the settings under which calls are shared; raise UsageError where there is no call that could be."""
+    if batch is None:
+        return None
+    from almanaq.models.batching import Batching
+    from almanaq.models.model_names import ModelSettings
+    from almanaq.models.protocols import LanguageModel
+
+    if not isinstance(batch, int | Batching) or isinstance(batch, bool) or (isinstance(batch, int) and batch < 1):
+        raise UsageError(f"batch: {batch!r} is out of range; give a whole number of 1 or more")
+    if model == "local" or not isinstance(model, str | LanguageModel):
+        kind = "local" if model == "local" else type(model).__name__
+        raise UsageError(
+            f"batch: the model {kind!r} has no calls that could be shared; give a language model, as openai:MODEL"
+        )
+    return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch))
+
+
+def bound_models(models: Models, deadline: float | None) -> Models:
+    """Return models whose language model must reply within the deadline; the engine bounds its own calls."""
+    if deadline is None or models.language is None:
+        return models
+    from almanaq.models.retrying import DeadlineModel
+
+    return replace(models, language=DeadlineModel(models.language, deadline))

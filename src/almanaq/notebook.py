@@ -5,24 +5,25 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from almanaq import html
+from almanaq import display
+from almanaq.display import describe_progress
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
-from almanaq.suql.execution.watch import Interrupted, watched
+from almanaq.jobs import show_progress
+from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
+from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Result
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
+    from almanaq.agent.conversation import Chat
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
 
-_SECONDS_BETWEEN = 0.25
 _NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*<<\s*$")
 
 
@@ -45,23 +46,15 @@ class Magics:
     chat: Chat | None = None
 
     def almanaq(self, line: str) -> None:
-        """%almanaq SOURCE [--model NAME] [--schema FILE] [--max-calls N]: open a source, or a variable's tables."""
-        from almanaq.open_connection import connect
+        """%almanaq SOURCE [--model NAME] [--max-calls N] …: open a source, or a variable's tables."""
+        from almanaq.connection import connect
 
         parser = _Parser("%almanaq")
         parser.add_argument("source")
-        for flag in ("--model", "--schema", "--embedder"):
-            parser.add_argument(flag)
-        parser.add_argument("--max-calls", type=int)
-        given = parser.parse_args(shlex.split(line))
-        source = self.shell.user_ns.get(given.source, given.source)
-        opened = connect(
-            source,
-            model=given.model or "local",
-            embedder=given.embedder,
-            schema=given.schema,
-            max_calls=given.max_calls,
-        )
+        parser.add_options(OPTIONS.values())
+        given = vars(parser.parse_args(shlex.split(line)))
+        source = given.pop("source")
+        opened = connect(self.shell.user_ns.get(source, source), **given)
         if self.connection is not None:
             self.connection.close()
         self.connection, self.chat = opened, opened.chat()
@@ -70,15 +63,16 @@ class Magics:
             print(f"{relation.name}: {rows}{len(relation.columns)} columns")
 
     def suql(self, line: str, cell: str | None = None) -> Any:
-        """%%suql [--explain] [--max-calls N] [name <<]: run the query of a cell; `name <<` keeps its result."""
+        """%%suql [--explain] [--max-calls N] … [name <<]: run the query of a cell; `name <<` keeps its result."""
         named = _NAME.search(line)
         parser = _Parser("%%suql")
         parser.add_argument("--explain", action="store_true")
-        parser.add_argument("--max-calls", type=int)
+        parser.add_options(QUERY_OPTIONS)
         # As a line magic, the whole line is the query.
-        given = parser.parse_args([] if cell is None else shlex.split(line[: named.start()] if named else line))
-        query = line if cell is None else cell
-        shown = self._explained(query) if given.explain else self._rows(query, given.max_calls)
+        given = vars(parser.parse_args([] if cell is None else shlex.split(line[: named.start()] if named else line)))
+        explains, query = given.pop("explain"), line if cell is None else cell
+        options = choose_options(None, given)
+        shown = self._open().explain(query, options=options) if explains else self._run(query, options)
         if named is None:
             return shown
         self.shell.user_ns[named["name"]] = shown
@@ -99,15 +93,9 @@ class Magics:
             raise UsageError("there is no source yet: %almanaq SOURCE opens one")
         return self.connection
 
-    def _explained(self, query: str) -> Any:
-        return self._open().explain(query)
-
-    def _rows(self, query: str, max_calls: int | None) -> Any:
+    def _run(self, query: str, options: Options) -> Any:
         """Run a query; one that was interrupted, or stopped by a budget, gives the rows that are sure."""
         connection = self._open()
-        options = connection.engine.options
-        if max_calls is not None:
-            options = replace(options, max_calls=max_calls)
         try:
             with progress():
                 return connection.sql(query, options=options)
@@ -126,6 +114,15 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, magic: str) -> None:
         super().__init__(prog=magic, add_help=False, allow_abbrev=False)
 
+    def add_options(self, options: Iterable[Option]) -> None:
+        """Take the options that a URL may hold, other than switches; what is not given is left out."""
+        for option in options:
+            if option.url and option.python_type is not bool:
+                kind, choices = option.parse or option.python_type, option.choices or None
+                self.add_argument(
+                    option.spelling, dest=option.name, type=kind, choices=choices, default=argparse.SUPPRESS
+                )
+
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong."""
         raise UsageError(f"{self.prog}: {message}")
@@ -141,23 +138,18 @@ class _Shown:
         return self.words
 
     def _repr_html_(self) -> str:
-        return html.block(html.paragraph(self.words)) if self.words else ""
+        return display.block(display.paragraph(self.words)) if self.words else ""
 
 
 @contextmanager
 def progress() -> Iterator[None]:
     """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
     update = _display()
-    last = 0.0
 
-    def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _SECONDS_BETWEEN:
-            last = time.monotonic()
-            of = "" if total is None else f" of {total:,}"
-            update(f"{done:,}{of} rows read, {passed:,} found")
+    def show(done: int, total: int | None, passed: int) -> None:
+        update(describe_progress(done, total, passed))
 
-    with watched(tell):
+    with show_progress(show, keeps=True):
         try:
             yield
         finally:

@@ -1,17 +1,20 @@
 """Settings from the environment, from `almanaq.toml` in the working directory, and from the user's own; flags go first.
 
-The file of a folder may come with whatever else lies there. What it says of models, addresses, keys and caches counts
-only once the user has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment,
-sent to whomever it names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all.
+The file of a folder may come from anybody. What it says of models, addresses, keys and caches counts only once the user
+has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment, sent to whomever it
+names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all. What was allowed is remembered by the file's
+place and a hash of its content, so that a file that changes is asked about again.
 
 Imported only by commands that need settings: pydantic is too slow to be paid for by `import almanaq`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -19,22 +22,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError, create_model
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
-from almanaq.models.address import HIDDEN, shown_address
-from almanaq.models.budget import DEFAULT_MAX_CALLS
-from almanaq.models.logged import redacted
-from almanaq.suql.options import MAX_RESULT_MB, Options
-from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
+from almanaq.models.http import HIDDEN, redact_address
+from almanaq.models.logged import redact_keys
+from almanaq.options import OPTIONS, Option
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence", "batch", "dialect")
-_LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
-"""What a folder may lower and not raise."""
-_OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
+_HARMLESS = ("timeout",)
+"""Settings that are no options, and that any file may set."""
 _LONGEST_FILE = 2**20
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
@@ -52,8 +52,22 @@ class SettingsFile:
 _FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files", default=())
 
 
-class Settings(BaseSettings):
-    """Every setting, with its default.
+def _fields() -> dict[str, Any]:
+    """Return the options that may be settings, as pydantic declares fields."""
+    return {
+        name: (_type(option), Field(option.default, **option.pydantic_bounds()))
+        for name, option in OPTIONS.items()
+        if option.setting
+    }
+
+
+def _type(option: Option) -> Any:
+    kind: Any = Literal[option.choices] if option.choices else option.python_type
+    return kind | None if option.default is None else kind
+
+
+class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields())):  # type: ignore[misc]
+    """Every setting, with its default: the options that may be settings, and what only the models' layer reads.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of
     OpenAI-compatible servers keep the names that other tools know: `OPENAI_BASE_URL`, `OPENAI_API_KEY`. Files are read
@@ -70,7 +84,7 @@ class Settings(BaseSettings):
     )
 
     model: str = "auto"
-    embedder: str | None = None
+    """The one option whose default is another on the command line: there a model is looked for."""
     cache_dir: str | None = None
     openai_base_url: str | None = Field(
         None, validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"), repr=False
@@ -81,17 +95,6 @@ class Settings(BaseSettings):
     aliases: dict[str, str] = Field(default_factory=dict)
     local_servers: str | None = None
     timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
-    max_calls: int | None = Field(None, ge=0)
-    max_money: float | None = Field(None, ge=0, allow_inf_nan=False)
-    speculation: float = Field(Options().speculation, ge=1, allow_inf_nan=False)
-    order: Literal["similarity", "table"] = "similarity"
-    strict: bool = False
-    deadline: float | None = Field(None, gt=0, allow_inf_nan=False)
-    concurrency: int = Field(64, ge=1)
-    batch: int | None = Field(None, ge=1)
-    max_result_mb: int = Field(MAX_RESULT_MB, ge=1)
-    dialect: str | None = None
-    confidence: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
     @classmethod
     def settings_customise_sources(
@@ -118,6 +121,11 @@ class Settings(BaseSettings):
             if value is not None:
                 os.environ[variable] = value
 
+    def options(self) -> dict[str, Any]:
+        """Return the options that are set, as arguments of `connect`; the model's name is that behind an alias."""
+        found = {name: getattr(self, name) for name, option in OPTIONS.items() if option.setting}
+        return {name: value for name, value in found.items() if value is not None} | {"model": self.named_model()}
+
     def named_model(self) -> str:
         """Return the model's name, that of an alias in its place."""
         return self.aliases.get(self.model, self.model)
@@ -133,12 +141,12 @@ def read_settings(**flags: Any) -> Settings:
     given = {name: value for name, value in flags.items() if value is not None}
     folder, own = read_file(FILE), read_file(config_folder() / FILE.name)
     files = [file for file in (folder, own) if file is not None]
-    settings = _settings(given, files)
+    settings = _make_settings(given, files)
     if folder is not None:
-        bare = _settings(given, [])
-        reaching = {n: v for n, v in reaches_out(folder.values).items() if n not in bare.model_fields_set}
+        bare = _make_settings(given, [])
+        reaching = {n: v for n, v in find_reaching(folder.values).items() if n not in bare.model_fields_set}
         if reaching and not is_trusted(folder.path, folder.content):
-            _ask(folder, reaching)
+            _ask_user(folder, reaching)
     _check_aliases(settings.aliases, files)
     return settings
 
@@ -159,31 +167,27 @@ def read_file(path: Path) -> SettingsFile | None:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def reaches_out(values: Mapping[str, Any]) -> dict[str, Any]:
+def find_reaching(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
     return {name: value for name, value in values.items() if not _is_harmless(name, value)}
 
 
-def shown_setting(name: str, value: object) -> str:
+def show_setting(name: str, value: object) -> str:
     """Return a setting as a line of a file, without a key in it."""
-    text = HIDDEN if name == "openai_api_key" else shown_address(str(value)) if name in _SECRET else str(value)
-    return f"{name} = {json.dumps(redacted(text[:_SHOWN]), ensure_ascii=False)}"
+    text = HIDDEN if name == "openai_api_key" else redact_address(str(value)) if name in _SECRET else str(value)
+    return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
 
 
 def _is_harmless(name: str, value: object) -> bool:
-    # A setting is not harmless until it is named here.
-    if name in _OF_THIS_MACHINE:
-        return value in _OF_THIS_MACHINE[name]
-    if name in _LIMITS:
-        return isinstance(value, int) and value <= _LIMITS[name]
-    return name in _HARMLESS
+    # A setting is not harmless until somebody has said so.
+    return OPTIONS[name].is_harmless(value) if name in OPTIONS else name in _HARMLESS
 
 
-def _ask(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
+def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
     """Have a person allow a file for good; raises UsageError where nobody does."""
-    listed = ", ".join(shown_setting(name, value) for name, value in reaching.items())
+    listed = ", ".join(show_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
-    if allowed_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this file, as it is, for good?"):
+    if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this file, as it is, for good?"):
         trust(file.path, file.content)
         return
     raise UsageError(
@@ -199,28 +203,28 @@ def _check_aliases(aliases: Mapping[str, str], files: Sequence[SettingsFile]) ->
             raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
 
 
-def _settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
+def _make_settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
     token = _FILES.set(files)
     try:
         return Settings(**flags)
     except ValidationError as error:
-        raise UsageError("; ".join(_explain(detail, flags, files) for detail in error.errors())) from None
+        raise UsageError("; ".join(_explain_fault(detail, flags, files) for detail in error.errors())) from None
     finally:
         _FILES.reset(token)
 
 
-def _explain(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
+def _explain_fault(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
     """Say in one clause which setting is wrong, where it was set, and what it may be."""
     name = str(detail["loc"][0]).lower() if detail["loc"] else "settings"
     if detail["type"] == "extra_forbidden":
         return f"{_file_of(name, files)}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
-    # What was meant for another setting may be a key as well.
-    value = "" if name in _SECRET else f", not {redacted(repr(detail['input']))}"
-    return f"{_origin(name, flags, files)}: {message}{value}"
+    # The value may be a key that was meant for another setting.
+    value = "" if name in _SECRET else f", not {redact_keys(repr(detail['input']))}"
+    return f"{_name_origin(name, flags, files)}: {message}{value}"
 
 
-def _origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
+def _name_origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
     """Name the place whose value was taken for a setting, in the order of precedence."""
     if flags.get(name) is not None:
         return "--" + name.replace("_", "-")
@@ -232,3 +236,68 @@ def _origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) 
 
 def _file_of(name: str, files: Sequence[SettingsFile]) -> Path:
     return next((file.path for file in files if name in {key.lower() for key in file.values}), FILE)
+
+
+def config_folder() -> Path:
+    """Return the folder of the user's own settings: almanaq in XDG_CONFIG_HOME, else in ~/.config."""
+    named = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(named) if named else Path.home() / ".config") / "almanaq"
+
+
+def is_trusted(file: Path, content: bytes) -> bool:
+    """Return whether the user has allowed a file as it is."""
+    return _read_trusted().get(_absolute(file)) == _hash_content(content)
+
+
+def trust(file: Path, content: bytes) -> None:
+    """Remember that the user allows a file as it is. Raises UsageError where that cannot be written down."""
+    _write_trusted({**_read_trusted(), _absolute(file): _hash_content(content)})
+
+
+def distrust(file: Path) -> bool:
+    """Forget that a file was allowed; say whether it was. Raises UsageError where that cannot be written down."""
+    known = _read_trusted()
+    if known.pop(_absolute(file), None) is None:
+        return False
+    _write_trusted(known)
+    return True
+
+
+def ask_on_terminal(question: str) -> bool:
+    """Ask a person, where one sits at the terminal; False where nobody does, or says no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _trusted_file() -> Path:
+    return config_folder() / "trusted.json"
+
+
+def _absolute(file: Path) -> str:
+    return str(file.resolve())
+
+
+def _hash_content(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read_trusted() -> dict[str, str]:
+    """Return the hashes of the allowed files by place; none where the list cannot be read."""
+    try:
+        record = json.loads(_trusted_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _write_trusted(known: dict[str, str]) -> None:
+    file = _trusted_file()
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        draft.replace(file)
+    except OSError as error:
+        raise UsageError(f"cannot remember it in {file}: {error.strerror}; make room, or mend the folder") from error

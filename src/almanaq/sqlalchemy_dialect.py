@@ -18,24 +18,13 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import base as postgresql
 from sqlalchemy.engine.default import DefaultDialect
 
+from almanaq.options import OPTIONS
 from almanaq.suql.syntax.literals import literal
 
 if TYPE_CHECKING:
     from almanaq.suql.catalog.relations import Column, Relation
 
-_TEXT_OPTIONS = ("model", "embedder", "schema", "examples", "order")
-_NUMBERS = {
-    "speculation": float,
-    "max_calls": int,
-    "max_money": float,
-    "deadline": float,
-    "passages": int,
-    "candidates": int,
-    "concurrency": int,
-    "batch": int,
-}
 _SCHEMA = "main"
-_FLAGS = ("cache", "strict", "link")
 
 
 class _Preparer(postgresql.PGIdentifierPreparer):  # type: ignore[misc]
@@ -67,10 +56,10 @@ class _Compiler(postgresql.PGCompiler):  # type: ignore[misc]
 
 
 class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
-    """What SQLAlchemy has to know of almanaq.
+    """almanaq as SQLAlchemy sees it.
 
-    The URL is `almanaq:///SOURCE?model=…&max_calls=…`: three slashes before a path or whatever else `connect` takes as
-    text, and its arguments behind `?`. `create_engine("almanaq://", connect_args={"source": frame})` opens any other.
+    The URL is `almanaq:///SOURCE?model=…&max_calls=…`: three slashes before a path or another text that `connect`
+    takes, and its arguments behind `?`. `create_engine("almanaq://", connect_args={"source": frame})` opens any other.
     """
 
     name = "almanaq"
@@ -196,17 +185,14 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     get_unique_constraints = get_check_constraints = get_indexes
 
 
-def _option(name: str, value: str) -> Any:
+def _option(name: str, text: str) -> Any:
     """Return an argument of `connect` that a URL holds as text."""
-    if name in _TEXT_OPTIONS:
-        return value
-    if name in _FLAGS and value.lower() in ("true", "false", "1", "0"):
-        return value.lower() in ("true", "1")
+    known = {option.name: option for option in OPTIONS.values() if option.url}
     try:
-        return _NUMBERS[name](value)
+        return known[name].from_text(text)
     except (KeyError, ValueError) as error:
-        known = ", ".join(sorted((*_TEXT_OPTIONS, *_NUMBERS, *_FLAGS)))
-        raise exc.ArgumentError(f"almanaq:///…?{name}={value} is no option of that kind; known: {known}") from error
+        listed = ", ".join(sorted(known))
+        raise exc.ArgumentError(f"almanaq:///…?{name}={text} is no option of that kind; known: {listed}") from error
 
 
 def _relations(connection: Any) -> tuple[Relation, ...]:

@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
-    from almanaq.corpus.serialize import Field
-    from almanaq.corpus.table import Corpus, Table
+    from almanaq.corpus.table import Corpus, Field, Table
+    from almanaq.engines.sources import Source
     from almanaq.models.protocols import Embedder
-    from almanaq.retrieval.abstain import Found
-    from almanaq.retrieval.protocols import TableIndex
-    from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.protocols import Found, TableIndex
+    from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
-    from almanaq.suql.databases.sources import Source
 
 FIELDS = ("title", "section", "header", "cells")
 """What is searched of a table unless other fields are named."""
@@ -87,12 +85,12 @@ class Tables:
         >>> [hit.table_id for hit in found.find("How long is the Rhine?", k=1, nearest=True)]
         ['rivers']
         """
-        from almanaq.models.failure import in_public
-        from almanaq.retrieval.abstain import find
+        from almanaq.models.retrying import raise_public_errors
+        from almanaq.retrieval.protocols import find_tables
 
         _check(question)
-        with in_public():
-            (found,) = find(self._index, [question], k)
+        with raise_public_errors():
+            (found,) = find_tables(self._index, [question], k)
         ranking = found.ranking if found.fits or nearest else ()
         if nearest and not ranking:
             return [_hit(table, 0.0) for table in islice(self.corpus, k)]
@@ -102,7 +100,7 @@ class Tables:
 
     @cached_property
     def _index(self) -> TableIndex:
-        from almanaq.models.vector_store import default_cache_folder
+        from almanaq.models.private_files import default_cache_folder
         from almanaq.retrieval.retriever_names import Parts, open_retriever
 
         parts = Parts(lambda: _open_embedder(self._embedder), default_cache_folder())
@@ -137,10 +135,10 @@ class IndexedTables:
         ...     [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
         ['rivers']
         """
-        from almanaq.models.failure import in_public
+        from almanaq.models.retrying import raise_public_errors
 
         _check(question)
-        with in_public():
+        with raise_public_errors():
             found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
         if doubt is not None and not (doubt.fits or nearest):
             return []
@@ -199,12 +197,12 @@ def tables(
             raise UsageError("schema does not go with an index: columns were private, or not, when it was made")
         if fields is not None:
             raise UsageError("fields do not go with an index: they were chosen when it was made")
-        return IndexedTables(open_index(Path(index)), _of_index(retriever), embedder)
+        return IndexedTables(open_index(Path(index)), _read_index(retriever), embedder)
     assert source is not None
     from almanaq.retrieval.retriever_names import check_retriever
 
     check_retriever(retriever)
-    return Tables(read_tables(source, schema=schema), _parsed(fields), retriever, embedder)
+    return Tables(read_tables(source, schema=schema), parse_field_names(fields), retriever, embedder)
 
 
 def index(
@@ -233,13 +231,14 @@ def index(
     ...     [hit.table_id for hit in made.find("How long is the Rhine?", nearest=True)]
     ['rivers']
     """
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.stored import build_index
 
     _check_embedder(embedder)
     store = None if embedder is None else VectorStore(default_cache_folder(), _open_embedder(embedder))
     tables = read_tables(source, schema=schema)
-    made = build_index(tables, Path(out), _parsed(fields), progress, language=language, store=store)
+    made = build_index(tables, Path(out), parse_field_names(fields), progress, language=language, store=store)
     return IndexedTables(made, "hybrid", embedder)
 
 
@@ -252,35 +251,35 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
     Raises:
         SourceError: there is no such source, or it is a dataset that marks private columns.
     """
-    from almanaq.corpus.files.named import is_web
+    from almanaq.corpus.files.listing import is_web
     from almanaq.corpus.schema_places import PrivateTablesError
-    from almanaq.suql.databases.open_source import is_url
+    from almanaq.engines.open_source import is_url
 
     in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
     if not in_text:
-        return _of_database(source, schema, allow_http=allow_http)
+        return _read_database(source, schema, allow_http=allow_http)
     assert isinstance(source, str | os.PathLike)
-    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
+    from almanaq.corpus.dataset import is_dataset_folder, open_corpus_folder
 
     if is_dataset_folder(Path(source)):
         if schema is not None:
             raise UsageError("schema does not go with a folder in the layout of a dataset: leave private columns out")
-        return open_dataset(Path(source)).corpus()
+        return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
-        return _of_database(source, schema, allow_http=allow_http)
+        return _read_database(source, schema, allow_http=allow_http)
     from almanaq.corpus.readers import read_corpus
 
     try:
         return read_corpus(str(source), allow_http=allow_http)
     except PrivateTablesError:
-        return _of_database(source, None, allow_http=allow_http)
+        return _read_database(source, None, allow_http=allow_http)
 
 
-def _of_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
+def _read_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
     """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
     from almanaq.corpus.readers import LARGE_BYTES
-    from almanaq.suql.databases.corpus import ROWS, database_corpus
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.open_source import open_database
+    from almanaq.engines.table_corpus import ROWS, database_corpus
 
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http)
@@ -294,14 +293,13 @@ def _of_database(source: Source, schema: str | os.PathLike[str] | None, *, allow
 
 def search_index(
     index: StoredIndex, question: str, k: int, retriever: str, open_embedder: Callable[[str], Embedder]
-) -> tuple[list[tuple[Named, float]], Found | None]:
+) -> tuple[list[tuple[TableEntry, float]], Found | None]:
     """Search an index by words, by vectors too where it has them, and rank anew unless the retriever says otherwise.
 
     Returns:
         The tables with their scores, best first, and whether they fit; None where the retriever cannot tell.
     """
-    from almanaq.retrieval.stored_hybrid import StoredHybrid
-    from almanaq.retrieval.stored_rerank import StoredRerank
+    from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
     embedder = index.recipe.embedder
     if retriever == "bm25" or (retriever == "hybrid-untuned" and not embedder):
@@ -316,7 +314,7 @@ def search_index(
     return [(each, hit.score) for each, hit in zip(named, found.ranking, strict=False)], found
 
 
-def _of_index(retriever: str) -> str:
+def _read_index(retriever: str) -> str:
     known = ("hybrid", "hybrid-untuned", "bm25")
     if retriever not in known:
         raise UsageError(
@@ -325,8 +323,8 @@ def _of_index(retriever: str) -> str:
     return retriever
 
 
-def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
-    from almanaq.corpus.serialize import parse_fields
+def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:
+    from almanaq.corpus.table import parse_fields
 
     if isinstance(fields, str):
         raise UsageError(f"fields are given as a list: {fields.split(',')!r}")
@@ -334,7 +332,7 @@ def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
 
 
 def _open_embedder(embedder: str | Embedder | None) -> Embedder:
-    from almanaq.models.embedding import as_embedder
+    from almanaq.models.embedders.base import as_embedder
     from almanaq.models.model_names import open_embedder
     from almanaq.retrieval.retriever_names import default_embedder
 

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.guarantees.scores import scores_of
 
 from almanaq.errors import UsageError
+from almanaq.options import Accuracy
 from almanaq.suql.accuracy.tails import AuditedTails
-from almanaq.suql.accuracy.targets import Accuracy
 
 PILOT = 60
 

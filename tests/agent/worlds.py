@@ -10,10 +10,10 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from almanaq.agent.small_tables import MOST_ROWS
+from almanaq.agent.tables import MOST_ROWS
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnknownNameError, suggest
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.options import Options
 from almanaq.suql.result import Evidence, Result, Trace
 
 ENUM, PROSE = ColumnKind.ENUM, ColumnKind.FREE_TEXT

@@ -129,7 +129,7 @@ def test_tables_must_not_repeat(request_: RunRequest) -> None:
     file = request_.data_dir / "small" / "corpus.parquet"
     corpus = pq.read_table(file)
     pq.write_table(pa.concat_tables([corpus, corpus.slice(0, 1)]), file)
-    with pytest.raises(BenchmarkError, match="table db0/t0 stands more than once"):
+    with pytest.raises(BenchmarkError, match="table db0/t0 occurs more than once"):
         run(request_)
 
 
@@ -198,7 +198,7 @@ class Wrong:
     [
         ([("db0", "t0", 1.0), ("db0", "t0", 0.5)], "lists db0/t0 twice"),
         ([("db0", "nope", 1.0)], "db0/nope, which is not in the corpus"),
-        ([("db0", "t0", float("nan"))], "score that is no number"),
+        ([("db0", "t0", float("nan"))], "score that is not a number"),
         ([("db0", "t0", 0.5), ("db1", "t1", 1.0)], "scores that rise"),
         ([("db0", "t0", "best")], "which is no Hit"),
     ],

@@ -11,7 +11,7 @@ from small_hybrid import write_hybrid
 
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import UsageError
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq_bench.config import RunRequest, check_request
 from almanaq_bench.generation.context import database_schema, distinct, pack, sqlite_dialect
 from almanaq_bench.runner import run

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS
 
+from almanaq.connection import connect
 from almanaq.corpus.table import Table, TableId
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.open_connection import connect
 from almanaq.testing import FunctionModel, StandInServer, replies_from
 from almanaq_bench.hybridqa.best_rows import AllRows, BestRows, FoundRow
 from almanaq_bench.hybridqa.generator import open_pipeline

@@ -11,8 +11,8 @@ import pytest
 from small_restaurants import PIZZA, TALK, THAI, lines, write_restaurants
 
 from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
-from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 from almanaq_bench.config import RunRequest
 from almanaq_bench.data import datasets_in, find_dataset

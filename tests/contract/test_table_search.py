@@ -56,7 +56,7 @@ def test_it_finds_what_the_command_finds(folder, tmp_path, capsys):
 
 
 def test_an_index_may_hold_vectors_of_an_embedder_of_one_s_own(folder, tmp_path):
-    from almanaq.models.lexical import LexicalEmbedder
+    from almanaq.models.embedders.base import LexicalEmbedder
 
     class Own(LexicalEmbedder):
         name = "own"

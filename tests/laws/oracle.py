@@ -18,7 +18,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
 
 from .world import GRADES, MEANINGS, TYPES
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import almanaq
+from almanaq.options import Accuracy, Options
 from almanaq.suql.accuracy.estimates import Counting
-from almanaq.suql.accuracy.targets import Accuracy
-from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
 
 _SET: dict[str, Any] = {
@@ -28,6 +27,7 @@ _SET: dict[str, Any] = {
     "max_result_mb": 8,
     "confidence": 0.5,
     "allow_functions": ("f",),
+    "dialect": "mysql",
 }
 _NAMES = sorted(set(Options.__dataclass_fields__) - {"given"})
 

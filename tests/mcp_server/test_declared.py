@@ -10,9 +10,9 @@ import almanaq
 from almanaq.mcp import make_server
 from almanaq.mcp.declared import TOOLS
 from almanaq.mcp.resources import PROMPTS, RESOURCES, TEMPLATES
-from almanaq.models.token_estimate import estimate_tokens
+from almanaq.models.budget import estimate_tokens
 
-PINNED = "2aa07a79359da091"
+PINNED = "64443d1109956056"
 """Of all that a client's model reads before its first call. Change it with the words, and read them again."""
 
 

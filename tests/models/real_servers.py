@@ -20,11 +20,10 @@ import numpy as np
 import pytest
 
 from almanaq.agent.prompting import stream
-from almanaq.models.auto import choose
 from almanaq.models.http import JsonServer, Reply
-from almanaq.models.local_servers import models_at
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import VERDICTS, Message, Prompt
+from almanaq.models.providers import choose_model, list_models
 
 PYTHON = os.environ.get("ALMANAQ_SERVERS_PYTHON", "")
 HERE = Path(__file__).parent
@@ -60,7 +59,7 @@ def e5() -> Iterator[str]:
     address = f"http://127.0.0.1:{port}/v1"
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         end = time.monotonic() + 60
-        while models_at(address, "none", 1) is None:
+        while list_models(address, "none", 1) is None:
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.2)
@@ -75,7 +74,7 @@ def post(address: str, path: str, **content: object) -> Reply:
 
 def test_it_is_found_by_itself(llama: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"llamacpp={llama}")
-    assert (choose().name, choose().place) == ("llamacpp:smollm2", llama)
+    assert (choose_model().name, choose_model().place) == ("llamacpp:smollm2", llama)
 
 
 def test_chat_with_its_tokens_and_those_of_a_known_prefix(llama: str) -> None:
@@ -112,9 +111,9 @@ def test_it_tells_how_likely_each_verdict_is(llama: str) -> None:
     said = Message("user", asked)
     prompt = Prompt("t", "1", (said,), schema, 32, verdict=True)
     completion = asyncio.run(OpenAIModel("smollm2", llama, "none", timeout=120).complete(prompt))
-    assert completion.chances is not None
-    assert set(completion.chances) == set(VERDICTS)
-    assert abs(sum(completion.chances.values()) - 1) < 1e-6
+    assert completion.probabilities is not None
+    assert set(completion.probabilities) == set(VERDICTS)
+    assert abs(sum(completion.probabilities.values()) - 1) < 1e-6
 
 
 def test_embeddings_of_llama_cpp() -> None:

@@ -17,12 +17,17 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import ModelError, UsageError
-from almanaq.models import local_servers
-from almanaq.models.auto import choose
-from almanaq.models.local_servers import USUAL_PORTS, addresses, answering
+from almanaq.models import providers
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import TextCall
-from almanaq.models.providers import call_timeout, place_of
+from almanaq.models.providers import (
+    DEFAULT_PORTS,
+    call_timeout,
+    choose_model,
+    find_endpoint,
+    find_servers,
+    server_addresses,
+)
 
 SAMPLE = "sample:restaurants"
 
@@ -30,8 +35,8 @@ SAMPLE = "sample:restaurants"
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder, an environment that names no model and no key, and time for servers to be found in."""
-    monkeypatch.setattr(local_servers, "_SECONDS", 30)
-    monkeypatch.setattr(local_servers, "_CONNECT_SECONDS", 10)
+    monkeypatch.setattr(providers, "LIST_SECONDS", 30)
+    monkeypatch.setattr(providers, "CONNECT_SECONDS", 10)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
     monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", "none")
@@ -81,9 +86,9 @@ def test_the_first_provider_that_answers_is_taken_and_its_first_model_that_write
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-another-server")
     with served("nomic-embed-text", "small", "large") as (first, asked), served("other") as (second, _):
         monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"vllm={second},ollama={first}")
-        assert choose().name == "vllm:other"
+        assert choose_model().name == "vllm:other"
         monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"ollama={first},vllm={second}")
-        choice = choose()
+        choice = choose_model()
         assert (choice.name, choice.place) == ("ollama:small", first)
         call = TextCall("answer", ("Candles.",), "is it romantic?", compared=("Yes",))
         models = open_models("auto", embedder="lexical", cache=False)
@@ -100,17 +105,17 @@ def test_the_first_provider_that_answers_is_taken_and_its_first_model_that_write
 def test_whatever_else_listens_there_is_no_model_server(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(body=body) as (address, asked):
         monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"llamacpp={address}")
-        assert choose().name == "local"
+        assert choose_model().name == "local"
         assert asked
 
 
 def test_silent_and_closed_ports_cost_less_than_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_servers, "_SECONDS", 1)
-    monkeypatch.setattr(local_servers, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(providers, "LIST_SECONDS", 1)
+    monkeypatch.setattr(providers, "CONNECT_SECONDS", 0.5)
     with socket.socket() as silent, served("m", wait=20) as (slow, _), served("quick") as (quick, _):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        answering({"ollama": quick})  # the client is loaded
+        find_servers({"ollama": quick})  # the client is loaded
         places = {
             "ollama": f"http://127.0.0.1:{silent.getsockname()[1]}/v1",
             "llamacpp": slow,
@@ -118,7 +123,7 @@ def test_silent_and_closed_ports_cost_less_than_their_time(monkeypatch: pytest.M
             "vllm": quick,
         }
         start = time.perf_counter()
-        found = answering(places)
+        found = find_servers(places)
         taken = time.perf_counter() - start
     assert [server.models for server in found] == [("quick",)]
     assert taken < 15  # 1 s of waiting; the rest is room for a busy machine, and less than the slow server takes
@@ -129,24 +134,24 @@ def test_an_address_in_the_environment_comes_first(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"ollama={near}")
         monkeypatch.setenv("OPENAI_BASE_URL", address)
         monkeypatch.setenv("OPENAI_API_KEY", "its-own-key")
-        assert (choose().name, choose().place) == ("openai:only", address)
+        assert (choose_model().name, choose_model().place) == ("openai:only", address)
         assert {key for _, key in asked} == {"Bearer its-own-key"}
         count = len(asked)
         monkeypatch.setenv("OPENAI_MODEL", "named")
-        assert choose().name == "openai:named"
+        assert choose_model().name == "openai:named"
         assert (len(asked), unasked) == (count, [])
 
 
 def test_of_several_models_at_an_address_none_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     with served("dear", "cheap") as (address, _):
         monkeypatch.setenv("OPENAI_BASE_URL", address)
-        choice = choose()
+        choice = choose_model()
     assert (choice.name, "OPENAI_MODEL" in choice.reason) == ("local", True)
 
 
 def test_a_key_alone_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    choice = choose()
+    choice = choose_model()
     assert (choice.name, choice.place) == ("local", None)
     assert "OPENAI_BASE_URL" in choice.reason
 
@@ -183,20 +188,20 @@ def test_aliases_are_the_users_own(tmp_path: Path) -> None:
 
 def test_places_and_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", "")
-    assert list(addresses()) == list(USUAL_PORTS)
-    assert place_of("ollama").address == "http://127.0.0.1:11434/v1"
+    assert list(server_addresses()) == list(DEFAULT_PORTS)
+    assert find_endpoint("ollama").address == "http://127.0.0.1:11434/v1"
     with pytest.raises(ModelError, match="AZURE_OPENAI_ENDPOINT"):
-        place_of("azure")
+        find_endpoint("azure")
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-another-server")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
     with pytest.raises(ModelError, match="AZURE_OPENAI_API_KEY"):
-        place_of("azure")
+        find_endpoint("azure")
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
-    place = place_of("azure")
+    place = find_endpoint("azure")
     assert (place.address, place.key) == ("https://mine.openai.azure.com/openai/v1", "k")
     monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", "olama=http://127.0.0.1:1/v1")
     with pytest.raises(UsageError, match="ALMANAQ_LOCAL_SERVERS"):
-        addresses()
+        server_addresses()
 
 
 def test_how_long_a_call_may_take(monkeypatch: pytest.MonkeyPatch) -> None:

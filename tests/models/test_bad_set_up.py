@@ -19,12 +19,13 @@ import pytest
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, SourceError
 from almanaq.models.budget import Budget
-from almanaq.models.model_names import ModelSettings, open_models, wrapped
+from almanaq.models.http import JsonServer
+from almanaq.models.model_names import ModelSettings, open_models, wrap_model
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
-from almanaq.models.prices import Price
 from almanaq.models.prompted_reader import PromptedReader
-from almanaq.models.protocols import Prompt, TextCall
+from almanaq.models.protocols import Price, Prompt, TextCall
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.retrying import raise_public_errors
 from almanaq.testing import Faults, StandInServer, replies_from
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
@@ -72,8 +73,8 @@ def other_server(status: int, body: bytes, kind: str = "application/json") -> It
 )
 def test_a_server_of_another_dialect_or_mind(prompt: Prompt, status: int, body: bytes, setting: str) -> None:
     with other_server(status, body) as url:
-        model = wrapped(OpenAIModel("m", url, "k"), ModelSettings(), cache=False)
-        with pytest.raises(ModelError, match=setting) as caught:
+        model = wrap_model(OpenAIModel("m", url, "k"), ModelSettings(), cache=False)
+        with pytest.raises(ModelError, match=setting) as caught, raise_public_errors():
             asyncio.run(model.complete(prompt))
     assert not isinstance(caught.value, ModelCallError)
     assert "sk-abcdefghijkl" not in str(caught.value)
@@ -82,13 +83,13 @@ def test_a_server_of_another_dialect_or_mind(prompt: Prompt, status: int, body: 
 def test_a_text_that_a_filter_refuses_is_one_failed_call(prompt: Prompt) -> None:
     body = json.dumps({"error": {"message": "flagged by the content filter", "code": "content_filter"}}).encode()
     with other_server(400, body) as url, pytest.raises(ModelCallError, match="content filter"):
-        asyncio.run(wrapped(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
+        asyncio.run(wrap_model(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
 
 
 def test_a_text_that_is_too_long_is_one_failed_call(prompt: Prompt) -> None:
     body = json.dumps({"error": {"message": "maximum context length is 8 tokens"}}).encode()
     with other_server(400, body) as url, pytest.raises(ModelCallError, match="longer than 'm' reads"):
-        asyncio.run(wrapped(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
+        asyncio.run(wrap_model(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
 
 
 @pytest.mark.parametrize("refused", [("response_format",), ("temperature", "response_format", "max_completion_tokens")])
@@ -112,13 +113,16 @@ def test_an_address_that_is_none(url: str) -> None:
         OpenAIModel("m", url, "k")
 
 
-def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(prompt: Prompt) -> None:
-    from almanaq.models.openai import _headers
-
+def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(
+    prompt: Prompt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with StandInServer(lambda _: "fine", key="k") as server:
         model = OpenAIModel("m", server.url + "/?api-version=2026-01-01", "k")
         assert asyncio.run(model.complete(prompt)).text == "fine"
-    assert _headers("https://x.openai.azure.com/openai/v1", "k") == {"api-key": "k"}
+    sent: list[object] = []
+    monkeypatch.setattr(JsonServer, "__init__", lambda self, address, headers, **_: sent.append(headers))
+    OpenAIModel("m", "https://x.openai.azure.com/openai/v1", "k")
+    assert sent == [{"api-key": "k"}]
 
 
 def test_an_embedder_behind_another_dialect() -> None:
@@ -138,7 +142,7 @@ def test_a_budget_of_zero_makes_no_call(prompt: Prompt, budget: dict[str, int]) 
     limit = Budget(**budget, setting="ModelSettings.budget")  # type: ignore[arg-type]
     chosen = ModelSettings(budget=limit, price=Price(1.0, 1.0))
     with StandInServer() as server, pytest.raises(BudgetExceeded, match=r"raise ModelSettings\.budget"):
-        asyncio.run(wrapped(OpenAIModel("m", server.url, "k"), chosen, cache=False).complete(prompt))
+        asyncio.run(wrap_model(OpenAIModel("m", server.url, "k"), chosen, cache=False).complete(prompt))
     assert server.ledger.calls == 0
 
 

@@ -12,10 +12,10 @@ from virtual_time import run
 from almanaq.errors import ModelCallError
 from almanaq.models.batching import Batching, BatchingReader
 from almanaq.models.cached import CachedModel
-from almanaq.models.failure import FailedCall, UnusableReply
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Completion, Prompt, TextCall, TextReply, Usage
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.testing import ScriptedModel, replies_from
 
 TEXTS = tuple(

@@ -13,7 +13,7 @@ import almanaq
 from almanaq.models.batching import Batching
 from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel
-from almanaq.models.model_names import ModelSettings, models_of, wrapped
+from almanaq.models.model_names import ModelSettings, make_models, wrap_model
 from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.reply_cache import ReplyCache
 
@@ -60,10 +60,10 @@ def source(tmp_path: Path) -> str:
 def test_a_call_is_under_way_until_its_reply_is_kept(source: str, of_query: int, of_model: int) -> None:
     counting, cache = Counting(), CountedCache(None)
     cache.counting = counting
-    inner = wrapped(counting, ModelSettings(concurrency=of_model, budget=Budget()), False)
+    inner = wrap_model(counting, ModelSettings(concurrency=of_model, budget=Budget()), False)
     assert isinstance(inner, CachedModel)
     model = CachedModel(inner._model, cache)
-    con = almanaq.connect(source, model=models_of(model), max_calls=None, concurrency=of_query)
+    con = almanaq.connect(source, model=make_models(model), max_calls=None, concurrency=of_query)
     assert len(con.sql(QUERY).rows) == ROWS
     assert (counting.asked, counting.most) == (ROWS, min(of_query, of_model))
 
@@ -71,7 +71,7 @@ def test_a_call_is_under_way_until_its_reply_is_kept(source: str, of_query: int,
 def test_texts_find_company_beyond_the_calls_at_once(source: str) -> None:
     """Two calls at once, of six texts each: rows wait for company, not for a slot."""
     counting = Counting()
-    model = wrapped(counting, ModelSettings(budget=Budget()), False)
-    con = almanaq.connect(source, model=models_of(model, Batching.of(6)), max_calls=None, concurrency=2)
+    model = wrap_model(counting, ModelSettings(budget=Budget()), False)
+    con = almanaq.connect(source, model=make_models(model, Batching.of(6)), max_calls=None, concurrency=2)
     assert len(con.sql(QUERY).rows) == ROWS
     assert (counting.asked, counting.texts) == (ROWS // 6, 6)

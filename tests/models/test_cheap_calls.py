@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.models.budget import Budget
-from almanaq.models.cache_turns import CacheTurns
-from almanaq.models.cached import CachedModel, request_key
-from almanaq.models.hedged import HedgedModel
-from almanaq.models.openai import _body, _written
+from almanaq.models.budget import Budget, Tally
+from almanaq.models.cached import CachedModel, CacheQueue, request_key
+from almanaq.models.http import JsonServer, Reply, write_json
+from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, Message, Prompt, Usage
+from almanaq.models.rate import HedgedModel
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.tally import Tally
-from almanaq.models.written import written
 from almanaq.testing import ScriptedModel
 
 TEXT = st.text(max_size=40)
@@ -46,20 +44,35 @@ def test_keys_are_those_of_earlier_versions(model: str, prompt: Prompt) -> None:
     assert request_key(model, prompt) == hashlib.sha256(identity.encode()).digest()
 
 
-@given(PROMPTS, st.dictionaries(st.sampled_from(["model", "effort"]), TEXT), st.integers(0, 9))
-def test_a_body_says_what_its_parts_say(prompt: Prompt, words: dict[str, str], number: int) -> None:
-    request: dict[str, object] = {**words, "temperature": number}
-    expected = {**request, "messages": [{"role": m.role, "content": m.content} for m in prompt.messages]}
+@given(PROMPTS, st.text(min_size=1, max_size=9), st.sampled_from([None, "low"]))
+def test_a_body_says_what_its_parts_say(prompt: Prompt, name: str, effort: str | None) -> None:
+    bodies: list[bytes] = []
+
+    async def post(server: JsonServer, path: str, content: bytes, read: object = None) -> Reply:
+        bodies.append(content)
+        return Reply(200, b'{"choices": [{"message": {"content": "fine"}}]}', {})
+
+    expected: dict[str, object] = {
+        "model": name,
+        "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
+        "max_completion_tokens": prompt.max_output_tokens,
+        "temperature": 0,
+    }
     if prompt.schema is not None:
-        request["response_format"] = prompt.schema
         schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
         expected["response_format"] = {"type": "json_schema", "json_schema": schema}
-    assert json.loads(_body(_written(request, prompt), prompt)) == expected
+    if effort is not None:
+        expected["reasoning_effort"] = effort
+    model = OpenAIModel(name, "http://127.0.0.1:9/v1", "k", reasoning_effort=effort)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JsonServer, "post", post)
+        asyncio.run(model.complete(prompt))
+    assert json.loads(bodies[0]) == expected
 
 
 def test_a_text_is_never_taken_for_that_of_another_object() -> None:
     for number in range(300):  # more than are kept, each at the place in memory of one before it
-        assert json.loads(written({"n": number})) == {"n": number}
+        assert json.loads(write_json({"n": number})) == {"n": number}
 
 
 @given(st.lists(TEXT, min_size=1, max_size=3), TEXT, st.booleans(), st.sampled_from(["answer", "summarise"]))
@@ -81,7 +94,7 @@ def test_a_tally_is_the_sum(added: list[Usage], taken: list[Usage]) -> None:
         tally.add(usage)
     assert tally.usage == sum((*added, *taken), Usage())
     for usage in taken:
-        tally.take(usage)
+        tally.subtract(usage)
     if all(usage.money is not None for usage in taken):
         assert tally.usage == sum(added, Usage())
 
@@ -93,7 +106,7 @@ def test_replies_that_come_together_are_kept_together(tmp_path: Path) -> None:
     cache.keep = lambda replies, **kept: (commits.append(len(replies)), keep(replies, **kept))[1]  # type: ignore[assignment,method-assign]
 
     async def all_of() -> None:
-        turns = CacheTurns(cache, "m")
+        turns = CacheQueue(cache, "m")
         assert await asyncio.gather(*(turns.look(bytes([n])) for n in range(9))) == [True] * 9
         await asyncio.gather(*(turns.keep(bytes([n]), f"reply {n}") for n in range(9)))
         assert await turns.look(b"\x03") == "reply 3"
@@ -108,7 +121,7 @@ def test_a_reply_is_kept_although_who_asked_is_cancelled(tmp_path: Path) -> None
     cache = ReplyCache(tmp_path / "c.sqlite")
 
     async def cancelled() -> None:
-        turns = CacheTurns(cache, "m")
+        turns = CacheQueue(cache, "m")
         tasks = [asyncio.ensure_future(turns.keep(bytes([n]), "paid for")) for n in range(2)]
         await asyncio.sleep(0)
         tasks[0].cancel()

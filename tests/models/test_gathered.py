@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from almanaq.errors import ModelError
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.embedders.vector_store import VectorBatcher, VectorStore
 from almanaq.models.extractive import LocalReader
-from almanaq.models.gathered import GatheredVectors
-from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import TextCall
-from almanaq.models.vector_store import VectorStore
 
 CALLS = [
     TextCall(
@@ -53,11 +52,11 @@ def test_calls_under_way_share_batches_and_embed_each_text_once() -> None:
 
 
 def test_a_call_that_is_cancelled_takes_nothing_from_the_others() -> None:
-    gathered = GatheredVectors(VectorStore(None, Counted()))
+    gathered = VectorBatcher(VectorStore(None, Counted()))
 
     async def some() -> list[str]:
-        leaving = asyncio.ensure_future(gathered.have(["a", "b"]))
-        staying = asyncio.ensure_future(gathered.have(["b", "c"]))
+        leaving = asyncio.ensure_future(gathered.get_vectors(["a", "b"]))
+        staying = asyncio.ensure_future(gathered.get_vectors(["b", "c"]))
         await asyncio.sleep(0)
         leaving.cancel()
         return sorted(await staying)
@@ -83,7 +82,7 @@ def test_the_oldest_clauses_give_way(tmp_path, kept_on_disk: bool) -> None:
     store = VectorStore(tmp_path if kept_on_disk else None, embedder, part="clauses", most=10)
     for n in range(30):
         store.vectors([f"text {n}"])
-    assert store.unknown([f"text {n}" for n in range(30)]) == [f"text {n}" for n in range(20)]
+    assert store.find_missing([f"text {n}" for n in range(30)]) == [f"text {n}" for n in range(20)]
     if kept_on_disk:
         assert [file.stat().st_mode & 0o777 for file in tmp_path.iterdir()] == [0o600]
-        assert VectorStore(tmp_path, embedder).unknown(["text 29"]) == ["text 29"]  # a file of their own
+        assert VectorStore(tmp_path, embedder).find_missing(["text 29"]) == ["text 29"]  # a file of their own

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from virtual_time import now, run
 
 from almanaq.errors import BudgetExceeded
-from almanaq.models.budget import Budget
-from almanaq.models.failure import FailedCall
-from almanaq.models.hedged import HedgedModel
-from almanaq.models.metered import MeteredModel
+from almanaq.models.budget import Budget, MeteredModel, spending
 from almanaq.models.openai import OpenAIModel
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
-from almanaq.models.rate import Rate, RateLimitedModel
-from almanaq.models.spending import spending
+from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
+from almanaq.models.rate import HedgedModel, Rate, RateLimitedModel
+from almanaq.models.retrying import FailedCall
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 

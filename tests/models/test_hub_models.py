@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from almanaq.errors import ModelError
-from almanaq.models.hub_reader import HubReader, statement
-from almanaq.models.minilm import MiniLM
-from almanaq.models.minilm_numpy import NumpyForward
+from almanaq.models.embedders.minilm import MiniLM, NumpyForward
+from almanaq.models.hub_models import HubReader, to_statement
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import TextCall
 
@@ -28,7 +27,7 @@ TEXTS = ["the patio was quiet", "a", "we waited an hour for a table and then ano
     ],
 )
 def test_a_question_becomes_a_statement(question: str, said: str) -> None:
-    assert statement(question) == said
+    assert to_statement(question) == said
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +76,7 @@ def test_a_model_that_finds_spans_answers_open_questions(transformers, tmp_path:
     assert isinstance(reader, HubReader)
     assert (models.name, reader.remote, reader.paid) == (f"local:{folder}", False, False)
     reader_least = pytest.MonkeyPatch()
-    reader_least.setattr("almanaq.models.hub_reader._LEAST_CONFIDENCE", 0.0)
+    reader_least.setattr("almanaq.models.hub_models._LEAST_CONFIDENCE", 0.0)
     try:
         call = TextCall("answer", ("She was born in 1921 in Arles. " * 6,), "when was she born?", type="integer")
         found = reader.evaluate(call)

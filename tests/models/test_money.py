@@ -10,11 +10,9 @@ import pytest
 import virtual_time
 
 from almanaq.errors import BudgetExceeded
-from almanaq.models.budget import Budget
-from almanaq.models.failure import UnusableReply
-from almanaq.models.metered import MeteredModel
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Completion, Message, Prompt, Usage
+from almanaq.models.budget import Budget, MeteredModel
+from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
+from almanaq.models.retrying import UnusableReply
 
 CALLS = 24
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from almanaq.errors import MissingExtraError, ModelCallError, SourceError
-from almanaq.models.logged import DebugLog, redacted
-from almanaq.models.model_names import ModelSettings, wrapped
+from almanaq.models.logged import DebugLog, TracedModel, redact_keys
+from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.traced import TracedModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 KEY = "sk-very-secret-1234567890"
@@ -28,7 +27,7 @@ def run(tmp_path: Path, faults: Faults | None = None, **settings: object) -> str
         model = OpenAIModel("m", server.url, KEY)
         chosen = ModelSettings(attempts=1, **settings)  # type: ignore[arg-type]
         with contextlib.suppress(ModelCallError):
-            asyncio.run(wrapped(model, chosen, cache=False).complete(PROMPT))
+            asyncio.run(wrap_model(model, chosen, cache=False).complete(PROMPT))
     return log.read_text() if log.exists() else ""
 
 
@@ -56,8 +55,8 @@ def test_texts_are_logged_when_asked_and_keys_never(tmp_path: Path) -> None:
 
 
 def test_what_looks_like_a_key_is_no_longer_there() -> None:
-    assert redacted("Incorrect API key: sk-abcdef123456") == "Incorrect API key: sk-[key]"
-    assert "hunter22" not in redacted("the key is hunter22", ("hunter22",))
+    assert redact_keys("Incorrect API key: sk-abcdef123456") == "Incorrect API key: sk-[key]"
+    assert "hunter22" not in redact_keys("the key is hunter22", ("hunter22",))
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ import pytest
 
 import almanaq
 from almanaq.errors import UsageError
-from almanaq.models.embedding import as_embedder
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder, as_embedder
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.openai import OpenAIEmbedder
-from almanaq.models.vector_store import VectorStore
 from almanaq.testing import FunctionModel, StandInServer
 
 
@@ -57,7 +56,7 @@ def test_the_same_text_is_kept_as_a_question_and_as_a_document(tmp_path: Path) -
 def test_one_method_serves_both_and_is_kept_once(tmp_path: Path) -> None:
     store = VectorStore(tmp_path, Alike())  # type: ignore[arg-type]
     np.testing.assert_array_equal(store.vectors(["river"]), store.question_vectors(["river"]))
-    assert store.unknown(["river"]) == []
+    assert store.find_missing(["river"]) == []
 
 
 def test_what_is_no_embedder_is_refused() -> None:
@@ -142,7 +141,7 @@ def test_a_model_of_the_hub_gets_its_own_prompts(
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Whitespace
 
-    from almanaq.models.hub_embedder import HubEmbedder
+    from almanaq.models.hub_models import HubEmbedder
 
     words = {w: n for n, w in enumerate(["[UNK]", "query", "passage", "ask", "read", "same", "river", ":"])}
     tokenizer = Tokenizer(WordLevel(words, unk_token="[UNK]"))

@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.agent.prompting import stream
+from almanaq.agent.prompting import StreamedReply, stream
 from almanaq.errors import ModelCallError
-from almanaq.models.budget import Budget
+from almanaq.models.budget import Budget, MeteredModel
 from almanaq.models.cached import CachedModel
-from almanaq.models.hedged import HedgedModel
-from almanaq.models.metered import MeteredModel
 from almanaq.models.openai import OpenAIModel
+from almanaq.models.openai_replies import ChatStream
 from almanaq.models.protocols import Message, Prompt
+from almanaq.models.rate import HedgedModel
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
-from almanaq.models.streaming import ChatStream, StreamedReply
 from almanaq.testing import Faults, StandInServer
 
 PROMPT = Prompt("respond", "1", (Message("user", "Say it."),))

@@ -13,10 +13,8 @@ import pytest
 import almanaq
 from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.batching import AGREED, Batching
-from almanaq.models.default_batching import usual_batching
-from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Models
+from almanaq.models.model_names import ModelSettings, default_batching, open_models
+from almanaq.models.protocols import Models, Price
 from almanaq.models.replay import Recording, file_hash, read_bundle, replay_models, write_bundle
 from almanaq.testing import Faults, FunctionModel, StandInServer, replies_from
 
@@ -271,8 +269,8 @@ def test_what_is_under_way_when_limit_is_met_is_not_paid_for_twice(source: Path,
 
 def test_only_what_was_measured_shares_a_call_where_nobody_says(source: Path, tmp_path: Path) -> None:
     """The servers of one's own machine, with their small models, and questions for a value share none."""
-    assert usual_batching("openai:m") == usual_batching("azure:m") == AGREED
-    assert usual_batching("ollama:m") is usual_batching("local") is None
+    assert default_batching("openai:m") == default_batching("azure:m") == AGREED
+    assert default_batching("ollama:m") is default_batching("local") is None
     with (
         StandInServer(replies_from(dogs)) as server,
         almanaq.connect(str(source), model=models(server, tmp_path, batching=AGREED)) as connection,

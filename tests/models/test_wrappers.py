@@ -11,21 +11,14 @@ import pytest
 import virtual_time
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
-from almanaq.models.budget import Budget
+from almanaq.models.budget import Budget, MeteredModel
 from almanaq.models.cached import CachedModel
-from almanaq.models.concurrent import ConcurrentModel
-from almanaq.models.failure import FailedCall
-from almanaq.models.hedged import HedgedModel
-from almanaq.models.logged import LoggedModel
-from almanaq.models.metered import MeteredModel
-from almanaq.models.model_names import ModelSettings, wrapped
+from almanaq.models.logged import LoggedModel, TracedModel
+from almanaq.models.model_names import WRAPPERS, ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Completion, LanguageModel, Prompt
-from almanaq.models.rate import RateLimitedModel
-from almanaq.models.retrying import RetryingModel
-from almanaq.models.traced import TracedModel
-from almanaq.models.wrappers import WRAPPERS
+from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt
+from almanaq.models.rate import ConcurrentModel, HedgedModel, RateLimitedModel
+from almanaq.models.retrying import FailedCall, RetryingModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 
@@ -159,7 +152,7 @@ def test_under_every_fault_all_calls_end_and_the_meter_equals_the_ledger(prompt:
 
 def test_equal_requests_under_way_in_many_threads_share_one_call(prompt: Prompt) -> None:
     inner = ScriptedModel(lambda _: "once", latency=0.1)
-    model = wrapped(inner, ModelSettings(), cache=False)
+    model = wrap_model(inner, ModelSettings(), cache=False)
     found: list[Completion] = []
 
     async def some() -> list[Completion]:

@@ -8,17 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 import almanaq
+from almanaq.engines.open_source import open_database
+from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
+from almanaq.options import Options
 from almanaq.suql.bind import Binder
-from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.engine import Engine
-from almanaq.suql.explain.explain import describe_logical
 from almanaq.suql.names import BoundQuery
-from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite
-from almanaq.suql.options import Options
-from almanaq.suql.plan.builder import build_plan
+from almanaq.suql.optimizer import QueryRule, Rule
 from almanaq.testing import FunctionModel
 
 BODY_WORDS = ("calm", "loud")
@@ -73,27 +70,3 @@ def bind(sql: str, database: Database) -> BoundQuery:
     catalog = database.catalog()
     binder = Binder(database.language(catalog), catalog)
     return binder.bind(binder.read(sql))
-
-
-def before_and_after(sql: str, name: str) -> tuple[str, str]:
-    """Return a query as text before and after a rule, all rules that come earlier having been applied."""
-    database = open_database({"t": table()})
-    try:
-        catalog = database.catalog()
-        bound = bind(sql, database)
-        tree = cast_answers(bound.tree)
-        query_names = [rule.__name__ for rule in QUERY_RULES]
-        if name in query_names:
-            at = query_names.index(name)
-            earlier = rewrite(tree, QUERY_RULES[:at])
-            return _sql(earlier.copy()), _sql(rewrite(earlier, QUERY_RULES[at : at + 1]))
-        plan = build_plan(rewrite(tree), bound.names, catalog)
-        at = [rule.__name__ for rule in RULES].index(name)
-        earlier_plan = optimize(plan, RULES[:at])
-        return describe_logical(earlier_plan), describe_logical(optimize(earlier_plan, RULES[at : at + 1]))
-    finally:
-        database.close()
-
-
-def _sql(tree: Any) -> str:
-    return str(tree.sql("duckdb", pretty=True))

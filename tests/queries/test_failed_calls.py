@@ -9,7 +9,7 @@ import pytest
 
 import almanaq
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.models.failure import FailedCall
+from almanaq.models.retrying import FailedCall
 from almanaq.testing import FunctionModel
 
 TABLES = {"t": {"id": [1, 2, 3, 4], "body": ["ASAP", "no rush", "broken", "long"]}}

@@ -10,7 +10,7 @@ import pytest
 
 import almanaq
 from almanaq.errors import BudgetExceeded
-from almanaq.suql.options import Options
+from almanaq.options import Options
 
 from .support import Asked, texts
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from almanaq.suql.options import Options
+from almanaq.options import Options
 
 from .support import Asked, texts
 

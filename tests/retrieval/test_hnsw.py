@@ -5,7 +5,7 @@ import pytest
 from small_corpora import CORPUS, BagOfWords, table
 
 from almanaq.errors import MissingExtraError, SourceError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.dense import Dense
 from almanaq_bench.retrievers.variants import DenseGraph
 

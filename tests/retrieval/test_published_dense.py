@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli import find
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
-from almanaq.models.budget import Budget
-from almanaq.models.token_estimate import estimate_tokens
+from almanaq.models.budget import Budget, estimate_tokens
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.testing import StandInServer
 from almanaq.testing.faults import Faults

@@ -6,11 +6,11 @@ import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.errors import UsageError
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
 from almanaq.retrieval.stored import Change, build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_search import StoredHybrid
 from almanaq_bench.retrievers.variants import Hybrid
 
 FIELDS = ["title", "header", "cells"]

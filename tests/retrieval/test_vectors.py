@@ -8,7 +8,8 @@ import pytest
 from small_corpora import BagOfWords
 
 from almanaq.errors import ModelError, SourceError
-from almanaq.models.vector_store import VectorStore, default_cache_folder
+from almanaq.models.embedders.vector_store import VectorStore
+from almanaq.models.private_files import default_cache_folder
 
 TEXTS = ["one", "two", "one", ""]
 
@@ -90,7 +91,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from small_corpora import BagOfWords
-from almanaq.models.vector_store import VectorStore
+from almanaq.models.embedders.vector_store import VectorStore
 store = VectorStore(Path(sys.argv[1]), BagOfWords())
 for number in range(40):
     store.vectors([f"text {number}", f"own {sys.argv[3]} {number}"])
@@ -120,7 +121,7 @@ def test_no_texts_and_bad_embedders(tmp_path: Path) -> None:
         def embed(self, texts):
             return super().embed(texts) * np.nan
 
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="not finite"):
         VectorStore(None, NotANumber()).vectors(["a"])
 
 

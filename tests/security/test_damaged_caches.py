@@ -18,14 +18,13 @@ import pytest
 from benchmarks.faults import answers
 from benchmarks.faults.cache import fill, flips, prompt_of, right
 
+from almanaq.engines.files import table_cache
 from almanaq.models.cached import CachedModel
-from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.logged import DebugLog, LoggedModel
-from almanaq.models.own_files import make_own, own_temporary
-from almanaq.models.processes import process_mark
+from almanaq.models.private_files import make_private, private_temporary_folder, process_mark
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
-from almanaq.models.vector_store import VectorStore
-from almanaq.suql.databases import kept
 from almanaq.testing import ScriptedModel
 
 
@@ -145,7 +144,7 @@ def test_caches_and_logs_are_the_users_alone(tmp_path: Path) -> None:
         assert _open_to_others(folder) == []
         # One that an earlier version left open is closed.
         (folder / "replies.sqlite").chmod(0o644)
-        make_own(folder / "replies.sqlite")
+        make_private(folder / "replies.sqlite")
         assert _open_to_others(folder) == []
     finally:
         os.umask(before)
@@ -192,25 +191,25 @@ def test_what_spills_to_the_disk_is_out_of_the_sight_of_others(tmp_path: Path, m
     """A folder that somebody else made ready, a link or one that is open to others, is not taken."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     name = f"almanaq-{os.getuid()}"
-    taken = [own_temporary()]
+    taken = [private_temporary_folder()]
     assert taken[0] == tmp_path / name
     taken[0].chmod(0o777)
-    taken.append(own_temporary())
+    taken.append(private_temporary_folder())
     taken[0].rmdir()
     (tmp_path / "theirs").mkdir(mode=0o777)
     (tmp_path / name).symlink_to(tmp_path / "theirs")
-    taken.append(own_temporary())
+    taken.append(private_temporary_folder())
     (tmp_path / name).unlink()
     (tmp_path / name).write_text("a file")
-    taken.append(own_temporary())
+    taken.append(private_temporary_folder())
     assert len(set(taken)) == 4
     assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in taken[1:])
 
 
 def test_how_kept_tables_were_read_is_whole_or_read_anew() -> None:
     text = json.dumps({"kinds": ["enum", "free_text"]})
-    summed = kept._summed(text)
-    assert kept._whole(summed) == text
+    summed = table_cache._with_checksum(text)
+    assert table_cache._checked(summed) == text
     for place in range(len(summed)):
         with pytest.raises(ValueError, match="does not hold"):
-            kept._whole(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])
+            table_cache._checked(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])

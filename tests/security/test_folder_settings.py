@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from almanaq import trust
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
-from almanaq.retrieval.imported import import_object, look_here
-from almanaq.settings import Settings, reaches_out, read_settings
+from almanaq.retrieval.adapters import import_object, look_here
+from almanaq.settings import Settings, find_reaching, is_trusted, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.testing import StandInServer, replies_from
 
@@ -47,6 +46,7 @@ HARMLESS = {
     "deadline": [5],
     "concurrency": [3],
     "batch": [4],
+    "dialect": ["mysql"],
 }
 
 
@@ -95,7 +95,7 @@ def test_what_stays_on_this_machine_needs_no_leave(name: str, value: object) -> 
 
 def test_every_setting_is_one_or_the_other() -> None:
     """A setting that is new is not harmless until somebody has thought about it."""
-    assert all(reaches_out({name: "x"}) for name in {*Settings.model_fields, "new"} - {*HARMLESS})
+    assert all(find_reaching({name: "x"}) for name in {*Settings.model_fields, "new"} - {*HARMLESS})
 
 
 def test_a_flag_or_the_environment_stands_before_the_file_so_that_nothing_is_to_be_allowed(
@@ -132,10 +132,10 @@ def test_no_command_calls_a_server_that_a_folder_names() -> None:
 def test_leave_can_be_taken_back_and_is_of_one_place_alone(tmp_path: Path) -> None:
     text = write("model", "openai:m").encode()
     assert CliRunner().invoke(app, ["trust"]).exit_code == 0
-    assert trust.is_trusted(Path("almanaq.toml"), text)
-    assert not trust.is_trusted(tmp_path / "almanaq.toml", text)
+    assert is_trusted(Path("almanaq.toml"), text)
+    assert not is_trusted(tmp_path / "almanaq.toml", text)
     assert CliRunner().invoke(app, ["trust", "--revoke"]).exit_code == 0
-    assert not trust.is_trusted(Path("almanaq.toml"), text)
+    assert not is_trusted(Path("almanaq.toml"), text)
 
 
 @pytest.mark.parametrize(("said", "allowed"), [("y\n", True), ("yes\n", True), ("\n", False), ("no\n", False)])
@@ -207,7 +207,7 @@ def test_what_is_no_file_of_settings_is_refused_at_once(kind: str) -> None:
 def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     """sentence-transformers before 6 imported what a local folder's modules.json names."""
     pytest.importorskip("sentence_transformers")
-    from almanaq.models.hub_embedder import HubEmbedder
+    from almanaq.models.hub_models import HubEmbedder
 
     folder = tmp_path / "model"
     folder.mkdir()
@@ -251,8 +251,8 @@ def test_no_module_of_the_folder_is_run_but_one_that_is_named(tmp_path: Path, mo
 
 
 def test_pip_is_the_installed_one(tmp_path: Path) -> None:
-    from almanaq.models.minilm_weights import _installer
+    from almanaq.models.embedders.minilm import _find_installer
 
     Path("pip.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    subprocess.run([*_installer(), "--version"], capture_output=True, check=True)
+    subprocess.run([*_find_installer(), "--version"], capture_output=True, check=True)
     assert not (tmp_path / "ran").exists()

@@ -17,13 +17,12 @@ import pytest
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models import openai as openai_module
 from almanaq.models.budget import Budget
-from almanaq.models.failure import LONGEST_WAIT, FailedCall, seconds_to_wait
-from almanaq.models.http import CHAT_BYTES
-from almanaq.models.model_names import ModelSettings, wrapped
+from almanaq.models.http import CHAT_BYTES, JsonServer, Reply
+from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
-from almanaq.models.openai_errors import retry_after
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Completion, Message, Prompt
+from almanaq.models.openai_replies import read_retry_after
+from almanaq.models.protocols import Completion, Message, Price, Prompt
+from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, seconds_to_wait
 from almanaq.testing import Faults, StandInServer
 from almanaq.testing.hostile import HOSTILE
 
@@ -78,10 +77,9 @@ def test_no_count_of_a_server_makes_a_budget_last_longer(fault: str, caplog: pyt
     """Whatever is stated, a call is reserved at its most before, and counted at no less than its words after."""
     budget = Budget(money=1.0)
     price = Price(1e6, 1e6)
-    openai_usage_warned().clear()
     with StandInServer(numbered, faults=Faults(rates={fault: 1.0})) as server, caplog.at_level(logging.WARNING):
         settings = ModelSettings(budget=budget, price=price, hedge=False)
-        model = wrapped(OpenAIModel("m", server.url, "k", price=price), settings, False)
+        model = wrap_model(OpenAIModel("m", server.url, "k", price=price), settings, False)
         with pytest.raises(BudgetExceeded):
             asyncio.run(model.complete(prompt_of("a question of some words")))
         assert server.ledger.calls == 0  # a call may cost more than there is
@@ -96,26 +94,20 @@ def test_no_count_of_a_server_makes_a_budget_last_longer(fault: str, caplog: pyt
     assert ("says that a call took" in caplog.text) == told
 
 
-def openai_usage_warned() -> set[str]:
-    from almanaq.models import openai_usage
-
-    return openai_usage._warned
-
-
 @pytest.mark.parametrize(
     ("said", "seconds"),
     [("1e9", 60), ("inf", 60), ("-inf", 0), ("-5", 0), ("nan", None), ("0.5", 0.5), ("9" * 5000, 60), ("soon", None)],
 )
 def test_a_server_asks_for_no_more_than_a_minute(said: str, seconds: float | None) -> None:
-    assert retry_after({"retry-after": said}) == seconds
-    assert retry_after({"retry-after-ms": "nan", "retry-after": said}) == seconds
+    assert read_retry_after({"retry-after": said}) == seconds
+    assert read_retry_after({"retry-after-ms": "nan", "retry-after": said}) == seconds
 
 
 @pytest.mark.parametrize("asked", [1e9, math.inf, math.nan, -5.0])
 def test_a_retry_waits_no_longer_whoever_asks(asked: float) -> None:
     """A model of someone else's may hand on what its server said."""
     waited = seconds_to_wait(0, FailedCall("slow down", retry_after=asked))
-    assert 0 <= waited <= LONGEST_WAIT + 1
+    assert 0 <= waited <= LONGEST_RETRY_AFTER + 1
 
 
 def test_an_embedder_waits_no_longer_either(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +121,7 @@ def test_an_embedder_waits_no_longer_either(monkeypatch: pytest.MonkeyPatch) -> 
     with answering(429, limited, {"retry-after": "1e9"}) as (url, _), pytest.raises(FailedCall):
         OpenAIEmbedder("m", url, "k").embed_documents(["a"])
     assert len(slept) == 3
-    assert all(LONGEST_WAIT <= seconds <= LONGEST_WAIT + 1 for seconds in slept)
+    assert all(LONGEST_RETRY_AFTER <= seconds <= LONGEST_RETRY_AFTER + 1 for seconds in slept)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -137,7 +129,7 @@ def test_an_embedder_waits_no_longer_either(monkeypatch: pytest.MonkeyPatch) -> 
 def test_documents_and_keys_go_to_no_other_address(status: int, kind: str) -> None:
     def ask(url: str) -> None:
         if kind == "chat":
-            asyncio.run(wrapped(OpenAIModel("m", url, KEY), ModelSettings(), False).complete(prompt_of("secret")))
+            asyncio.run(wrap_model(OpenAIModel("m", url, KEY), ModelSettings(), False).complete(prompt_of("secret")))
         else:
             OpenAIEmbedder("m", url, KEY).embed_documents(["secret"])
 
@@ -184,13 +176,17 @@ def test_vectors_that_are_none_are_a_failed_call(data: object) -> None:
     assert embedder.usage.input_tokens >= 0
 
 
-def test_vectors_keep_their_width() -> None:
+def test_vectors_keep_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = [[1.0, 0.0], [1.0, 0.0, 0.0]]
+
+    async def post(server: JsonServer, path: str, content: object) -> Reply:
+        return Reply(200, json.dumps({"data": [{"index": 0, "embedding": vectors.pop(0)}]}).encode(), {})
+
+    monkeypatch.setattr(JsonServer, "post", post)
     embedder = OpenAIEmbedder("m", "http://127.0.0.1:9", "k", attempts=1)
-    usage = embedder.usage
-    first = embedder._vectors({"data": [{"index": 0, "embedding": [1.0, 0.0]}]}, 1, usage)
-    assert first.dtype == np.float32
+    assert embedder.embed_documents(["a"]).dtype == np.float32
     with pytest.raises(FailedCall, match="3 numbers after some of 2"):
-        embedder._vectors({"data": [{"index": 0, "embedding": [1.0, 0.0, 0.0]}]}, 1, usage)
+        embedder.embed_documents(["b"])
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, ModelError, UsageError
-from almanaq.models.address import identity_of, secrets_in, shown_address
+from almanaq.models.http import address_identity, find_secrets, redact_address
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import Message, Prompt
@@ -182,12 +182,14 @@ def test_settings_of_the_environment_show_no_key() -> None:
     ],
 )
 def test_what_is_shown_of_an_address(address: str, shown: str) -> None:
-    assert shown_address(address) == shown
+    assert redact_address(address) == shown
 
 
 def test_addresses_that_differ_in_more_than_a_key_do_not_share_replies() -> None:
     base = "https://api.example/v1"
-    assert identity_of(f"{base}?key=one-key") == identity_of(f"{base}?key=another-key")
-    assert len({identity_of(f"{base}{query}") for query in ("", "?x=1", "?x=2", "?api-version=1", "?key=one")}) == 5
-    assert "value-that-chooses" not in identity_of(f"{base}?x=value-that-chooses")
-    assert secrets_in(f"{base}?key={QUERY}&api-version=2026-01-01") == (QUERY.replace("%2B", "+"), QUERY)
+    assert address_identity(f"{base}?key=one-key") == address_identity(f"{base}?key=another-key")
+    assert (
+        len({address_identity(f"{base}{query}") for query in ("", "?x=1", "?x=2", "?api-version=1", "?key=one")}) == 5
+    )
+    assert "value-that-chooses" not in address_identity(f"{base}?x=value-that-chooses")
+    assert find_secrets(f"{base}?key={QUERY}&api-version=2026-01-01") == (QUERY.replace("%2B", "+"), QUERY)

@@ -16,10 +16,10 @@ import pytest
 import almanaq
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelCallError
+from almanaq.models.budget import estimate_tokens
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
-from almanaq.models.token_estimate import estimate_tokens
 from almanaq.testing import ScriptedModel, StandInServer, replies_from
 from almanaq_bench.hybridqa.generator import open_pipeline
 from almanaq_bench.hybridqa.relation import make_relation

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset, shards_in
+from almanaq.corpus.dataset import find_shards, is_dataset_folder
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
 from almanaq_bench.cards import DATASETS, Card, find_card, find_task
@@ -17,6 +17,7 @@ from almanaq_bench.config import RunRequest
 from almanaq_bench.hub import read_source
 from almanaq_bench.linked import DescribedByPassages, LinkedTables
 from almanaq_bench.own_dataset import CARD_SUFFIXES, open_card
+from almanaq_bench.question_sets import Dataset, DatasetFolder, Question, open_dataset
 from almanaq_bench.records import TIMINGS, Appender, whole_lines
 from almanaq_bench.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
 from almanaq_bench.sembench.dataset import SembenchData, is_sembench_folder
@@ -202,7 +203,7 @@ def _shards_of(data_dir: Path, repository: str) -> Path | None:
         return None
     last = repository.split("/")[-1]
     places = [data_dir / name / part for name in (last, repository) for part in ("data", "")]
-    return next((place for place in places if shards_in(place)), None)
+    return next((place for place in places if find_shards(place)), None)
 
 
 def _holds_dataset(folder: Path) -> bool:
@@ -244,7 +245,7 @@ def _check_ids(questions: Sequence[Question], corpus: Corpus, where: Path) -> Se
     for table in corpus:
         wanted.pop(table.id, None)
         if table.id in ids:
-            raise BenchmarkError(f"{where}: table {table.id} stands more than once")
+            raise BenchmarkError(f"{where}: table {table.id} occurs more than once")
         ids.add(table.id)
     if wanted:
         table_id, question = next(iter(wanted.items()))

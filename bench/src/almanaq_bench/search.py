@@ -17,13 +17,13 @@ from typing import cast
 
 import numpy as np
 
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
-from almanaq.models.vector_store import VectorStore
-from almanaq.retrieval.model_reranker import JudgedIndex
+from almanaq.models.embedders.vector_store import VectorStore
+from almanaq.retrieval.model_reranker import JudgeRerankerIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq_bench.config import RunConfig
+from almanaq_bench.question_sets import Question
 from almanaq_bench.records import RECORDS, TIMINGS, Appender, Record, read_records
 from almanaq_bench.retrievers.baselines import gold_ranking
 from almanaq_bench.retrievers.openers import NAMES
@@ -132,7 +132,7 @@ class Search:
         faults = [""] * len(batch)
         if self.config.resolved == "oracle":
             return [gold_ranking(question.gold, depth) for question in batch], faults
-        if isinstance(index, JudgedIndex):
+        if isinstance(index, JudgeRerankerIndex):
             found = index.find(texts, depth)
             return [each.ranking for each in found], [each.fault for each in found]
         return list(index.search(texts, depth)), faults
@@ -197,7 +197,7 @@ def _fault(ranking: object, ids: Set[TableId]) -> str:
         if hit.id in seen:
             return f"it lists {hit.id} twice"
         if not math.isfinite(hit.score):
-            return f"it gave {hit.id} a score that is no number"
+            return f"it gave {hit.id} a score that is not a number"
         if hit.score > before:
             return f"it gave scores that rise at {hit.id}: the best must come first"
         seen.add(hit.id)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from loop import serve
 
 import almanaq
-from almanaq.suql.options import Options
+from almanaq.options import Options
 
 
 def serve_ours(batch=None, **chosen):

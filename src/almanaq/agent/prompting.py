@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import replace
 from queue import SimpleQueue
+from typing import Any
 
-from almanaq.agent.turn_time import in_turn
-from almanaq.event_loops import run_sync
+from almanaq.agent.turn import await_in_turn
+from almanaq.event_loops import CancelToken, run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
-from almanaq.models.streaming import StreamedReply
-from almanaq.stopping import Stop
 
 _PACKAGE = "almanaq.agent.prompts"
 
 
-def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] | None = None) -> Prompt:
+def make_prompt(name: str, values: Mapping[str, object], schema: Mapping[str, object] | None = None) -> Prompt:
     """Return the prompt of the file `prompts/NAME.jinja`, with what people and rows say inside a fence of its own."""
     return prompt_file(name, _PACKAGE).prompt(values, schema=schema)
 
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Return the model's reply; works inside a running event loop as well as outside one."""
-    return run_sync(in_turn(model.complete(prompt)))
+    return run_sync(await_in_turn(model.complete(prompt)))
 
 
 def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
@@ -35,12 +36,12 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
     `complete` does, after the pieces that came before.
     """
     given: SimpleQueue[str | BaseException | None] = SimpleQueue()
-    stop = Stop()
+    token = CancelToken()
 
     def ask() -> None:
         reply = StreamedReply(given.put)
         try:
-            with stop.covering():
+            with token.scope():
                 reply.end(complete(model, replace(prompt, pieces=reply)).text)
             given.put(None)
         except BaseException as error:  # the consumer's to see
@@ -54,15 +55,56 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
                 raise piece
             yield piece
     finally:
-        stop.now()
+        token.cancel()
         thread.join()
 
 
-def forget(model: LanguageModel, prompt: Prompt) -> None:
-    """Drop the kept reply to a prompt, where the model keeps any: it was of no use, and is to be asked for anew."""
-    getattr(model, "forget", lambda _: None)(prompt)
-
-
-def version(name: str) -> str:
+def prompt_version(name: str) -> str:
     """Return the hash of a prompt file, part of every cache key."""
     return prompt_file(name, _PACKAGE).version
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a reply, prose and code fences around it forgiven; None when there is none to read."""
+    match = re.search(r"\{.*\}", text, re.DOTALL)
+    try:
+        value = json.loads(match.group()) if match else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+_AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
+
+
+class StreamedReply:
+    """Gives the text of a reply piece by piece, without white space around it.
+
+    A repeated call continues where the first one broke off, as long as it says the same.
+    """
+
+    def __init__(self, give: Callable[[str], None]) -> None:
+        self._give = give
+        self._text = self._shown = ""
+
+    def begin(self) -> None:
+        """A server begins to write, for the first time or again."""
+        self._text = ""
+
+    def add(self, piece: str) -> None:
+        """A piece was written."""
+        self._text += piece
+        self._show(self._text.strip())
+
+    def end(self, text: str) -> None:
+        """The whole reply is there, also where nothing of it was streamed."""
+        text = text.strip()
+        if text.startswith(self._shown):
+            self._show(text)
+        else:
+            self._give(_AGAIN + text)
+
+    def _show(self, text: str) -> None:
+        if len(text) > len(self._shown) and text.startswith(self._shown):
+            self._give(text[len(self._shown) :])
+            self._shown = text

@@ -1,26 +1,52 @@
-"""Response: a reply with everything it rests on."""
+"""What a turn gives: the reply with everything it rests on, readings to choose from, and the events before it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from almanaq import html
+from almanaq import display
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
-from almanaq.agent.readings import Reading
-from almanaq.errors import AlmanaqError
-from almanaq.models.failure import as_public
-from almanaq.visible import visible
+from almanaq.display import visible
+from almanaq.errors import AlmanaqError, UsageError
+from almanaq.models.retrying import to_public_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from almanaq.suql.result import Evidence, Trace
+    from almanaq.suql.result import Evidence, Result, Trace
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table")
+_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table", "marks")
 """Fields for callers in Python, which are no keys of `ask --json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A query that a question may mean.
+
+    Attributes:
+        words: what it searches, as a person says it.
+        suql: the query; nothing has run it yet.
+        probability: how likely it is what was asked, from 0 to 1.
+    """
+
+    words: str
+    suql: str
+    probability: float
+    runs: Callable[[str], Result] | None = field(default=None, repr=False, compare=False)
+
+    def run(self) -> Result:
+        """Return the rows of the query; raises the errors of `con.sql`."""
+        if self.runs is None:
+            raise UsageError("this reading came without a connection: run its query with con.sql(reading.suql)")
+        return self.runs(self.suql)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the keys of `ask --json`."""
+        return {"words": self.words, "suql": self.suql, "probability": round(self.probability, 3)}
 
 
 @dataclass(frozen=True)
@@ -39,7 +65,8 @@ class Response:
         shown: the keys of the rows, for later turns that refer to them.
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
-        asked, of: the whole question that this one stands for, and the rows that its figures are of, as in Turn.
+        marks: the columns that were private when it was made.
+        asked, of: as in Turn.
         readings: the queries that the question may mean, the likeliest first, where none was sure enough to be the
             answer; `reply.readings[0].run()` gives the rows of one.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
@@ -75,6 +102,7 @@ class Response:
     of: str = ""
     readings: tuple[Reading, ...] = ()
     table: pa.Table | None = field(default=None, compare=False, repr=False)
+    marks: tuple[str, ...] = ()
 
     def turn(self) -> Turn:
         """Return what a conversation remembers of this reply; of a failure no word that may come from the data.
@@ -96,18 +124,19 @@ class Response:
             self.asked,
             self.of,
             tuple(reading.suql for reading in self.readings),
+            self.marks,
         )
 
     def _repr_html_(self) -> str:
         """Show the reply in a notebook: its text, what was searched, the rows with their quotes, the query."""
-        parts = [html.paragraph(self.answer)]
+        parts = [display.paragraph(self.answer)]
         if self.columns:
-            parts.append(html.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
-        return html.block(*parts, html.folded("SUQL", self.suql) if self.suql else "")
+            parts.append(display.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
+        return display.block(*parts, display.folded("SUQL", self.suql) if self.suql else "")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""
-        rows = html.rows_text(self.columns, self.rows, len(self.rows)) if self.columns else ""
+        rows = display.rows_text(self.columns, self.rows, len(self.rows)) if self.columns else ""
         printer.text(visible("\n\n".join(filter(None, (self.answer, rows, self.suql)))))
 
     def as_dict(self) -> dict[str, Any]:
@@ -136,6 +165,63 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
 
 
-def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
+def make_failure(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
     """Return the reply that says what failed."""
-    return Response("failed", str(error), suql, question=question, error=as_public(error))
+    return Response("failed", str(error), suql, question=question, error=to_public_error(error))
+
+
+# Events: what happens while a question is answered, in order.
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Work begins that may take a while; `message` says in a few words which."""
+
+    kind: ClassVar[str] = "progress"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TablesChosen:
+    """The relations that the query may read."""
+
+    kind: ClassVar[str] = "tables"
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWritten:
+    """A query was written: the first, a repaired one, or one with a condition relaxed; `attempt` counts from 1."""
+
+    kind: ClassVar[str] = "query"
+    suql: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """The rows of the reply, with the quotes that each rests on."""
+
+    kind: ClassVar[str] = "rows"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    evidence: tuple[tuple[Evidence, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextWritten:
+    """A piece of the reply's text; all in order are `Response.answer`. A reply that failed has none, but its error."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event: the whole reply."""
+
+    kind: ClassVar[str] = "response"
+    response: Response
+
+
+Event = Progress | TablesChosen | QueryWritten | RowsFound | TextWritten | Finished

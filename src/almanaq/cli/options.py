@@ -1,161 +1,104 @@
-"""Options that several commands share, and the connection they ask for."""
+"""The flags that the schema of options gives to commands, and the connection that they ask for."""
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
-from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from enum import Enum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
+from almanaq.options import DEFAULT_MAX_CALLS, OPTIONS, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from almanaq.connection import Connection
     from almanaq.settings import Settings
+
 
 SOURCE_HELP = (
     "A .duckdb or .sqlite file, a folder of CSV, JSON, Parquet, .xlsx or SQLite files, one such file, several with "
     "commas between, a glob, - (standard input), sample:restaurants, or a URL."
 )
-
-
-class Order(StrEnum):
-    """In which order candidates are tried when the query does not say."""
-
-    similarity = "similarity"
-    table = "table"
-
-
 Db = Annotated[str | None, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
 Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --db names, without --db.")]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="auto (default: what is at hand, else local), local (no language model), ollama:MODEL, openai:MODEL …; see"
-        " almanaq models.",
-    ),
-]
-Embedder = Annotated[
-    str | None,
-    typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
-]
-Schema = Annotated[
-    str | None,
-    typer.Option("--schema", metavar="FILE", help="Column kinds and descriptions; default SOURCE.almanaq.toml."),
-]
-Examples = Annotated[
-    str | None,
-    typer.Option(
-        "--examples", metavar="FILE", help="Questions with their SUQL for the model; default SOURCE.examples.toml."
-    ),
-]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option("--max-calls", metavar="N", help="Budget of model calls; default 1000, none for local."),
-]
-MaxMoney = Annotated[
-    float | None,
-    typer.Option("--max-money", metavar="DOLLARS", help="Budget of money for a query; needs a prices file."),
-]
-Speculation = Annotated[
-    float | None,
-    typer.Option("--speculation", metavar="X", help="Rows tried at once per row still needed; 1 wastes nothing."),
-]
-Confidence = Annotated[
-    float | None,
-    typer.Option(
-        "--confidence", metavar="X", help="With local: answer only what is understood so surely, 0 to 1; default 0.65."
-    ),
-]
-Deadline = Annotated[
-    float | None,
-    typer.Option(
-        "--deadline",
-        metavar="SECONDS",
-        help="Interrupt a query, or a turn of ask and chat (120), that takes longer.",
-    ),
-]
-OrderOption = Annotated[
-    Order | None, typer.Option("--order", help="In which order rows are tried when the query does not say.")
-]
-Strict = Annotated[
-    bool | None, typer.Option("--strict", help="Fail on a model call that failed, rather than count it as unknown.")
-]
-MaxResult = Annotated[
-    int | None,
-    typer.Option(
-        "--max-result-mb",
-        metavar="MB",
-        min=1,
-        help="Most memory of a result; default 256. None is needed for --out FILE.csv or FILE.parquet.",
-    ),
-]
-Batch = Annotated[
-    int | None,
-    typer.Option(
-        "--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call; 1: none."
-    ),
-]
-NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Neither read nor write what is kept: replies, and tables of files.")
-]
-AllowHttp = Annotated[bool, typer.Option("--allow-http", help="Fetch a SOURCE of the form https://….")]
-AllowFunction = Annotated[
-    list[str] | None,
-    typer.Option("--allow-function", metavar="NAME", help="Let queries call this function of your database's own."),
-]
-Dialect = Annotated[
-    str | None,
-    typer.Option(
-        "--dialect",
-        metavar="NAME",
-        help="The dialect that queries are written in, as postgres; default: that of the source's engine.",
-    ),
-]
-NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with ENUM columns as they are written.")]
+Chosen = Mapping[str, Any]
+"""The options that the flags of a command set, by their names; those that were not given are not in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The flags of a command that decide how to connect; None where a flag was not given.
-
-    `looks`: whether a model is looked for where none is named; else that is `local`.
-    """
-
-    source: str
-    model: str | None = None
-    embedder: str | None = None
-    schema: str | None = None
-    max_calls: int | None = None
-    speculation: float | None = None
-    order: str | None = None
-    strict: bool | None = None
-    deadline: float | None = None
-    cache: bool = True
-    link: bool = True
-    passages: int | None = None
-    candidates: int | None = None
-    batch: int | None = None
-    examples: str | None = None
-    allow_http: bool = False
-    allow_functions: tuple[str, ...] = ()
-    max_result_mb: int | None = None
-    accuracy: str | None = None
-    confidence: float | None = None
-    looks: bool = True
-    max_money: float | None = None
-    dialect: str | None = None
+def flag(name: str) -> Any:
+    """Return the flag of an option, to annotate a parameter with."""
+    option = OPTIONS[name]
+    # Help says where there must be one of something at least; the settings check all other ranges.
+    least = (option.least or None) if option.python_type is int else None
+    return typer.Option(option.spelling, metavar=option.metavar, help=option.help, min=least)
 
 
-def named_once(argument: str | None, option: str | None, *, command: str) -> str:
+def take_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags that the schema lists for it, in the place of its parameter `chosen`."""
+    offered = {_parameter(option): option for option in OPTIONS.values() if command.__name__ in option.commands.split()}
+    hints = get_type_hints(command, include_extras=True)
+    shown: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name == "chosen":
+            shown += [_declare(name, option) for name, option in offered.items()]
+        else:
+            shown.append(parameter.replace(annotation=hints[parameter.name]))
+    signature = inspect.Signature(shown)
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        own = {name: value for name, value in bound.arguments.items() if name not in offered}
+        values = {option.name: _read(option, bound.arguments[name]) for name, option in offered.items()}
+        command(**own, chosen={name: value for name, value in values.items() if value is not None})
+
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def _parameter(option: Option) -> str:
+    return option.spelling.removeprefix("--").replace("-", "_")
+
+
+def _declare(name: str, option: Option) -> inspect.Parameter:
+    """Return the parameter of a command that an option is."""
+    kind: Any = Enum(name, [(each, each) for each in option.choices]) if option.choices else option.python_type
+    if option.annotation.startswith("Sequence"):
+        kind = list[str]
+    # A switch is off where it is not given, unless a setting may have turned it on.
+    switch = kind is bool and not option.setting
+    annotation: Any = Annotated[kind if switch else kind | None, flag(option.name)]
+    default = False if switch else None
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+
+
+def _read(option: Option, value: Any) -> Any:
+    """Return the value that a flag sets; None where it was not given."""
+    if value is None or value is False or value == []:
+        return None
+    if isinstance(value, Enum):
+        return value.value
+    if option.python_type is bool:
+        return not option.spelling.startswith("--no-")
+    return option.parse(value) if option.parse is not None else value
+
+
+def spell_flags(chosen: Chosen) -> list[tuple[Option, str]]:
+    """Return the options that were chosen with their values as the command line writes them; "" for a switch."""
+    return [(OPTIONS[name], "" if isinstance(value, bool) else str(value)) for name, value in chosen.items()]
+
+
+def name_source(argument: str | None, option: str | None, *, command: str) -> str:
     """Return the source that is named as an argument or by --db; raise UsageError unless it is one of both."""
     if (argument is None) == (option is None):
         raise UsageError(f"name the source once: almanaq {command} SOURCE, or almanaq {command} --db SOURCE")
@@ -163,80 +106,44 @@ def named_once(argument: str | None, option: str | None, *, command: str) -> str
 
 
 @contextmanager
-def connected(request: Request) -> Iterator[Connection]:
-    """Give a connection with flags, environment and file taken into account; close it at the end."""
-    from almanaq.cli.arrow import load_arrow
-    from almanaq.cli.memory import bound_memory
-    from almanaq.cli.terminal import warn_of_source
-    from almanaq.models.default_batching import usual_batching
-    from almanaq.open_connection import connect
-    from almanaq.settings import read_settings
-    from almanaq.suql.accuracy.targets import read_accuracy
+def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterator[Connection]:
+    """Give a connection with flags, environment and file taken into account; close it at the end.
 
-    settings = read_settings(
-        model=request.model,
-        embedder=request.embedder,
-        max_calls=request.max_calls,
-        max_money=request.max_money,
-        speculation=request.speculation,
-        order=request.order,
-        strict=request.strict,
-        deadline=request.deadline,
-        max_result_mb=request.max_result_mb,
-        confidence=request.confidence,
-        batch=request.batch,
-        dialect=request.dialect,
-    )
+    Args:
+        looks: look for a model where none is named; else that is `local`.
+    """
+    from almanaq.cli.terminal import warn_of_source
+    from almanaq.connection import connect
+    from almanaq.models.model_names import default_batching
+    from almanaq.settings import read_settings
+
+    settings = read_settings(**{name: value for name, value in chosen.items() if OPTIONS[name].setting})
     settings.export()
-    model = chosen_model(settings, looks=request.looks)
+    model = choose_model(settings, looks=looks)
     bound_memory(model, settings.embedder)
     load_arrow()
-    with connect(
-        request.source,
-        model=model,
-        embedder=settings.embedder,
-        schema=request.schema,
-        cache=request.cache,
-        order=settings.order,
-        speculation=settings.speculation,
-        max_calls=settings.max_calls,
-        max_money=settings.max_money,
-        strict=settings.strict,
-        link=request.link,
-        deadline=settings.deadline,
-        passages=request.passages,
-        candidates=request.candidates,
-        concurrency=settings.concurrency,
-        batch=usual_batching(model) if settings.batch is None else settings.batch,
-        examples=request.examples,
-        allow_http=request.allow_http,
-        allow_functions=request.allow_functions,
-        max_result_mb=settings.max_result_mb,
-        accuracy=None if request.accuracy is None else read_accuracy(request.accuracy),
-        confidence=settings.confidence,
-        dialect=settings.dialect,
-    ) as connection:
+    arguments = {"batch": default_batching(model), **chosen, **settings.options(), "model": model}
+    with connect(source, **arguments) as connection:
         warn_of_source(connection.warnings)
         yield connection
 
 
-def chosen_model(settings: Settings, *, looks: bool = True) -> str:
-    """Return the model's name; what `auto` stands for is looked up, and said on stderr in one line.
+def choose_model(settings: Settings, *, looks: bool = True) -> str:
+    """Return the model's name; for `auto`, look for a model and name it on stderr in one line.
 
-    That nothing was found is said to a terminal alone.
+    That none was found is reported on a terminal only.
     """
-    from almanaq.models.auto import AUTO, choose, looks_nowhere
-    from almanaq.models.budget import DEFAULT_MAX_CALLS
+    from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
-    name = settings.named_model()
+    name: str = settings.named_model()
     if name != AUTO:
         return name
-    if looks_nowhere() or not (looks or "model" in settings.model_fields_set):
+    if auto_is_off() or not (looks or "model" in settings.model_fields_set):
         return "local"
-    choice = choose()
+    choice = choose_model()
     if choice.place is None:
         message = f"{choice.name}: {choice.reason}"
-        if not sys.stderr.isatty():  # nothing was chosen that costs anything or goes anywhere
+        if not sys.stderr.isatty():  # the choice costs nothing and sends nothing
             return choice.name
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
@@ -244,3 +151,68 @@ def chosen_model(settings: Settings, *, looks: bool = True) -> str:
         message = f"{choice.name} at {choice.place} ({choice.reason}); {budget}"
     print(f"almanaq: model {visible(message)}", file=sys.stderr)
     return choice.name
+
+
+_SHARE = 0.8
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_ALLOCATOR = ("DUCKDB_JE_MALLOC_CONF", "retain:false")
+"""DuckDB's own allocator keeps the addresses of what it has freed. They count towards the bound of a process, so that a
+few queries that ran into it would leave no memory to any other, though hardly any is in use."""
+
+
+def give_freed_memory_back() -> None:
+    """Have DuckDB give memory that it has freed to the system; of effect where it is not loaded yet."""
+    os.environ.setdefault(*_ALLOCATOR)
+
+
+def bound_memory(model: str, embedder: str | None) -> None:
+    """Let this process hold four fifths of the machine's memory, or of the container's, where the system can say so.
+
+    Models that run in this process reserve far more than they use, on a GPU above all: with one there is no bound.
+    """
+    far = embedder in (None, "lexical", "static") or embedder.startswith("openai:")
+    if model.startswith("local:") or not far:
+        return
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = int(_SHARE * machine_memory())
+        if soft == resource.RLIM_INFINITY or soft > most:
+            resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def machine_memory() -> int:
+    held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        return min(held, int(_CGROUP.read_text()))
+    return held
+
+
+class _Absent:
+    """Makes a package look as if it was not installed."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise ModuleNotFoundError for the package; leave others to those who can find them."""
+        if name == self._package:
+            raise ModuleNotFoundError(name, name=name)
+
+
+def load_arrow() -> None:
+    """Import pyarrow, which looks for pandas once: half a second of work where that is installed.
+
+    Where its tables are turned into pandas' it looks again, and finds it.
+    """
+    import pyarrow as pa
+
+    if "pandas" in sys.modules:
+        return
+    absent = _Absent("pandas")
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(absent)

@@ -7,27 +7,22 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, AllowHttp, Schema, named_once
+from almanaq.cli.options import SOURCE_HELP, flag, name_source
+from almanaq.display import visible
 from almanaq.errors import SourceError, UsageError
-from almanaq.visible import visible
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("schema")(schema)
 
 
 def schema(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
-    schema: Schema = None,
+    schema: Annotated[str | None, flag("schema")] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write SOURCE.almanaq.toml, to be edited, instead of printing.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="With --write: replace the file that is there; its settings are kept.")
     ] = False,
-    allow_http: AllowHttp = False,
+    allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Print the relations and columns of a source, and how its files were read.
 
@@ -37,12 +32,10 @@ def schema(
     from almanaq.cli.output import write_text
     from almanaq.cli.terminal import say, warn
     from almanaq.corpus.schema_places import schema_path
-    from almanaq.suql.catalog.apply_schema import keep_private
-    from almanaq.suql.catalog.schema_file import read_schema, schema_beside
-    from almanaq.suql.catalog.write_schema import describe
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.open_source import open_database
+    from almanaq.suql.catalog.schema_file import describe, keep_private, read_schema, schema_beside
 
-    source = named_once(source, db, command="schema")
+    source = name_source(source, db, command="schema")
     if overwrite and not write:
         raise UsageError("--overwrite goes with --write")
     target = schema_path(source) if write else None

@@ -1,30 +1,22 @@
-"""`almanaq serve`: a page and an HTTP API over a source."""
+"""`almanaq serve` and `almanaq mcp`: a page, an HTTP API and tools over a source."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import (
-    SOURCE_HELP,
-    AllowHttp,
-    Batch,
-    Deadline,
-    Embedder,
-    Examples,
-    MaxCalls,
-    Model,
-    NoCache,
-    Request,
-    Schema,
-    Strict,
-    connected,
-    named_once,
-)
-from almanaq.errors import MissingExtraError
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, spell_flags, take_options
+from almanaq.cli.output import write_text
+from almanaq.errors import MissingExtraError, UsageError, suggest
 from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
@@ -37,14 +29,11 @@ if TYPE_CHECKING:
     from almanaq.web.site import ReportPages
     from almanaq.web.supervisor import Worker
 
+
 _MODEL_CALLS = "Calls of a language model {}, since the start; default: any number."
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("serve")(serve)
-
-
+@take_options
 def serve(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
@@ -62,11 +51,6 @@ def serve(
         list[str] | None,
         typer.Option("--allow-host", metavar="NAME", help="A further name by which clients address it; repeatable."),
     ] = None,
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    examples: Examples = None,
-    max_calls: MaxCalls = None,
     conversation_calls: Annotated[
         int | None,
         typer.Option("--conversation-calls", metavar="N", min=0, help=_MODEL_CALLS.format("in one conversation")),
@@ -80,10 +64,6 @@ def serve(
     at_once: Annotated[
         int, typer.Option("--at-once", metavar="N", min=1, max=64, help="Requests worked on at once; others wait.")
     ] = 32,
-    strict: Strict = None,
-    deadline: Deadline = None,
-    no_cache: NoCache = False,
-    batch: Batch = None,
     no_store: Annotated[
         bool, typer.Option("--no-store", help="Keep answers in memory only: links end with the server.")
     ] = False,
@@ -94,40 +74,38 @@ def serve(
         list[Path] | None,
         typer.Option("--bench", metavar="RUN_DIR", help="Show this benchmark run at /bench; repeatable."),
     ] = None,
-    allow_http: AllowHttp = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Serve a page where answers can be checked, and an HTTP API.
 
     Prints the address once it answers, and ends at Ctrl-C. Sources and models are those that are named here: no client
     can name others.
     """
-    named = named_once(source, db, command="serve")
+    named = name_source(source, db, command="serve")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi", "web", "almanaq serve")
     from dataclasses import replace
 
-    from almanaq.suql.options import AGENT_DEADLINE
+    from almanaq.options import AGENT_DEADLINE
     from almanaq.web.gate import Access
-    from almanaq.web.supervisor import bound, supervised
+    from almanaq.web.supervisor import bind_socket, supervise
 
     access = Access(host, port, token, tuple(allow_host or ()))
-    request = Request(
-        named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
-        examples=examples, allow_http=allow_http, batch=batch,
-    )  # fmt: skip
-    with bound(host, port) as listening:
+    with bind_socket(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
-        # Nothing is opened before: what the supervisor holds, each of its workers would hold as well.
-        with supervised(access.port, _tell) as worker, connected(request) as connection:
+        # Open nothing before: each worker would inherit what the supervisor holds.
+        with supervise(access.port, _warn) as worker, connect_source(named, chosen) as connection:
             from almanaq.web.service import Limits
 
-            limits = Limits(deadline or AGENT_DEADLINE, conversation_calls, server_calls, ask_above, at_once)
-            # Whoever may be on another machine is not shown what is private.
+            deadline = chosen.get("deadline", AGENT_DEADLINE)
+            limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
+            # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
             _serve(shown, named, access, limits, None if no_store else store_mb, bench or (), listening, worker)
 
 
-def _tell(message: str) -> None:
+def _warn(message: str) -> None:
     typer.echo(message, err=True)
 
 
@@ -146,10 +124,10 @@ def _serve(
 
     from almanaq.cli.terminal import say
     from almanaq.web.app import create_app
-    from almanaq.web.opening import open_service
+    from almanaq.web.service import open_service
     from almanaq.web.serving import serve
 
-    runs = _runs(bench)
+    runs = _open_runs(bench)
     service = open_service(connection, source, limits, store_mb=store_mb, worker=worker)
 
     def ready() -> None:
@@ -158,11 +136,11 @@ def _serve(
             say(access.address())
 
     with closing(service.store):
-        app = create_app(service, access, mounts=_mounts(connection), bench=runs)
+        app = create_app(service, access, mounts=_open_mounts(connection), bench=runs)
         serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
 
 
-def _runs(folders: Sequence[Path]) -> ReportPages | None:
+def _open_runs(folders: Sequence[Path]) -> ReportPages | None:
     """Return what the benchmark pages show, read once; None where no run was named."""
     if not folders:
         return None
@@ -172,10 +150,117 @@ def _runs(folders: Sequence[Path]) -> ReportPages | None:
     return pages
 
 
-def _mounts(connection: Connection) -> Mapping[str, Application]:
+def _open_mounts(connection: Connection) -> Mapping[str, Application]:
     """Return what answers at further paths where its extra is installed: MCP, at `/mcp`."""
     if find_spec("mcp") is None:
         return {}
     from almanaq.mcp import asgi_app
 
     return {"/mcp": asgi_app(connection, path="/mcp", hosts=None)}
+
+
+_NAME = "almanaq"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program: `place` is where its settings are, `keys` lead to the servers in them, `more` is part of each."""
+
+    name: str
+    place: str
+    keys: tuple[str, ...]
+    more: tuple[tuple[str, str], ...] = ()
+
+
+CLIENTS = (
+    Client("claude-desktop", "claude_desktop_config.json (Settings > Developer > Edit Config)", ("mcpServers",)),
+    Client("claude-code", ".mcp.json in the project's folder", ("mcpServers",), (("type", "stdio"),)),
+    Client("vscode", ".vscode/mcp.json in the project's folder", ("servers",), (("type", "stdio"),)),
+    Client("cursor", "~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder", ("mcpServers",)),
+    Client("zed", "settings.json (zed: open settings)", ("context_servers",)),
+)
+
+
+def find_client(name: str) -> Client:
+    """Return a client; raises UsageError for one that is not known."""
+    names = [client.name for client in CLIENTS]
+    if name not in names:
+        raise UsageError(f"--print-config: no client named {name!r}{suggest(name, names)}")
+    return CLIENTS[names.index(name)]
+
+
+def client_settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return the settings of a client under which it starts a command, as JSON."""
+    server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
+    for key in (_NAME, *reversed(client.keys)):
+        server = {key: server}
+    return json.dumps(server, indent=2, ensure_ascii=False)
+
+
+def spell_command(command: str, arguments: Sequence[str]) -> str:
+    """Return the command by which Claude Code adds the server itself."""
+    return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
+
+
+@take_options
+def mcp(
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same, as an option.")] = None,
+    print_config: Annotated[
+        str | None,
+        typer.Option(
+            "--print-config",
+            metavar="CLIENT",
+            help="Print what CLIENT's settings need, and end: claude-desktop, claude-code, vscode, cursor or zed.",
+        ),
+    ] = None,
+    *,
+    chosen: Chosen,
+) -> None:
+    """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
+
+    Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
+    --deadline, never raise them. Several may be started over one source.
+    """
+    named = name_source(source, db, command="mcp")
+    if print_config is not None:
+        flags = [
+            text
+            for option, value in spell_flags(chosen)
+            for text in (
+                option.spelling,
+                *([_absolute_path(value) if option.metavar == "FILE" else value] if value else []),
+            )
+        ]
+        _print_config(print_config, named, flags)
+        return
+    from almanaq.mcp import run_stdio
+
+    with connect_source(named, chosen) as connection:
+        run_stdio(connection)
+
+
+def _print_config(client: str, source: str, flags: list[str]) -> None:
+    """Print the settings on stdout, and where they belong on stderr."""
+    found = find_client(client)
+    command = str(Path(sys.argv[0]).absolute())
+    arguments = ["mcp", _absolute_path(source), *flags]
+    write_text(client_settings(found, command, arguments, _list_environment(flags)) + "\n", None)
+    print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
+    if client == "claude-code":
+        print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
+
+
+def _list_environment(flags: list[str]) -> dict[str, str]:
+    """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
+    if not any(flag.startswith("openai:") for flag in flags):
+        return {}
+    from almanaq.models.http import redact_address
+
+    address = os.environ.get("OPENAI_BASE_URL")
+    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
+
+
+def _absolute_path(source: str) -> str:
+    """Return a path that holds wherever a client starts the command; names and URLs as they are."""
+    return str(Path(source).absolute()) if Path(source).exists() else source

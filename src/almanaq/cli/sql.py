@@ -8,46 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import (
-    AllowFunction,
-    AllowHttp,
-    Batch,
-    Db,
-    Deadline,
-    Dialect,
-    Embedder,
-    MaxCalls,
-    MaxMoney,
-    MaxResult,
-    Model,
-    NoCache,
-    NoLink,
-    OrderOption,
-    Request,
-    Schema,
-    Source,
-    Speculation,
-    Strict,
-    connected,
-    named_once,
-)
-from almanaq.cli.out_file import check_out
-from almanaq.cli.output import Format, choose_format, write_json, write_text
-from almanaq.cli.rows import Amount
+from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
+from almanaq.cli.output import Format, check_out, choose_format, write_json, write_text
 from almanaq.cli.run_query import Output, run_query
-from almanaq.cli.statements import queries
+from almanaq.cli.shell import queries
+from almanaq.cli.terminal import Amount
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("sql")(sql)
-
-
+@take_options
 def sql(
     suql: Annotated[
         str | None,
@@ -86,40 +59,11 @@ def sql(
         ),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 40 rows.")] = False,
-    model: Model = None,
-    embedder: Embedder = None,
-    schema: Schema = None,
-    max_calls: MaxCalls = None,
-    max_money: MaxMoney = None,
-    speculation: Speculation = None,
-    order: OrderOption = None,
-    strict: Strict = None,
-    deadline: Deadline = None,
-    passages: Annotated[
-        int | None, typer.Option("--passages", metavar="K", min=1, help="Approximate: read the best K passages only.")
-    ] = None,
-    candidates: Annotated[
-        int | None,
-        typer.Option("--candidates", metavar="K", min=1, help="Approximate: try the K most similar rows only."),
-    ] = None,
-    accuracy: Annotated[
-        str | None,
-        typer.Option(
-            "--accuracy",
-            metavar="TARGETS",
-            help="Approximate: ask about fewer rows, as recall=0.9,precision=0.9[,delta=0.1][,proxy=local][,seed=0].",
-        ),
-    ] = None,
-    batch: Batch = None,
-    no_cache: NoCache = False,
-    no_link: NoLink = False,
-    allow_http: AllowHttp = False,
-    allow_function: AllowFunction = None,
-    dialect: Dialect = None,
     no_formulas: Annotated[
         bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would compute.")
     ] = False,
-    max_result_mb: MaxResult = None,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Run a SUQL query, or explain it.
 
@@ -129,29 +73,25 @@ def sql(
         raise UsageError("--explain and --analyze exclude each other: one runs the query, the other does not")
     if verbose and not explain:
         raise UsageError("--verbose goes with --explain")
-    chosen = choose_format(format, out)
-    if no_formulas and chosen is not Format.csv:
+    written_as = choose_format(format, out)
+    if no_formulas and written_as is not Format.csv:
         raise UsageError("--no-formulas goes with --format csv")
     check_out(out)
-    kept = _kept(out, materialize, resume=resume, cache=not no_cache, runs=not (explain or analyze))
+    kept = _check_kept_rows(
+        out, materialize, resume=resume, cache=chosen.get("cache", True), runs=not (explain or analyze)
+    )
     if file is not None and source is None and db is None:
         suql, source = None, suql  # --file FILE SOURCE
-    db = named_once(source, db, command="sql SUQL")
+    db = name_source(source, db, command="sql SUQL")
     wanted = queries(suql, file, db)
     if len(wanted) > 1 and (param or out or kept):
         flag = "--param" if param else "--out" if out else "--materialize"
         raise UsageError(f"{flag} goes with one query, and there are {len(wanted)}")
-    output = Output(chosen, out, no_formulas, Amount(rows=None) if all else Amount(), resume, kept)
-    request = Request(
-        db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
-        not no_cache, not no_link, passages, candidates, batch, allow_functions=tuple(allow_function or ()),
-        allow_http=allow_http, max_result_mb=max_result_mb,
-        accuracy=accuracy, looks=any(map(_reads_text, wanted)), max_money=max_money, dialect=dialect,
-    )  # fmt: skip
-    with connected(request) as connection:
+    output = Output(written_as, out, no_formulas, Amount(rows=None) if all else Amount(), resume, kept)
+    with connect_source(db, chosen, looks=any(map(_reads_text, wanted))) as connection:
         for query in wanted:
             if explain or analyze:
-                _explain(connection, (query, tuple(param or ())), (analyze, verbose), chosen, out)
+                _explain(connection, (query, tuple(param or ())), (analyze, verbose), written_as, out)
             else:
                 run_query(connection, (query, tuple(param or ())), output)
 
@@ -161,9 +101,9 @@ def _reads_text(query: str) -> bool:
     return re.search(r"\b(answer|summary)\b", query, re.IGNORECASE) is not None
 
 
-def _kept(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
+def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
     """Return the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
-    from almanaq.cli.materialize import check_place
+    from almanaq.cli.run_query import check_place
 
     if resume and not (out or materialize):
         raise UsageError("--resume goes with --out FILE or --materialize NAME.duckdb")
@@ -182,9 +122,8 @@ def _explain(
     format: Format,
     out: str | None,
 ) -> None:
-    """Write the plan of a query as text, in short before it is told in full, or as JSON."""
-    from almanaq.cli.short_plan import short_plan
-    from almanaq.cli.terminal import progress
+    """Write the plan of a query: as text, first in short and then in full, or as JSON."""
+    from almanaq.cli.terminal import progress, short_plan
     from almanaq.encode import plain
 
     analyze, verbose = mode

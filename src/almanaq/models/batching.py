@@ -1,4 +1,4 @@
-"""BatchingReader: fewer calls, by choice: several questions on one text, or several short texts with one question."""
+"""BatchingReader: fewer requests: several questions about one text, or one question about several short texts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import BudgetExceeded, ModelCallError
-from almanaq.models.cache_turns import CacheTurns
-from almanaq.models.clients import PerLoop
-from almanaq.models.failure import FailedCall, UnusableReply
-from almanaq.models.parts import Piece
-from almanaq.models.prompted_reader import PromptedReader, asked_values
+from almanaq.event_loops import PerLoop
+from almanaq.models.budget import estimate_tokens
+from almanaq.models.cached import CacheQueue
+from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
-from almanaq.models.quotes import located
+from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage, forget_reply
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.reply_lengths import usual_tokens_of_all
-from almanaq.models.reply_schemas import MalformedReply, item_schema, parse_content, parse_object
-from almanaq.models.token_estimate import estimate_tokens
+from almanaq.models.retrying import FailedCall, UnusableReply
+from almanaq.models.text_calls import (
+    MalformedReply,
+    Piece,
+    item_schema,
+    locate_quotes,
+    parse_content,
+    parse_object,
+    typical_batch_tokens,
+)
 
 _PROMPTS = ("answer_many", "answer_texts")
 
@@ -34,11 +39,11 @@ class Batching:
     """What may share a call.
 
     Attributes:
-        questions: most questions on one text in one call; 1: never.
-        texts: most texts with one question in one call; 1: never.
-        text_tokens: texts above this length are never put together with others.
-        window: seconds that a call waits for company.
-        yes_or_no: only questions that yes or no settles share a call.
+        questions: maximum questions about one text in a request; 1 turns this off.
+        texts: maximum texts for one question in a request; 1 turns this off.
+        text_tokens: longer texts are always read alone.
+        window: seconds that a call waits for others to join it.
+        yes_or_no: only yes-or-no questions share a request.
     """
 
     questions: int = 8
@@ -49,17 +54,17 @@ class Batching:
 
     @classmethod
     def of(cls, number: int) -> Batching | None:
-        """Return what lets so many calls share a request; None where each is made alone."""
+        """Return the batching for at most `number` calls in a request; None for 1."""
         return cls(questions=number, texts=number, text_tokens=_TEXT_TOKENS) if number > 1 else None
 
 
 AGREED = Batching(questions=1, texts=6, text_tokens=_TEXT_TOKENS, yes_or_no=True)
-"""What a strong reader was measured to answer in company as alone (docs/prompts.md), and nothing else."""
+"""The only batches that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
 
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that wait for one another; `task` runs once the group is closed."""
+    """Calls that will share a request; `task` sends it once the group is closed."""
 
     calls: list[TextCall] = field(default_factory=list)
     replies: list[asyncio.Future[TextReply]] = field(default_factory=list)
@@ -68,26 +73,26 @@ class _Group:
 
 
 class _Groups:
-    """The groups of one event loop that still take calls."""
+    """The open groups of one event loop."""
 
-    def __init__(self, turns: CacheTurns | None) -> None:
+    def __init__(self, turns: CacheQueue | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
         self.turns = turns
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class BatchingReader:
-    """A Reader that puts calls together which come within a short time; each still gets a reply of its own.
+    """A Reader that merges calls made within a short window into one request; each still gets its own reply.
 
-    A reply to several that is malformed or declined, or a request that is refused or too long, is halved, down to
-    single calls, which the plain reader makes: one text must not cost the others their answers. What a shared call
-    cost is in the usage of its first item.
+    A batch whose reply is malformed or declined, or whose request is refused or too long, is halved, down to single
+    calls made by the plain reader: one bad text must not cost the others their answers. The usage of a shared request
+    is reported on its first item.
 
     Args:
         reader: makes single calls.
-        cache: keeps the reply to each item, as the same company seldom comes together twice.
+        cache: stores the reply to each item, because the same batch seldom forms twice.
     """
 
     remote = True
@@ -105,33 +110,34 @@ class BatchingReader:
         self.name, self.bounds_calls, self.company = reader.name, reader.bounds_calls, batching.texts
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._max_output = max_output_tokens
-        self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheTurns(cache, model.name)))
+        self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheQueue(cache, model.name)))
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
-        kind = self._kind(call)
+        kind = self._group_key(call)
         if kind is None:
             return await self._reader.read(call)
         groups = await self._groups.get()
         if groups.turns is None:
-            return await self._join(groups.open, kind, call)
+            return await self._join_group(groups.open, kind, call)
         key = _item_key(self._model, call)
-        kept = await groups.turns.find(key)
-        if kept is not None:
-            return _from_json(kept)
-        reply = await self._join(groups.open, kind, call)
-        await groups.turns.keep(key, _to_json(reply))
+        cached = await groups.turns.find(key)
+        if cached is not None:
+            return _from_json(cached)
+        reply = await self._join_group(groups.open, kind, call)
+        if not reply.unreadable:
+            await groups.turns.keep(key, _to_json(reply))
         return reply
 
-    async def kept(self, call: TextCall) -> bool:
-        """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
-        if self._kind(call) is None:
-            return await self._reader.kept(call)
+    async def is_cached(self, call: TextCall) -> bool:
+        """Return whether the cache holds every reply that this call needs; asks and records nothing."""
+        if self._group_key(call) is None:
+            return await self._reader.is_cached(call)
         turns = (await self._groups.get()).turns
         return turns is not None and await turns.find(_item_key(self._model, call)) is not None
 
-    def _kind(self, call: TextCall) -> tuple[object, ...] | None:
-        """Return what a call must have in common with others to share theirs; None: it goes alone."""
+    def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
+        """Return what calls must have in common to share a request; None for a call that goes alone."""
         if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):
             return None
         tokens = sum(map(estimate_tokens, call.passages))
@@ -141,13 +147,13 @@ class BatchingReader:
             return ("answer_many", call.passages, call.about)
         return None
 
-    async def _join(
+    async def _join_group(
         self, groups: dict[tuple[object, ...], _Group], kind: tuple[object, ...], call: TextCall
     ) -> TextReply:
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group()
-            group.task = asyncio.create_task(self._run(kind, group, groups))
+            group.task = asyncio.create_task(self._run_group(kind, group, groups))
         reply: asyncio.Future[TextReply] = asyncio.get_running_loop().create_future()
         group.calls.append(call)
         group.replies.append(reply)
@@ -158,18 +164,20 @@ class BatchingReader:
         try:
             return await reply
         except asyncio.CancelledError:
-            # The last one to leave cancels what nobody waits for any more.
+            # The last waiter to leave cancels the request, as nobody needs it any more.
             if all(other.done() for other in group.replies) and group.task is not None:
                 group.task.cancel()
             raise
 
-    async def _run(self, kind: tuple[object, ...], group: _Group, groups: dict[tuple[object, ...], _Group]) -> None:
+    async def _run_group(
+        self, kind: tuple[object, ...], group: _Group, groups: dict[tuple[object, ...], _Group]
+    ) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(group.full.wait(), self._batching.window)
         if groups.get(kind) is group:
             del groups[kind]
         try:
-            for place, outcome in await self._answered(str(kind[0]), list(enumerate(group.calls))):
+            for place, outcome in await self._answer_items(str(kind[0]), list(enumerate(group.calls))):
                 _settle(group.replies[place], outcome)
         except BaseException as problem:
             for reply in group.replies:
@@ -177,10 +185,10 @@ class BatchingReader:
             if not isinstance(problem, Exception):
                 raise
 
-    async def _answered(
+    async def _answer_items(
         self, name: str, items: Sequence[tuple[int, TextCall]]
     ) -> list[tuple[int, TextReply | Exception]]:
-        """Return the outcome for each item, at its place; halves what cannot be answered together."""
+        """Return the outcome of each item with its position; a batch that fails is halved."""
         if len(items) == 1:
             place, call = items[0]
             try:
@@ -191,57 +199,66 @@ class BatchingReader:
         try:
             completion = await self._model.complete(prompt)
         except BudgetExceeded:
-            # What all of them may take is more than is left; each alone may still fit.
+            # The budget has no room for the whole batch, but may have for a part of it.
             half = (len(items) + 1) // 2
-            return [outcome for part in (items[:half], items[half:]) for outcome in await self._answered(name, part)]
+            return [
+                outcome for part in (items[:half], items[half:]) for outcome in await self._answer_items(name, part)
+            ]
         except FailedCall as problem:
             if problem.retryable and not isinstance(problem, UnusableReply):
                 return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]
             found, usage = {}, problem.usage
         else:
-            found, usage = self._parsed(completion.text, items), completion.usage
+            found, usage = self._parse_items(completion.text, items), completion.usage
         missing = [item for item in items if item[0] not in found]
         if missing:
-            forget = getattr(self._model, "forget", lambda _: None)
-            forget(prompt)
-        outcomes: list[tuple[int, TextReply | Exception]] = list(await self._typed(items, found, usage))
+            forget_reply(self._model, prompt)
+        outcomes: list[tuple[int, TextReply | Exception]] = list(await self._convert_values(items, found, usage))
         if missing:
             half = (len(missing) + 1) // 2
-            halves = await asyncio.gather(*(self._answered(name, m) for m in (missing[:half], missing[half:]) if m))
+            halves = await asyncio.gather(*(self._answer_items(name, m) for m in (missing[:half], missing[half:]) if m))
             again = [outcome for one in halves for outcome in one]
             if not found:
                 again[0] = (again[0][0], _with_cost(again[0][1], usage))
             outcomes += again
         return outcomes
 
-    async def _typed(
+    async def _convert_values(
         self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
     ) -> list[tuple[int, TextReply]]:
-        """Return the replies found, in the form of their types, the first with what all of them cost."""
+        """Return the replies with values converted to their types; the first carries the cost of the request."""
         shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
         typed: list[tuple[int, TextReply]] = []
         for place, call in items:
             if place in found:
                 cost = usage if not typed else shared
-                typed.append((place, await self._reader.typed(call, replace(found[place], usage=cost))))
+                typed.append((place, await self._reader.convert_value(call, replace(found[place], usage=cost))))
         return typed
 
     def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
         if name == "answer_many":
-            values: dict[str, object] = {"passages": _numbered(calls[0]), "items": [asked_values(c) for c in calls]}
+            values: dict[str, object] = {
+                "passages": _number_passages(calls[0]),
+                "items": [prompt_values(c) for c in calls],
+            }
             values["about"] = calls[0].about
         else:
-            values = {**asked_values(calls[0]), "documents": [_numbered(call) for call in calls]}
+            values = {**prompt_values(calls[0]), "documents": [_number_passages(call) for call in calls]}
         limit = self._max_output * min(len(calls), 4)
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
-        return replace(prompt, usual_output_tokens=usual_tokens_of_all(calls))
+        return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
-    def _parsed(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        """Return the replies to those items that the text answers as it should."""
+    def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
+        """Return the replies to the items that the text answers correctly; the others are left out.
+
+        A reply whose items are not those that were sent answers none: they may stand for their neighbours.
+        """
         found: dict[int, TextReply] = {}
         try:
             content = parse_object(text)
         except MalformedReply:
+            return found
+        if set(content) != {f"item{number}" for number in range(1, len(items) + 1)}:
             return found
         for number, (place, call) in enumerate(items, 1):
             item = content.get(f"item{number}")
@@ -249,13 +266,13 @@ class BatchingReader:
                 parsed = parse_content(item if isinstance(item, dict) else {}, call)
             except MalformedReply:
                 continue
-            quotes, dropped = located(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
+            quotes, dropped = locate_quotes(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
             self._reader.dropped_quotes += dropped
             found[place] = TextReply(parsed.value, parsed.verdicts, quotes)
         return found
 
 
-def _numbered(call: TextCall) -> list[tuple[int, str]]:
+def _number_passages(call: TextCall) -> list[tuple[int, str]]:
     return list(enumerate(call.passages, 1))
 
 

@@ -1,32 +1,113 @@
-"""Budget: how many calls, tokens and dollars may be spent; what is spent is settled after each call."""
+"""What calls cost: estimates and prices, budgets that are never exceeded, and the account of each query.
+
+A query opens `spending()`. The wrappers record there what its tasks ask of a model: CachedModel counts requests and
+cache hits, MeteredModel the calls really made, failed and cancelled ones included. The account is found through the
+context, so that no error path can lose it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import threading
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from almanaq.errors import BudgetExceeded
-from almanaq.models.protocols import Usage
-from almanaq.models.tally import Tally
+from almanaq.errors import BudgetExceeded, SourceError
+from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
+from almanaq.models.retrying import FailedCall
 
-DEFAULT_MAX_CALLS = 1000
-"""Model calls that cost money, where nobody says how many may be made."""
-_PRICELESS = "a price that is not known"
+_MESSAGE_TOKENS = 8
+"""The most that servers add for each message."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text without a tokenizer: four bytes each, which is high for non-ASCII scripts."""
+    return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1
+
+
+def max_tokens(texts: Iterable[str]) -> int:
+    """Return the maximum tokens of texts: no tokenizer makes more tokens than bytes."""
+    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+
+
+def read_price(model: str, file: Path | None = None) -> Price | None:
+    """Return the price that the user's file states for a model; None, never a guess, where it states none.
+
+    Args:
+        model: the name that the server knows the model by.
+        file: TOML with one table for each model: `["gpt-x"]`, `input = 0.15`, `output = 0.60` (dollars for a million
+            tokens); by default the file that the environment's ALMANAQ_PRICES names.
+    """
+    path = file or (Path(os.environ["ALMANAQ_PRICES"]) if os.environ.get("ALMANAQ_PRICES") else None)
+    if path is None:
+        return None
+    try:
+        entry = tomllib.loads(path.read_text("utf-8")).get(model)
+        return None if entry is None else Price(float(entry["input"]), float(entry.get("output", 0.0)))
+    except FileNotFoundError as problem:
+        raise SourceError(f"there is no prices file {path}: write one, or correct or unset ALMANAQ_PRICES") from problem
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise SourceError(
+            f"the prices file {path} cannot be used ({problem!r}): each model is a table such as\n"
+            '  ["gpt-x"]\n  input = 0.15    # dollars for a million tokens\n  output = 0.60\n'
+            "correct it, or unset ALMANAQ_PRICES"
+        ) from problem
+
+
+class Tally:
+    """A running sum of Usage values; money that is unknown once stays unknown."""
+
+    __slots__ = ("_cached", "_known", "calls", "money", "read", "written")
+
+    def __init__(self) -> None:
+        self.calls = self._cached = self.read = self.written = self._known = 0
+        self.money: float | None = 0.0
+
+    def add(self, usage: Usage) -> None:
+        """Add the cost of a call."""
+        self.calls += usage.calls
+        self._cached += usage.cached_calls
+        self.read += usage.input_tokens
+        self.written += usage.output_tokens
+        self._known += usage.cached_input_tokens
+        self.money = None if self.money is None or usage.money is None else self.money + usage.money
+
+    def subtract(self, usage: Usage) -> None:
+        """Remove a cost that was added before."""
+        self.calls -= usage.calls
+        self._cached -= usage.cached_calls
+        self.read -= usage.input_tokens
+        self.written -= usage.output_tokens
+        self._known -= usage.cached_input_tokens
+        self.money = None if self.money is None else self.money - (usage.money or 0.0)
+
+    @property
+    def usage(self) -> Usage:
+        """The sum so far."""
+        return Usage(self.calls, self._cached, self.read, self.written, self.money, self._known)
+
+
+_NO_PRICE = "a price that is not known"
 
 
 class Budget:
-    """A limit on calls, tokens (read and written) and US dollars, shared by any number of threads and loops.
+    """A limit on calls, tokens (input and output) and US dollars, shared by threads and event loops.
 
-    A call is reserved before it is made, at the most it can cost, so that a limit is never exceeded.
+    Each call is reserved at its maximum cost before it is made, so that a limit is never exceeded.
 
     Args:
-        setting: what to change where it does not suffice, for the message; `money_setting` where that is another for
-            money.
+        setting: the option to raise, named in the message; `money_setting` is the one for money, if different.
 
     Attributes:
-        usage: what has been spent, as far as servers have told.
-        unsettled: the most that calls cost of which no whole reply came: the server may have charged for them. It
-            counts against the limits, and is no part of `usage`.
+        usage: what was spent, as reported by servers.
+        unsettled: the maximum cost of calls without a complete reply, for which the server may have charged. It counts
+            against the limits but not in `usage`.
     """
 
     def __init__(
@@ -45,84 +126,333 @@ class Budget:
 
     @property
     def usage(self) -> Usage:
-        """What has been spent."""
+        """What was spent."""
         return self._spent.usage
 
     @property
     def unsettled(self) -> Usage:
-        """What may have been spent beside it."""
+        """What may have been spent in addition."""
         return self._unsettled.usage
 
     @property
     def reserved(self) -> Usage:
-        """What is set aside for calls under way."""
+        """What is reserved for calls in flight."""
         return self._held.usage
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the length of a call matters to it."""
+        """Whether the length of a call matters to this budget."""
         return self.tokens is not None or self.money is not None
 
     def reserve(self, most: Usage) -> bool:
-        """Set aside what a call may cost; False: only once calls under way have settled is it known to fit.
+        """Reserve the maximum cost of a call; return False while that depends on calls in flight.
 
         Raises:
-            BudgetExceeded: it does not fit, whatever the calls under way will cost.
+            BudgetExceeded: it does not fit even if the calls in flight cost nothing.
         """
         with self._lock:
-            self._check(most)
-            if self._excess(most, self._spent, self._unsettled, self._held) is not None:
+            self._check_limits(most)
+            if self._find_excess(most, self._spent, self._unsettled, self._held) is not None:
                 return False
             self._held.add(most)
             return True
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        """Exchange what was reserved for what was spent; not `sure` where the server may have charged more."""
+        """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
         with self._lock:
-            self._held.take(most)
+            self._held.subtract(most)
             self._spent.add(spent)
             if not sure:
                 # The call itself is in `spent` already, when it was made at all.
                 self._unsettled.add(Usage(0, 0, most.input_tokens, most.output_tokens, most.money))
 
-    def _check(self, most: Usage) -> None:
-        """Raise BudgetExceeded for a call that does not fit, even once those under way have cost nothing."""
-        excess = self._excess(most, self._spent, self._unsettled)
+    def _check_limits(self, most: Usage) -> None:
+        """Raise BudgetExceeded for a call that does not fit even if those in flight cost nothing."""
+        excess = self._find_excess(most, self._spent, self._unsettled)
         if excess is None:
             return
-        if excess == _PRICELESS:
+        if excess == _NO_PRICE:
             raise BudgetExceeded(
                 f"a budget of {self.money:g} dollars cannot be kept with a model whose price is not known: name it,"
                 " with its price, in the prices file that ALMANAQ_PRICES names, or bound calls or tokens instead"
             )
         setting = self._money_setting if excess.endswith("dollars") else self.setting
         raise BudgetExceeded(
-            f"stopped at the budget of {excess}{self._room(most)}: raise {setting} to go on; what was answered is kept"
-            " and not paid for again"
+            f"stopped at the budget of {excess}{self._describe_room(most)}: raise {setting} to go on; what was answered"
+            " is kept and not paid for again"
         )
 
-    def _room(self, most: Usage) -> str:
-        """Say what of the money is gone, and what the next call may take."""
+    def _describe_room(self, most: Usage) -> str:
+        """Describe how much money is spent and what the next call may cost."""
         if self.money is None or most.money is None:
             return ""
         lost = self.unsettled.money or 0.0
         held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
         return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
 
-    def _excess(self, most: Usage, *tallies: Tally) -> str | None:
+    def _find_excess(self, most: Usage, *tallies: Tally) -> str | None:
         if self.calls is not None and most.calls + sum(tally.calls for tally in tallies) > self.calls:
             return f"{self.calls:,} model calls"
         if self.tokens is not None:
             tokens = most.input_tokens + most.output_tokens + sum(tally.read + tally.written for tally in tallies)
             if tokens > self.tokens:
                 return f"{self.tokens:,} tokens"
-        return None if self.money is None else self._excess_of_money(self.money, [most, *tallies])
+        return None if self.money is None else self._find_money_excess(self.money, [most, *tallies])
 
     @staticmethod
-    def _excess_of_money(limit: float, parts: Sequence[Usage | Tally]) -> str | None:
+    def _find_money_excess(limit: float, parts: Sequence[Usage | Tally]) -> str | None:
         spent = 0.0
         for part in parts:
             if part.money is None:
-                return _PRICELESS
+                return _NO_PRICE
             spent += part.money
         return f"{limit:g} dollars" if spent > limit + 1e-12 else None
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingLine:
+    """What one operator spent on one model.
+
+    Attributes:
+        operator: the purpose of the prompt or the stage of the plan; "" where none was named.
+        virtual: calls requested; `cached` of them were served from the cache or by an equal call in flight, and
+            `physical` calls were made for the rest, retries included.
+        money: in US dollars, None where a price is unknown.
+        cached_input_tokens: input tokens that the server had computed before.
+    """
+
+    operator: str
+    model: str
+    virtual: int
+    cached: int
+    physical: int
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+    cached_input_tokens: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent, as a Usage."""
+        tokens = self.input_tokens, self.output_tokens
+        return Usage(self.physical, self.cached, *tokens, self.money, self.cached_input_tokens)
+
+
+@dataclass(slots=True)
+class _Sum:
+    virtual: int = 0
+    spent: Tally = field(default_factory=Tally)
+
+
+@dataclass
+class Spending:
+    """The account of one query or turn; `budget` stops it before a limit is exceeded.
+
+    Attributes:
+        dropped_quotes: quotes in replies that are not in the text they claim to come from.
+        read_in_parts: texts longer than the model's context.
+        cut_prompts: prompts of which a server read only a part.
+    """
+
+    budget: Budget | None = None
+    dropped_quotes: int = 0
+    read_in_parts: int = 0
+    cut_prompts: int = 0
+    _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
+        """Record what a call cost."""
+        with self._lock:
+            found = self._lines.get((operator, model))
+            if found is None:
+                found = self._lines[operator, model] = _Sum()
+            found.virtual += virtual
+            found.spent.add(usage)
+
+    @property
+    def lines(self) -> tuple[SpendingLine, ...]:
+        """What each operator spent on each model, in order of first calls."""
+        with self._lock:
+            return tuple(_make_line(*key, found.virtual, found.spent.usage) for key, found in self._lines.items())
+
+    @property
+    def usage(self) -> Usage:
+        """The total."""
+        return sum((line.usage for line in self.lines), Usage())
+
+
+def _make_line(operator: str, model: str, virtual: int, used: Usage) -> SpendingLine:
+    tokens = used.input_tokens, used.output_tokens
+    return SpendingLine(
+        operator, model, virtual, used.cached_calls, used.calls, *tokens, used.money, used.cached_input_tokens
+    )
+
+
+_ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", default=())
+_OPERATOR: ContextVar[str] = ContextVar("almanaq_operator", default="")
+
+
+@contextmanager
+def spending(budget: Budget | None = None) -> Iterator[Spending]:
+    """Record spending inside the block, in all tasks started there; accounts nest."""
+    with enter_account(Spending(budget)) as account:
+        yield account
+
+
+@contextmanager
+def enter_account(account: Spending) -> Iterator[Spending]:
+    """Also record spending inside the block in this account, which may be entered several times."""
+    token = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
+    try:
+        yield account
+    finally:
+        _ACCOUNTS.reset(token)
+
+
+@contextmanager
+def operator(name: str) -> Iterator[None]:
+    """Name the operator of the calls inside the block."""
+    token = _OPERATOR.set(name)
+    try:
+        yield
+    finally:
+        _OPERATOR.reset(token)
+
+
+def record_usage(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "") -> None:
+    """Record a call in every open account; `purpose` names the operator where none is set."""
+    for account in _ACCOUNTS.get():
+        account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
+
+
+def record_dropped_quotes(count: int) -> None:
+    """Record dropped quotes in every open account."""
+    for account in _ACCOUNTS.get():
+        account.dropped_quotes += count
+
+
+def record_read_in_parts() -> None:
+    """Record a text that is read in parts in every open account."""
+    for account in _ACCOUNTS.get():
+        account.read_in_parts += 1
+
+
+def record_cut_prompt() -> None:
+    """Record a prompt of which the server read only a part in every open account."""
+    for account in _ACCOUNTS.get():
+        account.cut_prompts += 1
+
+
+def open_budgets() -> tuple[Budget, ...]:
+    """Return the budgets of the open accounts."""
+    return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)
+
+
+class MeteredModel:
+    """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
+
+    Args:
+        price: what tokens cost, to reserve money; None where unknown.
+        most_output: gives the maximum tokens of a reply, where these exceed the prompt's limit.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        budget: Budget | None = None,
+        price: Price | None = None,
+        *,
+        most_output: Callable[[Prompt], int] | None = None,
+    ) -> None:
+        self.name = model.name
+        self._model, self.budget, self._price = model, budget or Budget(), price
+        self._most_output = most_output or (lambda prompt: prompt.max_output_tokens)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent so far, failed calls included."""
+        return self.budget.usage
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply; raises BudgetExceeded before a call that might not fit.
+
+        Where the budget has no room for the longest possible reply, the limit is lowered to the usual length; a reply
+        cut there is requested once more at full length.
+        """
+        limits = (self.budget, *open_budgets())
+        asked, most = await self._reserve_form(self._list_forms(prompt, limits), limits)
+        try:
+            return await self._make_call(asked, most, limits)
+        except FailedCall as failure:
+            if not failure.cut or asked is prompt:
+                raise
+        _, most = await self._reserve_form([(prompt, self._estimate_maximum(prompt, limits))], limits)
+        return await self._make_call(prompt, most, limits)
+
+    async def _reserve_form(
+        self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]
+    ) -> tuple[Prompt, Usage]:
+        """Wait until one of the forms of a request, in order of preference, fits beside the calls in flight."""
+        while True:
+            for form in forms:
+                if _reserve(limits, form[1], last=form is forms[-1]):
+                    return form
+            await asyncio.sleep(0.005)  # polled, as calls settle in any loop and an asyncio.Event belongs to one
+
+    async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
+        # A cancelled call may have reached the server and been charged for.
+        spent, sure = Usage(calls=1), False
+        try:
+            completion = await self._model.complete(prompt)
+            spent, sure = completion.usage, True
+            return completion
+        except FailedCall as failure:
+            spent, sure = failure.usage, failure.sure
+            raise
+        finally:
+            for budget in limits:
+                budget.settle(most, spent, sure=sure)
+            record_usage(self.name, spent, purpose=prompt.name)
+
+    def _list_forms(self, prompt: Prompt, limits: Sequence[Budget]) -> list[tuple[Prompt, Usage]]:
+        """Return the request unchanged and, where lengths matter, at its usual length; each with its maximum cost."""
+        forms = [(prompt, self._estimate_maximum(prompt, limits))]
+        usual = prompt.usual_output_tokens
+        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
+            short = replace(prompt, max_output_tokens=usual)
+            forms.append((short, self._estimate_maximum(short, limits)))
+        return forms
+
+    def _estimate_maximum(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
+        if not any(budget.counts_tokens for budget in limits):
+            return Usage(1)
+        # The maximum, as an estimate could be too low, and the budget be exceeded.
+        read = max_tokens(m.content for m in prompt.messages)
+        read += len(json.dumps(prompt.schema)) if prompt.schema else 0
+        output = self._most_output(prompt)
+        return Usage(1, 0, read, output, None if self._price is None else self._price.of(read, output))
+
+
+def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
+    """Reserve with all budgets or none; BudgetExceeded is raised only for the `last` form."""
+    held: list[Budget] = []
+    try:
+        for budget in limits:
+            if not budget.reserve(most):
+                break
+            held.append(budget)
+        else:
+            return True
+    except BudgetExceeded:
+        _release(held, most)
+        if last:
+            raise
+        return False
+    _release(held, most)
+    return False
+
+
+def _release(held: Sequence[Budget], most: Usage) -> None:
+    for budget in held:
+        budget.settle(most, Usage())

@@ -1,43 +1,103 @@
-"""JSON requests over HTTP, one session for each event loop: the only module that opens a connection to a model.
+"""JSON requests over HTTP: the only module that opens a connection to a model.
 
-A server is believed nothing: a reply is read up to a limit, packed or not, a redirect is not followed (it would send
-documents, and some keys, to whoever it names), cookies are not kept, and our own key is taken out of what comes back.
-aiohttp is used as it is rather than through a client library of the protocol: a call is one POST of JSON, and the
-library's own work on it costs several times as much as the rest of a call does (docs/decisions/0006).
+Nothing that a server sends is trusted: replies are read up to a limit, packed or not; redirects are not followed, as
+they could send documents and keys elsewhere; cookies are dropped; and our own key is removed from what comes back.
+aiohttp is used directly rather than through a client library of the protocol: a call is one POST of JSON, and a
+library would cost several times as much as the rest of the call (docs/decisions/0006).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from almanaq.errors import ModelError
-from almanaq.models.address import HIDDEN, shown_address, without
-from almanaq.models.clients import PerLoop
+from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
+HIDDEN = "[key]"
+_PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
+"""Query parameters that may be shown; the value of any other may be a key."""
+
+_KEY_NAMES = re.compile(r"key|token|secret|sig|pass|pwd|auth|cred|code|jwt|sas", re.IGNORECASE)
+SHORTEST_SECRET = 6
+"""Shortest value that is removed from texts: a shorter one could be an ordinary word."""
+
+
+def redact_address(address: str) -> str:
+    """Return an address fit for messages and the cache: without password and without query values."""
+    try:
+        parts = urlsplit(address)
+        asked = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        return "an address that cannot be read"
+    host = parts.netloc.rpartition("@")
+    shown = "&".join(f"{name}={value if name.lower() in _PUBLIC_PARAMETERS else HIDDEN}" for name, value in asked)
+    if parts.query and not asked:
+        shown = HIDDEN
+    return urlunsplit(parts._replace(netloc=f"{HIDDEN}@{host[2]}" if host[1] else host[2], query=shown, fragment=""))
+
+
+def address_identity(address: str) -> str:
+    """Return the identity of an address in cache keys: the redacted address, and a hash of its other parameters.
+
+    Parameters that look like keys are left out: another key at the same server gets the same replies.
+    """
+    asked = parse_qsl(urlsplit(address).query, keep_blank_values=True)
+    chosen = [pair for pair in asked if pair[0].lower() not in _PUBLIC_PARAMETERS and not _KEY_NAMES.search(pair[0])]
+    shown = redact_address(address)
+    return f"{shown} {hashlib.blake2b(repr(chosen).encode(), digest_size=6).hexdigest()}" if chosen else shown
+
+
+def find_secrets(address: str) -> tuple[str, ...]:
+    """Return the secret parts of an address, which no message, log or file may hold: encoded and decoded."""
+    try:
+        parts = urlsplit(address)
+        decoded = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PUBLIC_PARAMETERS]
+        encoded = [
+            pair.partition("=")[2]
+            for pair in parts.query.split("&")
+            if pair.partition("=")[0] not in _PUBLIC_PARAMETERS
+        ]
+        found = [*decoded, *encoded, *(part for part in (parts.username, parts.password) if part)]
+    except ValueError:
+        return ()
+    return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST_SECRET))
+
+
+def remove_secrets(text: str, secrets: tuple[str, ...]) -> str:
+    """Return a text without the secrets, except those too short to distinguish from words."""
+    for secret in secrets:
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
 _CONNECT_SECONDS = 15.0
 _LAST_SLASHES = re.compile(r"/+$")
-_PIECE = 65_536
+_CHUNK_BYTES = 65_536
 _EVENTS = "text/event-stream"
 _SHORT_KEY = 7
-"""Characters up to which a key is left where a server repeats it: it might be a word of the reply."""
+"""Longest key that is not removed from replies, as it could be an ordinary word."""
 CHAT_BYTES = 4 * 2**20
-"""Longest reply of a chat: fifty times what the longest limit on output tokens lets a model write."""
+"""Maximum size of a chat reply: fifty times what the largest limit on output tokens allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP reply, whole."""
+    """A complete HTTP reply."""
 
     status: int
     body: bytes
@@ -45,11 +105,11 @@ class Reply:
 
 
 class NoReply(Exception):
-    """No whole reply came.
+    """No complete reply came.
 
     Attributes:
-        arrived: whether the request may have reached the server, which then counts it and may charge for it.
-        timed_out: whether it was given up for taking too long.
+        arrived: whether the request may have reached the server, which may charge for it.
+        timed_out: whether it took too long.
     """
 
     def __init__(self, reason: str, *, arrived: bool, timed_out: bool = False) -> None:
@@ -80,24 +140,24 @@ class JsonServer:
         self._parts = urlsplit(base_url)
         self._headers, self._timeout = dict(headers), timeout
         self._secrets, self._most = secrets, most_bytes
-        self._proxy = _proxy_of(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
-        self._sessions = PerLoop(self._open)
+        self._proxy = _find_proxy(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
+        self._sessions = PerLoop(self._open_session)
 
     async def post(
         self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
     ) -> Reply:
-        """Return the reply to JSON at a path below the base address; raises NoReply where none came.
+        """POST JSON to a path below the base address and return the reply; raises NoReply where none came.
 
-        `read` gets the events of a reply that is streamed as they come, before anything is taken out of them.
+        `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return await self._ask("POST", path, data, read)
+        return await self._send("POST", path, data, read)
 
     async def get(self, path: str) -> Reply:
-        """Return what stands at a path below the base address; raises NoReply where no reply came."""
-        return await self._ask("GET", path, None)
+        """GET a path below the base address; raises NoReply where no reply came."""
+        return await self._send("GET", path, None)
 
-    async def _ask(
+    async def _send(
         self, method: str, path: str, data: bytes | None, read: Callable[[bytes], None] | None = None
     ) -> Reply:
         import aiohttp
@@ -106,25 +166,25 @@ class JsonServer:
         session = await self._sessions.get()
         try:
             async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
-                return Reply(reply.status, self._clean(await self._body(reply, read)), reply.headers)
-        # Their causes hold the address, and are left out of tracebacks.
+                return Reply(reply.status, self._remove_secrets(await self._read_body(reply, read)), reply.headers)
+        # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
-            raise NoReply(self._said(problem), arrived=False) from None
+            raise NoReply(self._describe_problem(problem), arrived=False) from None
         except TimeoutError:
             raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
         except (aiohttp.ClientError, OSError, zlib.error) as problem:
-            raise NoReply(self._said(problem), arrived=True) from None
+            raise NoReply(self._describe_problem(problem), arrived=True) from None
 
-    async def _body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
-        """Read a reply to its end, or to the limit; leaving the block then closes the connection."""
-        unpack = _unpacking(reply.headers.get("content-encoding", ""))
+    async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
+        """Read a reply up to the limit; beyond it the caller's block closes the connection."""
+        unpack = _decompressor(reply.headers.get("content-encoding", ""))
         streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
         if not streams and unpack is None and (reply.content_length or self._most + 1) <= self._most:
-            # No more is read than was announced.
+            # aiohttp reads no more than the announced length.
             return await reply.read()
         body = bytearray()
-        async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_PIECE):
-            # One byte more than may come shows that more would.
+        async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
+            # One byte above the limit proves that the reply is longer.
             more = piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
             body += more
             if len(body) > self._most:
@@ -133,23 +193,23 @@ class JsonServer:
                 read(more)
         return bytes(body)
 
-    def _clean(self, body: bytes) -> bytes:
+    def _remove_secrets(self, body: bytes) -> bytes:
         for secret in self._secrets:
-            written = secret.encode("utf-8", "replace")
-            if len(secret) > _SHORT_KEY and written in body:
-                body = body.replace(written, HIDDEN.encode())
+            encoded = secret.encode("utf-8", "replace")
+            if len(secret) > _SHORT_KEY and encoded in body:
+                body = body.replace(encoded, HIDDEN.encode())
         return body
 
-    def _said(self, problem: Exception) -> str:
-        # It may hold whatever the server has sent.
+    def _describe_problem(self, problem: Exception) -> str:
+        # The message may quote what the server sent.
         message = " ".join(str(problem).split())[:300]
-        return without(message or type(problem).__name__, self._secrets)
+        return remove_secrets(message or type(problem).__name__, self._secrets)
 
-    def _open(self) -> ClientSession:
+    def _open_session(self) -> ClientSession:
         import aiohttp
 
         limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
-        # How many calls are under way is bounded by ConcurrentModel; a second bound here would only hide it.
+        # ConcurrentModel limits the calls in flight; a second limit here would only hide it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         headers = {"content-type": "application/json", "accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
@@ -157,29 +217,29 @@ class JsonServer:
             timeout=limits,
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # aiohttp would unpack without a limit.
+            # aiohttp would decompress without a limit.
             auto_decompress=False,
         )
 
 
-def _unpacking(encoding: str) -> Any:
-    """Return what unpacks a reply of an encoding, None for one that is not packed.
+def _decompressor(encoding: str) -> Any:
+    """Return the decompressor of a content encoding, None for an uncompressed reply.
 
-    Raises NoReply for an unknown one.
+    Raises NoReply for an unknown encoding.
     """
     named = encoding.strip().lower()
     if named in ("", "identity"):
         return None
     if named in ("gzip", "x-gzip", "deflate"):
-        # 32 more than the largest window: a header of gzip or of zlib, whichever is there.
+        # Adding 32 to the window size accepts a gzip or a zlib header.
         return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     raise NoReply(f"the reply is packed as {named[:20]!r}, which was not asked for", arrived=True)
 
 
-def _proxy_of(scheme: str, netloc: str, host: str) -> str | None:
+def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
     """Return the proxy that the environment names for an address.
 
-    aiohttp's own reading of the environment also takes passwords from ~/.netrc, in place of the key.
+    aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
     """
     with contextlib.suppress(OSError):
         if proxy_bypass(netloc) or host in ("localhost", "127.0.0.1", "::1"):
@@ -188,6 +248,29 @@ def _proxy_of(scheme: str, netloc: str, host: str) -> str | None:
 
 
 def address_error(address: str, example: str) -> ModelError:
-    """Return the error for something that is no address of a server."""
-    shown = shown_address(address)
-    return ModelError(f"{shown!r} is no address of a server: set OPENAI_BASE_URL to one such as {example}")
+    """Return the error for an address that no server can have."""
+    shown = redact_address(address)
+    return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")
+
+
+_MOST_TEXTS = 64
+_json_texts: dict[tuple[int, bool], tuple[Mapping[str, object], str]] = {}
+
+quote_json = encode_basestring_ascii
+"""Returns a text as json.dumps writes it."""
+quote_json_once = lru_cache(maxsize=_MOST_TEXTS)(encode_basestring_ascii)
+"""The same, cached: for texts that recur in many requests."""
+
+
+def write_json(value: Mapping[str, object], *, sort_keys: bool = False) -> str:
+    """Return json.dumps of a schema, cached by identity: the object must not be changed afterwards."""
+    place = id(value), sort_keys
+    found = _json_texts.get(place)
+    # The cache holds the object itself, so that no other object can get its id.
+    if found is not None and found[0] is value:
+        return found[1]
+    text = json.dumps(value, sort_keys=sort_keys)
+    if len(_json_texts) >= _MOST_TEXTS:
+        _json_texts.clear()
+    _json_texts[place] = value, text
+    return text

@@ -1,25 +1,47 @@
-"""Models by name: what `--model` and `--embedder` may say, and the parts that each name stands for."""
+"""Models by name: what `--model` and `--embedder` accept, and the parts behind each name."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.errors import UsageError, suggest
-from almanaq.models.budget import Budget
-from almanaq.models.embedding import as_embedder
-from almanaq.models.logged import DebugLog
-from almanaq.models.prices import Price, price_of
-from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Reader
-from almanaq.models.providers import PROVIDERS, call_timeout, place_of
-from almanaq.models.rate import Rate
+from almanaq.models.budget import Budget, MeteredModel, read_price
+from almanaq.models.cached import CachedModel
+from almanaq.models.embedders.base import as_embedder
+from almanaq.models.logged import DebugLog, LoggedModel, TracedModel
+from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
+from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
+from almanaq.models.rate import ConcurrentModel, HedgedModel, Rate, RateLimitedModel
+from almanaq.models.retrying import RetryingModel
 from almanaq.plugins import call_plugin, plugin_names
 
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
     from almanaq.models.prompted_reader import PromptedReader
+
+Wrapper = Callable[..., LanguageModel]
+
+WRAPPERS: tuple[Wrapper, ...] = (
+    CachedModel,
+    RetryingModel,
+    ConcurrentModel,
+    RateLimitedModel,
+    HedgedModel,
+    MeteredModel,
+    TracedModel,
+    LoggedModel,
+)
+"""The order of the wrappers around a model, outermost first; the settings decide which are used.
+
+Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it waits.
+Hedging is inside the slot and rate limits, so that waiting for them does not make a call look slow. Metering, tracing
+and logging see physical calls, both calls of a hedged one included.
+"""
+
 
 MODEL_NAMES = ("auto", "local", "local:NAME", "openai:MODEL", "ollama:MODEL", "azure:DEPLOYMENT")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
@@ -27,22 +49,22 @@ EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How a language model is reached and bounded.
+    """How a language model is reached, and its limits.
 
     Attributes:
-        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY. Both may hold a key: neither is printed.
-        timeout: seconds until a call is given up; None takes ALMANAQ_TIMEOUT, else 60, or 300 on this machine.
-        attempts: how often a call is made at most.
-        concurrency: most calls under way at once.
-        context_tokens: what the model reads at once.
-        cache_file: where replies are kept; None takes the one in the user's cache folder.
-        budget: what may be spent; without one nothing but the count is kept.
+        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY. Both may contain a key: neither is printed.
+        timeout: seconds until a call is abandoned; None takes ALMANAQ_TIMEOUT, else 60, or 300 on this machine.
+        attempts: maximum attempts for a call.
+        concurrency: maximum calls in flight.
+        context_tokens: the model's context window.
+        cache_file: the reply cache; None takes the one in the user's cache folder.
+        budget: what may be spent; the default only counts.
         price: dollars for tokens; None looks in the user's prices file.
-        rate: most requests and tokens in a minute; None: as fast as the server allows.
-        chances: ask how likely each verdict of a yes-or-no question is, where the server tells.
-        hedge: make a call once more that takes far longer than others (see HedgedModel); `hedge_after` fixes the
-            seconds, None learns them.
-        batching: ask several things in one call, where that saves calls; None: never.
+        rate: maximum requests and tokens per minute; None: as fast as the server allows.
+        probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
+        hedge: repeat a call that takes far longer than others (see HedgedModel); `hedge_after` fixes the seconds, None
+            learns them.
+        batching: which calls may share a request; None: none.
         debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
         traces: OpenTelemetry spans for calls; None: as ALMANAQ_OTEL says.
     """
@@ -58,7 +80,7 @@ class ModelSettings:
     budget: Budget = field(default_factory=Budget)
     price: Price | None = None
     rate: Rate | None = None
-    chances: bool = False
+    probabilities: bool = False
     hedge: bool = True
     hedge_after: float | None = None
     batching: Batching | None = None
@@ -73,14 +95,14 @@ def open_models(
     cache: bool = True,
     settings: ModelSettings | None = None,
 ) -> Models:
-    """Return the models that a name or an object stands for; nothing is loaded or called yet.
+    """Return the models for a name or an object; nothing is loaded or called yet.
 
     Args:
         spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "replay:FILE" (what a
             RecordingModel wrote), "PROVIDER:MODEL" of another package (the entry points `almanaq.models`), a
             LanguageModel, or a Reader (also its own linker where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
-        cache: keep replies in the cache file; without it identical requests of one process are still asked once.
+        cache: store replies in the cache file; without it identical requests of one process are still sent once.
 
     Raises:
         UsageError: there is no model of that name.
@@ -88,46 +110,48 @@ def open_models(
     """
     if isinstance(spec, Models):
         return spec
-    vectors = _embedder(embedder, settings)
+    vectors = _open_embedder(embedder, settings)
     if spec == "auto":
-        from almanaq.models.auto import choose
+        from almanaq.models.providers import choose_model
 
-        spec = choose().name
+        spec = choose_model().name
     if spec is None or spec == "local":
-        return _local_models(vectors, cache=cache)
+        return _make_local_models(vectors, cache=cache)
     if isinstance(spec, str) and spec.startswith("local:") and spec != "local:":
-        from almanaq.models.hub_reader import HubReader
+        from almanaq.models.hub_models import HubReader
 
-        return replace(_local_models(vectors), name=spec, reader=HubReader(spec.removeprefix("local:")))
+        return replace(_make_local_models(vectors), name=spec, reader=HubReader(spec.removeprefix("local:")))
     if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
-        from almanaq.models.recorded import ReplayingModel
+        from almanaq.models.replay import ReplayingModel
 
         recorded = ReplayingModel(spec.removeprefix("replay:"))
         return open_models(recorded, embedder=vectors, cache=False, settings=settings)
-    if isinstance(spec, str) and (added := _added(spec)) is not None:
+    if isinstance(spec, str) and (added := _open_plugin(spec)) is not None:
         return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):
-        model, settings = _language_model(spec, settings or ModelSettings())
-        return _prompted_models(model, vectors, settings, cache)
+        model, settings = _open_language_model(spec, settings or ModelSettings())
+        return _make_models(model, vectors, settings, cache)
     if isinstance(spec, Reader):
-        linker = spec if isinstance(spec, Linker) else _local_models(vectors).linker
+        linker = spec if isinstance(spec, Linker) else _make_local_models(vectors).linker
         return Models(spec.name, spec, linker, vectors)
     if isinstance(spec, LanguageModel):
-        kept = cache and bool(getattr(spec, "persistent", True))
-        return _prompted_models(spec, vectors, settings or ModelSettings(), kept)
-    raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
+        use_cache = cache and bool(getattr(spec, "persistent", True))
+        return _make_models(spec, vectors, settings or ModelSettings(), use_cache)
+    raise UsageError(
+        f"{spec!r} is not a model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader"
+    )
 
 
-def models_of(language: LanguageModel, batching: Batching | None = None) -> Models:
-    """Return the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
-    from almanaq.models.lexical import LexicalEmbedder
+def make_models(language: LanguageModel, batching: Batching | None = None) -> Models:
+    """Return the models around a language model that is wrapped already, with the lexical embedder."""
+    from almanaq.models.embedders.base import LexicalEmbedder
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
-    reader = _batched(PromptedReader(language), language, batching)
+    reader = _add_batching(PromptedReader(language), language, batching)
     return Models(language.name, reader, PromptedLinker(language), LexicalEmbedder(), language)
 
 
-def _batched(plain: PromptedReader, language: LanguageModel, batching: Batching | None) -> Reader:
+def _add_batching(plain: PromptedReader, language: LanguageModel, batching: Batching | None) -> Reader:
     if batching is None:
         return plain
     from almanaq.models.batching import BatchingReader
@@ -140,13 +164,13 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
 
     `local` resolves to `lexical` where the extra `local` is not installed; the result's `name` says so.
     """
-    from almanaq.models.lexical import LexicalEmbedder
+    from almanaq.models.embedders.base import LexicalEmbedder
 
     if name == "lexical":
         return LexicalEmbedder()
     if name == "static":
-        from almanaq.models.static_embedder import StaticEmbedder
-        from almanaq.models.vector_store import default_cache_folder
+        from almanaq.models.embedders.local import StaticEmbedder
+        from almanaq.models.private_files import default_cache_folder
 
         return StaticEmbedder(default_cache_folder())
     if name.startswith("openai:") and name != "openai:":
@@ -155,11 +179,11 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
         settings = settings or ModelSettings()
         return OpenAIEmbedder(name.removeprefix("openai:"), settings.base_url, settings.api_key)
     if name == "local":
-        from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
+        from almanaq.models.embedders.local import LocalEmbedder, local_is_installed
 
         return LocalEmbedder() if local_is_installed() else LexicalEmbedder()
     if "/" in name or os.sep in name:
-        from almanaq.models.hub_embedder import HubEmbedder
+        from almanaq.models.hub_models import HubEmbedder
 
         return HubEmbedder(name)
     raise UsageError(f"no embedder is called {name!r}{suggest(name, EMBEDDER_NAMES)}; a path or hub name has a slash")
@@ -171,28 +195,25 @@ def check_embedder(name: str) -> None:
         open_embedder(name)
 
 
-def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
-    """Return a model inside the standard wrappers that the settings ask for, in the order of wrappers.WRAPPERS."""
-    from almanaq.models.wrappers import WRAPPERS
+def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
+    """Return a model inside the wrappers that the settings ask for, in the order of WRAPPERS."""
 
-    arguments = _arguments(model, settings, cache)
+    arguments = _wrapper_arguments(model, settings, cache)
     for wrapper in reversed(WRAPPERS):
         if wrapper in arguments:
             model = wrapper(model, **arguments[wrapper])
     return model
 
 
-def _arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> dict[object, dict[str, object]]:
+def _wrapper_arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> dict[object, dict[str, object]]:
     """Return the wrappers that the settings ask for, each with its arguments."""
+    from almanaq.models.budget import MeteredModel
     from almanaq.models.cached import CachedModel
-    from almanaq.models.concurrent import ConcurrentModel
-    from almanaq.models.hedged import HedgedModel
-    from almanaq.models.logged import LoggedModel, debug_log_from_environment
-    from almanaq.models.metered import MeteredModel
-    from almanaq.models.rate import RateLimitedModel
-    from almanaq.models.reply_cache import ReplyCache, default_cache_file
+    from almanaq.models.logged import LoggedModel, TracedModel, debug_log_from_environment, traces_from_environment
+    from almanaq.models.private_files import default_cache_file
+    from almanaq.models.rate import ConcurrentModel, HedgedModel, RateLimitedModel
+    from almanaq.models.reply_cache import ReplyCache
     from almanaq.models.retrying import RetryingModel
-    from almanaq.models.traced import TracedModel, traces_from_environment
 
     file = (settings.cache_file or default_cache_file()) if cache else None
     most_output = getattr(model, "most_output_tokens", None)
@@ -214,22 +235,22 @@ def _arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> di
     return found
 
 
-def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
+def _open_embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
     if embedder is None:
         return open_embedder("local")
     return open_embedder(embedder, settings=settings) if isinstance(embedder, str) else as_embedder(embedder)
 
 
-def _local_models(embedder: Embedder, *, cache: bool = False) -> Models:
+def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
     from almanaq.models.extractive import LocalLinker, LocalReader
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
 
     reader = LocalReader(embedder, folder=default_cache_folder() if cache else None)
     return Models("local", reader, LocalLinker(), embedder)
 
 
-def _added(spec: str) -> LanguageModel | Reader | None:
-    """Return the model that another package adds under a provider's name, None where none does."""
+def _open_plugin(spec: str) -> LanguageModel | Reader | None:
+    """Return the model that a plugin provides under a provider's name, None where there is none."""
     provider, _, name = spec.partition(":")
     if provider in ("local", *PROVIDERS):
         return None
@@ -239,15 +260,15 @@ def _added(spec: str) -> LanguageModel | Reader | None:
     return made
 
 
-def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS or not name:
         near = suggest(spec, (*MODEL_NAMES, *plugin_names("almanaq.models")))
         raise UsageError(f"no model is called {spec!r}{near}; change --model or ALMANAQ_MODEL")
     from almanaq.models.openai import OpenAIModel
 
-    place = place_of(provider, settings.base_url, settings.api_key)
-    settings = replace(settings, price=settings.price or price_of(name))
+    place = find_endpoint(provider, settings.base_url, settings.api_key)
+    settings = replace(settings, price=settings.price or read_price(name))
     model = OpenAIModel(
         name,
         place.address,
@@ -260,10 +281,25 @@ def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, 
     return model, settings
 
 
-def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
+def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
-    language = wrapped(model, settings, cache)
-    plain = PromptedReader(language, context_tokens=settings.context_tokens, chances=settings.chances)
-    reader = _batched(plain, language, settings.batching)
+    language = wrap_model(model, settings, cache)
+    plain = PromptedReader(language, context_tokens=settings.context_tokens, probabilities=settings.probabilities)
+    reader = _add_batching(plain, language, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)
+
+
+_BATCHED_PROVIDERS = ("openai", "azure")
+
+
+def default_batching(model: str) -> Batching | None:
+    """Return the batching of a model where the user sets none; None: each call is made alone.
+
+    Batches were measured with hosted models only, so the small models of local servers read each text alone.
+    """
+    if model.partition(":")[0] not in _BATCHED_PROVIDERS:
+        return None
+    from almanaq.models.batching import AGREED
+
+    return AGREED

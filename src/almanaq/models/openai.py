@@ -1,9 +1,11 @@
-"""Models behind a server of the OpenAI protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp."""
+"""Models behind an OpenAI-compatible server: OpenAI, Azure, vLLM, Ollama, llama.cpp."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,56 +17,69 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import run_sync
-from almanaq.models.address import identity_of, secrets_in, shown_address
-from almanaq.models.embedding import Prefixes, input_types_of, prefixes_of
-from almanaq.models.failure import FailedCall, seconds_to_wait
-from almanaq.models.http import JsonServer, NoReply, Reply, address_error
-from almanaq.models.logged import redacted
-from almanaq.models.openai_errors import (
-    connection_failure,
-    decoded,
-    first_text,
-    message_of,
-    refused_feature,
-    retry_after,
-    status_failure,
-    text_of,
+from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
+from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
+from almanaq.models.http import (
+    JsonServer,
+    NoReply,
+    Reply,
+    address_error,
+    address_identity,
+    find_secrets,
+    quote_json,
+    quote_json_once,
+    redact_address,
+    write_json,
 )
-from almanaq.models.openai_logprobs import verdict_chances
-from almanaq.models.openai_usage import hidden_tokens, known_tokens, most_tokens, stated_tokens
-from almanaq.models.prices import Price
-from almanaq.models.protocols import Completion, Prompt, Usage
-from almanaq.models.spending import record
-from almanaq.models.streaming import ChatStream
-from almanaq.models.token_estimate import estimate_tokens
-from almanaq.models.vectors import normalised
-from almanaq.models.written import quoted, quoted_once, written
+from almanaq.models.logged import redact_keys
+from almanaq.models.openai_replies import (
+    ChatStream,
+    count_cached_tokens,
+    decode_body,
+    find_output_limit,
+    find_refused_feature,
+    has_reasoned,
+    make_connection_error,
+    make_status_error,
+    read_completion,
+    read_error_message,
+    read_retry_after,
+    read_text,
+    read_token_count,
+    read_verdict_probabilities,
+)
+from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
+from almanaq.models.retrying import FailedCall, seconds_to_wait
 
+_log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
-_REASONING_ROOM = 8192
-"""Tokens added for hidden reasoning once a model has shown that it reasons: its limit counts them as output."""
+_REASONING_ROOM, _MOST_REASONING_ROOM = 8192, 32_768
+"""Tokens added once a model has shown that it reasons, as its output limit includes that; doubled up to the second."""
+_WORDS_READ, _WORDS_CUT, _TOKENS_CUT = 0.9, 500, 500
+"""A prompt of more than `_WORDS_CUT` words takes at least `_WORDS_READ` tokens a word; where a server counted fewer, it
+read a part. Below `_TOKENS_CUT` it is one that leaves out what it had cached."""
 _ALTERNATIVES = 20
-"""Of each token, where chances are asked for: as many as OpenAI tells."""
-_FORMS = 64
-"""Forms of requests that are kept as they are written."""
+"""Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
+_MAX_FORMS = 64
+"""Request forms whose JSON text is cached."""
 _VECTOR_BYTES = 2**19
-"""Longest vector in a reply: 16,384 numbers, written out."""
+"""Maximum size of one vector in a reply: 16,384 numbers as text."""
 
 
 class OpenAIModel:
     """A LanguageModel behind an OpenAI-compatible server.
 
-    What the server refuses (a JSON schema, temperature 0, `max_completion_tokens`) is left out from then on; the call
-    that found out fails, to be made again at once (RetryingModel).
+    A feature that the server refuses (a JSON schema, temperature 0, `max_completion_tokens`) is left out from then on;
+    the call that was refused fails, and RetryingModel repeats it at once.
 
     Args:
         model: the server's name for the model.
         base_url: the server's address, by default OPENAI_BASE_URL, else OpenAI's.
         api_key: by default OPENAI_API_KEY; a server at another address than OpenAI's may need none.
-        timeout: seconds until a call is given up.
+        timeout: seconds until a call is abandoned.
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
-        provider: what stands before the colon in its name.
+        provider: the part of the model's name before the colon.
     """
 
     def __init__(
@@ -81,78 +96,123 @@ class OpenAIModel:
         self.name = f"{provider}:{model}"
         self._model, self._price, self._effort = model, price, reasoning_effort
         address, key = address_and_key(base_url, api_key)
-        self._base_url = shown_address(address)
-        self.secrets = (key, *secrets_in(address))
-        self.identity = f"{self.name} at {identity_of(address)} {reasoning_effort or ''}"
-        self._server = JsonServer(address, _headers(address, key), timeout=timeout, secrets=self.secrets)
+        self._base_url = redact_address(address)
+        self.secrets = (key, *find_secrets(address))
+        self.identity = f"{self.name} at {address_identity(address)} {reasoning_effort or ''}"
+        self._server = JsonServer(address, _make_headers(address, key), timeout=timeout, secrets=self.secrets)
         self._refused: frozenset[str] = frozenset()
-        self._forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
-        self._reasons = self._served = False
+        self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
+        self._room = self._output_limit = self._context = 0
+        self._served = False
 
     def most_output_tokens(self, prompt: Prompt) -> int:
-        """Return how many tokens a reply to a prompt may have, hidden ones included."""
-        return prompt.max_output_tokens + (_REASONING_ROOM if self._reasons else 0)
+        """Return the maximum tokens of a reply, hidden ones included."""
+        most = prompt.max_output_tokens + self._room
+        return min(most, self._output_limit) if self._output_limit else most
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
-        request, form = self._form(prompt)
+        if "system" in self._refused:
+            prompt = replace(prompt, messages=_merge_system(prompt.messages))
+        request, form = self._find_form(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._server.post("/chat/completions", _body(form, prompt), stream.feed if stream else None)
+            reply = await self._server.post(
+                "/chat/completions", _write_body(form, prompt), stream.feed if stream else None
+            )
         except NoReply as problem:
-            raise connection_failure(problem, base_url=self._base_url, served=self._served) from problem
+            raise make_connection_error(problem, base_url=self._base_url, served=self._served) from problem
         if reply.status != 200:
-            raise self._failure(reply, request)
-        if stream is not None and reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
+            raise self._make_error(reply, request, prompt)
+        if reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
+            if stream is None:  # nobody asked for events
+                stream = ChatStream(None, self.secrets)
+                stream.feed(reply.body + b"\n")
             content = stream.content()
             if "choices" not in content:
-                message = message_of(json.dumps(content).encode()) if "error" in content else "the stream broke off"
-                raise FailedCall(f"the reply is not whole: {redacted(message)}", usage=Usage(calls=1), sure=False)
+                message = (
+                    read_error_message(json.dumps(content).encode()) if "error" in content else "the stream broke off"
+                )
+                raise FailedCall(f"the reply is not whole: {redact_keys(message)}", usage=Usage(calls=1), sure=False)
         else:
-            content = decoded(reply.body, base_url=self._base_url, served=self._served)
-        usage = self._usage(content, prompt)
-        self._reasons = self._reasons or hidden_tokens(content) > 0
-        completion = text_of(content, usage)
+            content = decode_body(reply.body, base_url=self._base_url, served=self._served)
+        usage = self._read_usage(content, prompt)
+        if has_reasoned(content):
+            self._room = max(self._room, _REASONING_ROOM)
+        self._check_prompt_read(content, prompt, usage)
+        try:
+            completion = read_completion(content, usage)
+        except FailedCall as failure:
+            failure.at_once = failure.cut and self._give_room(content, request, prompt)
+            raise
         self._served = True
-        return replace(completion, chances=verdict_chances(content)) if prompt.verdict else completion
+        return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
-    def _failure(self, reply: Reply, request: Mapping[str, Any]) -> ModelError:
-        message = message_of(reply.body)
-        feature = refused_feature(reply.status, message, set(request) - self._refused)
-        if feature is not None:
+    def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
+        """Give a model that spent its whole limit on reasoning more room; return whether there is more now."""
+        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        reasoned = has_reasoned(content) or not read_text(content).strip()
+        if reasoned and self.most_output_tokens(prompt) <= asked:
+            self._room = min(max(2 * self._room, _REASONING_ROOM), _MOST_REASONING_ROOM)
+        return reasoned and self.most_output_tokens(prompt) > asked
+
+    def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
+        """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
+        stated = read_token_count(content, "prompt_tokens", most=lambda: 0, server=self._base_url)
+        words = sum(len(message.content.split()) for message in prompt.messages if message.role != "system")
+        if not stated or words <= _WORDS_CUT or stated < _TOKENS_CUT:
+            return
+        # Once caught, it is known how much the server reads: what takes as much may have been cut as well.
+        if stated >= words * _WORDS_READ and not (self._context and stated >= self._context):
+            return
+        self._context = min(stated, self._context or stated)
+        record_cut_prompt()
+        failure = FailedCall(
+            f"the server read only {stated:,} tokens of a prompt of more than {words:,} words: give the model a larger"
+            " context (Ollama: num_ctx)",
+            retryable=False,
+            usage=usage,
+            cause="the server read only a part of the text: raise its context (Ollama: num_ctx)",
+        )
+        failure.too_long = True
+        raise failure
+
+    def _make_error(self, reply: Reply, request: Mapping[str, Any], prompt: Prompt) -> ModelError:
+        message = read_error_message(reply.body)
+        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        limit = find_output_limit(reply.status, message, asked)
+        if limit is not None:
+            self._output_limit = min(limit, self._output_limit or limit)
+            return _ask_otherwise(f"the server gives replies of at most {limit:,} tokens")
+        known = {*request, *(message.role for message in prompt.messages)}
+        feature = find_refused_feature(reply.status, message, known)
+        if feature is not None:  # another call may have been refused for the same reason meanwhile
             self._refused |= {feature}
-            failure = FailedCall(f"the server does not support {feature}: {message[:200]}", usage=Usage(calls=1))
-            failure.at_once = True
-            return failure
-        if feature_known := refused_feature(reply.status, message, set(request)):
-            # Another call found out while this one was under way.
-            failure = FailedCall(f"the server does not support {feature_known}", usage=Usage(calls=1))
-            failure.at_once = True
-            return failure
-        return status_failure(
+            return _ask_otherwise(f"the server does not support {feature}: {message[:200]}")
+        return make_status_error(
             reply.status,
             message,
             model=self._model,
             base_url=self._base_url,
-            retry_after=retry_after(reply.headers),
+            retry_after=read_retry_after(reply.headers, message),
             served=self._served,
         )
 
-    def _form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
-        """Return all of a request but its messages, and how it is written: the same for all that differ in these."""
+    def _find_form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
+        """Return a request without its messages, and its JSON text, cached for requests that differ in messages."""
         most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
         place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, refused
-        found = self._forms.get(place)
-        # The schema is kept along, so that no other one can take its place in memory.
+        found = self._cached_forms.get(place)
+        # The cache holds the schema itself, so that no other object can get its id.
         if found is None or found[0] is not prompt.schema:
-            request = self._request(prompt)
-            if len(self._forms) >= _FORMS:
-                self._forms.clear()
-            found = self._forms[place] = prompt.schema, request, _written(request, prompt)
+            request = self._make_request(prompt)
+            if len(self._cached_forms) >= _MAX_FORMS:
+                self._cached_forms.clear()
+            found = self._cached_forms[place] = prompt.schema, request, _write_options(request, prompt)
         return found[1], found[2]
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
-        """Return all of a request but its messages."""
+    def _make_request(self, prompt: Prompt) -> dict[str, Any]:
+        """Return a request without its messages."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
             "model": self._model,
@@ -169,55 +229,68 @@ class OpenAIModel:
             request |= {"logprobs": True, "top_logprobs": _ALTERNATIVES}
         return {key: value for key, value in request.items() if key not in self._refused}
 
-    def _usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
-        """Return what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
-        written = stated_tokens(
-            content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), told=self._base_url
+    def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
+        """Return the cost that the reply reports; where it reports none, an estimate from text lengths."""
+        output_tokens = read_token_count(
+            content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), server=self._base_url
         )
-        read = stated_tokens(
-            content, "prompt_tokens", most=lambda: most_tokens(m.content for m in prompt.messages), told=self._base_url
+        input_tokens = read_token_count(
+            content, "prompt_tokens", most=lambda: max_tokens(m.content for m in prompt.messages), server=self._base_url
         )
-        if not read:
-            read = sum(estimate_tokens(m.content) for m in prompt.messages)
-        if not written:
-            text = first_text(content)
-            written = estimate_tokens(text) if text or written is None else 0
-        money = None if self._price is None else self._price.of(read, written)
-        return Usage(1, 0, read, written, money, min(read, known_tokens(content)))
+        if not input_tokens:
+            input_tokens = sum(estimate_tokens(m.content) for m in prompt.messages)
+        if not output_tokens:
+            text = read_text(content)
+            output_tokens = estimate_tokens(text) if text or output_tokens is None else 0
+        money = None if self._price is None else self._price.of(input_tokens, output_tokens)
+        return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
 
 
-def _written(request: Mapping[str, Any], prompt: Prompt) -> str:
-    """Return what is written of a request after its messages."""
+def _ask_otherwise(message: str) -> FailedCall:
+    """Return the failure of a call that is repeated at once in another form."""
+    failure = FailedCall(message, usage=Usage(calls=1))
+    failure.at_once = True
+    return failure
+
+
+def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages with the instructions at the head of the first one of the user."""
+    system = "\n\n".join(message.content for message in messages if message.role == "system")
+    first, *others = [message for message in messages if message.role != "system"]
+    return (replace(first, content=f"{system}\n\n{first.content}"), *others) if system else messages
+
+
+def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
+    """Return the JSON text of a request after its messages."""
     parts = []
     for name, value in request.items():
         if name == "response_format" and prompt.schema is not None:
-            form = f'{{"name": {quoted(prompt.name)}, "strict": true, "schema": {written(prompt.schema)}}}'
+            form = f'{{"name": {quote_json(prompt.name)}, "strict": true, "schema": {write_json(prompt.schema)}}}'
             parts.append(f', "response_format": {{"type": "json_schema", "json_schema": {form}}}')
         else:
             parts.append(f', "{name}": {json.dumps(value)}')
     return "".join(parts)
 
 
-def _body(form: str, prompt: Prompt) -> bytes:
-    """Return the body of a request whose end is written already; what comes first is the same in most requests."""
-    messages = [
-        f'{{"role": "{m.role}", "content": {quoted_once(m.content) if m.role == "system" else quoted(m.content)}}}'
-        for m in prompt.messages
-    ]
+def _write_body(form: str, prompt: Prompt) -> bytes:
+    """Return a request body: messages first, so that server caches see equal prefixes, then the options."""
+    # System messages recur in many requests: their quoted form is cached.
+    quoted = [(m.role, (quote_json_once if m.role == "system" else quote_json)(m.content)) for m in prompt.messages]
+    messages = [f'{{"role": "{role}", "content": {content}}}' for role, content in quoted]
     return f'{{"messages": [{", ".join(messages)}]{form}}}'.encode("ascii")
 
 
 class OpenAIEmbedder:
-    """An Embedder behind an OpenAI-compatible server; texts are sent in batches, and vectors come back normalised.
+    """An Embedder behind an OpenAI-compatible server; sends texts in batches and normalizes the vectors.
 
-    Questions and documents are told apart as models of the name are known to want: by `input_type`, which a server that
-    refuses it is not sent again, or by words before the text.
+    Questions and documents are distinguished in the way known for the model's name: by `input_type`, dropped once a
+    server refuses it, or by a prefix.
 
     Args:
-        batch: texts in a request; `attempts`: how often a request is made at most.
+        batch: texts in a request; `attempts`: maximum attempts for a request.
 
     Attributes:
-        usage: what it has cost so far.
+        usage: the cost so far.
     """
 
     remote = True
@@ -232,94 +305,131 @@ class OpenAIEmbedder:
         attempts: int = 4,
     ) -> None:
         self.name = f"openai:{model}"
-        self._model, self._batch, self._attempts = model, batch, attempts
+        self._model, self._batch, self._most, self._attempts = model, batch, batch, attempts
         address, key = address_and_key(base_url, api_key)
-        self._base_url = shown_address(address)
+        self._base_url = redact_address(address)
         self._server = JsonServer(
             address,
-            _headers(address, key),
+            _make_headers(address, key),
             timeout=120.0,
-            secrets=(key, *secrets_in(address)),
+            secrets=(key, *find_secrets(address)),
             most_bytes=batch * _VECTOR_BYTES,
         )
-        self._prefixes, self._types = prefixes_of(model), input_types_of(model)
+        self._prefixes, self._types = find_prefixes(model), find_input_types(model)
         self.symmetric = self._types is None and self._prefixes == Prefixes()
         self._width: int | None = None
         self.usage = Usage()
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of what is searched with, shape (len(texts), dimensions)."""
-        return self._asked([self._prefixes.question + text for text in texts], 0)
+        """Return unit vectors of questions, shape (len(texts), dimensions)."""
+        return self._embed_texts([self._prefixes.question + text for text in texts], 0)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of what is searched, shape (len(texts), dimensions)."""
-        return self._asked([self._prefixes.document + text for text in texts], 1)
+        """Return unit vectors of documents, shape (len(texts), dimensions)."""
+        return self._embed_texts([self._prefixes.document + text for text in texts], 1)
 
-    def _asked(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
+    def _embed_texts(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
-        vectors: NDArray[np.float32] = run_sync(self._all(texts, kind))
+        vectors: NDArray[np.float32] = run_sync(self._embed_batches(texts, kind))
         return vectors
 
-    async def _all(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        batches = [texts[start : start + self._batch] for start in range(0, len(texts), self._batch)]
-        return np.concatenate([await self._batched(batch, kind) for batch in batches])
+    async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
+        """Return the vectors of texts; a refused batch is halved, and a text that is too long is cut."""
+        vectors, start = [], 0
+        while start < len(texts):
+            batch = texts[start : start + self._batch]
+            try:
+                vectors.append(await self._embed_with_retries(batch, kind))
+            except FailedCall as failure:
+                if failure.retryable or (len(batch) == 1 and not failure.too_long):
+                    raise failure.setup or failure from failure
+                if len(batch) == 1:
+                    vectors.append(await self._embed_cut(batch[0], kind))
+                    self._batch = self._most
+                else:
+                    self._batch = (len(batch) + 1) // 2
+                    if not failure.too_long:
+                        self._most = self._batch  # it takes no more texts at once
+                    continue
+            start += len(batch)
+        return np.concatenate(vectors)
 
-    async def _batched(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        """Return the vectors of one batch; it is tried again here, as an embedding is never "unknown"."""
+    async def _embed_cut(self, text: str, kind: int) -> NDArray[np.float32]:
+        """Return the vector of the longest beginning of a text that the server reads, by halves."""
+        length = len(text) // 2
+        while length:
+            try:
+                vector = await self._embed_with_retries([text[:length]], kind)
+            except FailedCall as failure:
+                if not failure.too_long:
+                    raise
+                length //= 2
+                continue
+            _log.warning(
+                "a text of %d characters is longer than %s reads: its first %d were embedded",
+                *(len(text), self.name, length),
+            )
+            return vector
+        raise ModelCallError(f"{self.name} reads no part of a text")
+
+    async def _embed_with_retries(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
+        """Return the vectors of one batch; retries here, as an embedding has no "unknown" value."""
         for attempt in range(self._attempts):
             try:
-                return await self._embed(texts, kind)
+                return await self._embed_batch(texts, kind)
             except ModelCallError as failure:
                 known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
-                self._spend(known.usage)
+                self._record_usage(known.usage)
                 if not known.retryable or attempt + 1 == self._attempts:
-                    raise
+                    raise known from failure
                 await asyncio.sleep(seconds_to_wait(attempt, known))
         raise AssertionError("a loop over attempts ends in vectors or a failure")
 
-    async def _embed(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        # An empty text is refused by the protocol; a blank one is not.
+    async def _embed_batch(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
+        # The protocol refuses an empty text, but not a blank one.
         request = {"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"}
         if self._types is not None:
             request["input_type"] = self._types[kind]
         try:
             reply = await self._server.post("/embeddings", request)
         except NoReply as problem:
-            raise connection_failure(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
+            raise make_connection_error(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
         if reply.status != 200:
-            message = message_of(reply.body)
-            if self._types is not None and refused_feature(reply.status, message, ("input_type",)):
+            message = read_error_message(reply.body)
+            if self._types is not None and find_refused_feature(reply.status, message, ("input_type",)):
                 self._types = None
-                return await self._embed(texts, kind)
-            raise status_failure(
+                return await self._embed_batch(texts, kind)
+            raise make_status_error(
                 reply.status,
                 message,
                 model=self._model,
                 base_url=self._base_url,
-                retry_after=retry_after(reply.headers),
+                retry_after=read_retry_after(reply.headers, message),
                 served=self.usage.calls > 0,
             )
-        content = decoded(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
-        read = stated_tokens(content, "prompt_tokens", most=lambda: most_tokens(texts), told=self._base_url)
-        usage = Usage(calls=1, input_tokens=read or 0, money=None)
-        vectors = self._vectors(content, len(texts), usage)
-        self._spend(usage)
-        return normalised(vectors)
+        content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
+        input_tokens = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
+        usage = Usage(calls=1, input_tokens=input_tokens or 0, money=None)
+        vectors = self._read_vectors(content, len(texts), usage)
+        self._record_usage(usage)
+        return normalize(vectors)
 
-    def _vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
-        """Return the vectors of a reply in the order of the texts; raises FailedCall, with what it cost, for others."""
+    def _read_vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
+        """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
-            items = sorted(content["data"], key=lambda item: item["index"])
+            data = content["data"]
+            numbered = any("index" in item for item in data)  # some servers number nothing, and keep the order
+            items = sorted(data, key=lambda item: item["index"]) if numbered else data
             with np.errstate(over="ignore"):
-                vectors = np.array([item["embedding"] for item in items], np.float32)
-            places = [item["index"] for item in items]
+                vectors = np.array([_read_vector(item["embedding"]) for item in items], np.float32)
+            places = [item["index"] for item in items] if numbered else list(range(len(items)))
         except (ValueError, TypeError, LookupError) as problem:
             raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
         if vectors.ndim != 2 or places != list(range(count)):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)
         if not np.isfinite(vectors).all():
-            raise FailedCall("the server gave vectors with values that are no numbers", usage=usage)
+            raise FailedCall("the server gave vectors with values that are not finite", usage=usage)
         if self._width not in (None, vectors.shape[1]):
             raise FailedCall(
                 f"the server gave vectors of {vectors.shape[1]} numbers after some of {self._width}",
@@ -329,9 +439,14 @@ class OpenAIEmbedder:
         self._width = vectors.shape[1]
         return vectors
 
-    def _spend(self, usage: Usage) -> None:
+    def _record_usage(self, usage: Usage) -> None:
         self.usage += usage
-        record(self.name, usage, virtual=usage.calls, purpose="embed")
+        record_usage(self.name, usage, virtual=usage.calls, purpose="embed")
+
+
+def _read_vector(written: object) -> object:
+    """Return a vector as numbers; some servers write it as base64 of 32-bit floats, unasked."""
+    return np.frombuffer(base64.b64decode(written, validate=True), "<f4") if isinstance(written, str) else written
 
 
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:
@@ -341,14 +456,16 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str
         raise address_error(address, OPENAI)
     if "@" in urlsplit(address).netloc:
         raise ModelError(
-            f"the address {shown_address(address)} holds a user or a password: leave them out of OPENAI_BASE_URL, and"
+            f"the address {redact_address(address)} holds a user or a password: leave them out of OPENAI_BASE_URL, and"
             " set OPENAI_API_KEY"
         )
     key = api_key or os.environ.get("OPENAI_API_KEY") or ""
     if not key and address == OPENAI:
         raise ModelError(f"the server at {OPENAI} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for another")
     if not (key.isascii() and key.isprintable()):
-        raise ModelError("OPENAI_API_KEY holds characters that no key has: set it anew, without line ends or quotes")
+        raise ModelError(
+            "OPENAI_API_KEY contains characters that are invalid in a key: set it again, without line ends or quotes"
+        )
     return address, key or "none"
 
 
@@ -360,8 +477,8 @@ def _is_address(address: str) -> bool:
         return False
 
 
-def _headers(base_url: str, key: str) -> dict[str, str]:
-    # Azure reads keys from a header of its own; its addresses carry the deployment, or end in /openai/v1.
+def _make_headers(base_url: str, key: str) -> dict[str, str]:
+    # Azure uses its own header for keys.
     if (urlsplit(base_url).hostname or "").endswith(".azure.com"):
         return {"api-key": key}
     return {"authorization": f"Bearer {key}"}

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Literal, TypeVar
 
 from almanaq.errors import ModelCallError
-from almanaq.models.failure import UnusableReply
-from almanaq.models.parts import Piece, cut_into_parts
+from almanaq.models.budget import estimate_tokens, record_read_in_parts
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AllOf,
@@ -26,22 +25,26 @@ from almanaq.models.protocols import (
     TextCall,
     TextReply,
     Usage,
+    forget_reply,
 )
-from almanaq.models.quotes import located
-from almanaq.models.reply_lengths import usual_tokens
-from almanaq.models.reply_schemas import (
+from almanaq.models.retrying import FailedCall, UnusableReply
+from almanaq.models.text_calls import (
     MalformedReply,
+    OutsideOptions,
     ParsedReply,
+    Piece,
     link_schema,
+    locate_quotes,
     parse_object,
     parse_reply,
     reply_schema,
+    split_document,
+    typical_tokens,
 )
-from almanaq.models.similar import most_similar
-from almanaq.models.spending import record_read_in_parts
+from almanaq.text.words import most_similar
 from almanaq.values import canonical, parse_list, parse_typed, write_list
 
-FORMS = {
+TYPE_FORMS = {
     "text": "",
     "number": "a number in digits, such as 1234.5",
     "integer": "a whole number in digits, such as 1234",
@@ -51,24 +54,26 @@ FORMS = {
     "boolean": '"true" or "false"',
     "list": "a JSON array of texts",
 }
-_MOST_LINKED = 200
-"""Up to this many values of a column are shown, above it the most similar ones (semantics 11)."""
+_MAX_LINKED = 200
+"""Maximum values of a column in a prompt; of more, the most similar ones are shown (semantics 11)."""
+
+_LEAST_PART = 64
+"""Tokens: a document is cut no smaller."""
 
 P = TypeVar("P")
 
 
 class PromptedReader:
-    """Reads documents by asking a language model, each as a whole (semantics 2-6).
+    """Reads documents by prompting a language model, each as a whole (semantics 2-6).
 
     Args:
-        context_tokens: what the model reads at once, prompt and reply included; longer documents are read in parts,
-            all of them, and the answers combined.
-        chances: ask how likely each verdict of a yes-or-no question is; replies hold it where the server tells.
+        context_tokens: the model's context window, prompt and reply included; longer documents are read in parts, and
+            the answers combined.
+        probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
 
     Attributes:
-        dropped_quotes: quotes that did not stand in the document.
-        unparsed: values that were not of the type asked for, twice, and became "no information".
-        repairs: replies that were not in the form asked for, and were asked again.
+        dropped_quotes: quotes that are not in the document.
+        repairs: malformed replies that were requested again.
     """
 
     remote = True
@@ -80,27 +85,27 @@ class PromptedReader:
         *,
         context_tokens: int = 32_000,
         max_output_tokens: int = 1024,
-        chances: bool = False,
+        probabilities: bool = False,
     ) -> None:
-        self.name, self._chances = model.name, chances
+        self.name, self._probabilities = model.name, probabilities
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model = model
         self._max_output = max_output_tokens
-        self.part_tokens = max(64, context_tokens - max_output_tokens - 700)
-        self.dropped_quotes = self.unparsed = self.repairs = 0
+        self.part_tokens = max(_LEAST_PART, context_tokens - max_output_tokens - 700)
+        self.dropped_quotes = self.repairs = 0
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         reply = await self._read(call)
-        return await self.typed(call, reply)
+        return await self.convert_value(call, reply)
 
-    async def kept(self, call: TextCall) -> bool:
-        """Return whether the cache has every reply that reading a document takes; nothing is asked or recorded."""
-        kept_only: Callable[[], LanguageModel] | None = getattr(self._model, "kept_only", None)
-        if kept_only is None:
+    async def is_cached(self, call: TextCall) -> bool:
+        """Return whether the cache holds every reply that this call needs; asks and records nothing."""
+        cache_only: Callable[[], LanguageModel] | None = getattr(self._model, "cache_only", None)
+        if cache_only is None:
             return False
         reader = copy(self)
-        reader._model = kept_only()
+        reader._model = cache_only()
         try:
             await asyncio.get_running_loop().create_task(reader.read(call), context=Context())
         except ModelCallError:
@@ -108,74 +113,99 @@ class PromptedReader:
         return True
 
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
-        parts = cut_into_parts(call.passages, self.part_tokens)
-        if len(parts) == 1:
-            return await self._read_part(call, parts[0], 0, 0)
-        if not again:
-            record_read_in_parts()
-        read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
-        return await self._combined(call, await asyncio.gather(*read))
+        """Read the document, in smaller parts where the server says that these are longer than the model reads."""
+        spent = Usage()
+        while True:
+            parts = split_document(call.passages, self.part_tokens)
+            try:
+                if len(parts) == 1:
+                    reply = await self._read_part(call, parts[0], 0, 0)
+                else:
+                    read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
+                    reply = await self._combine_parts(call, await asyncio.gather(*read))
+                    if not again:
+                        record_read_in_parts()
+                return replace(reply, usage=spent + reply.usage)
+            except FailedCall as failure:
+                longest = max(sum(estimate_tokens(piece.text) for piece in part) for part in parts)
+                failure.usage += spent
+                if not failure.too_long or longest <= _LEAST_PART:
+                    raise
+                spent = failure.usage
+                self.part_tokens = min(self.part_tokens, max(_LEAST_PART, longest // 2))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
         asked = call.question, call.type, call.options, call.compared, call.from_rows, call.about
-        frame, schema = _frame(call.function, *asked, part, parts, len(pieces))
+        frame, schema = _make_frame(call.function, *asked, part, parts, len(pieces))
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
-        prompt = replace(prompt, usual_output_tokens=usual_tokens(call))
-        if self._chances and call.yes_or_no:
+        prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
+        if self._probabilities and call.yes_or_no:
             prompt = replace(prompt, verdict=True)
         parsed, usage = await self._ask(call, prompt)
-        quotes, dropped = located(parsed.quotes, pieces)
+        quotes, dropped = locate_quotes(parsed.quotes, pieces)
         self.dropped_quotes += dropped
-        return TextReply(parsed.value, parsed.verdicts, quotes, usage, chances=parsed.chances)
+        unreadable = parsed.unreadable
+        return TextReply(
+            parsed.value, parsed.verdicts, quotes, usage, probabilities=parsed.probabilities, unreadable=unreadable
+        )
 
     async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
-        parsed, usage, repaired = await _asked_whole(self._model, prompt, lambda reply: _parsed(reply, call))
+        try:
+            parsed, usage, repaired = await _ask_with_repair(
+                self._model, prompt, lambda reply: _parse_completion(reply, call)
+            )
+        except UnusableReply as problem:
+            if not isinstance(problem.__cause__, OutsideOptions):
+                raise
+            self.repairs += 1
+            return ParsedReply(None, dict.fromkeys(call.compared), (), unreadable=True), problem.usage
         self.repairs += repaired
         return parsed, usage
 
-    async def _combined(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
-        """Return one reply for the replies to the parts of a document, in as many rounds as their length needs."""
+    async def _combine_parts(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
+        """Combine the replies to the parts of a document into one, in several rounds if they are long."""
         usage = sum((reply.usage for reply in replies), Usage())
         telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
         if len(telling) < 2:
             return replace(telling[0] if telling else replies[0], usage=usage)
-        if call.type == "list":  # all that any part says, which takes no model
+        if call.type == "list":  # the union of the parts, which needs no model
             texts = parse_list(write_list(tuple(text for reply in telling for text in parse_list(reply.value or ""))))
             return TextReply(write_list(texts), {}, tuple(q for reply in telling for q in reply.quotes), usage)
-        findings = [_finding(reply) for reply in telling]
-        groups = cut_into_parts(findings, self.part_tokens)
+        findings = [_describe_finding(reply) for reply in telling]
+        groups = split_document(findings, self.part_tokens)
         if len(groups) > 1:
             chosen = [[telling[n] for n in sorted({piece.passage for piece in group})] for group in groups]
             if len(chosen) < len(telling):
-                rounds = [self._combined(call, group) for group in chosen]
-                combined = await self._combined(call, await asyncio.gather(*rounds))
-                # The replies of a round already hold the usage of the parts they combine.
+                rounds = [self._combine_parts(call, group) for group in chosen]
+                combined = await self._combine_parts(call, await asyncio.gather(*rounds))
+                # The replies of a round include the usage of the parts they combine.
                 silent = sum((reply.usage for reply in replies if reply not in telling), Usage())
                 return replace(combined, usage=combined.usage + silent)
-        values = {**asked_values(call), "findings": findings}
+        values = {**prompt_values(call), "findings": findings}
         prompt = prompt_file("combine").prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
-        prompt = replace(prompt, usual_output_tokens=usual_tokens(call))
+        prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
         parsed, spent = await self._ask(call, prompt)
-        return TextReply(parsed.value, parsed.verdicts, _best_quotes(telling, parsed.value), usage + spent)
+        return TextReply(parsed.value, parsed.verdicts, _choose_quotes(telling, parsed.value), usage + spent)
 
-    async def typed(self, call: TextCall, reply: TextReply) -> TextReply:
-        """Return the reply with its value in the form of its type; one that has none is asked again, once."""
+    async def convert_value(self, call: TextCall, reply: TextReply) -> TextReply:
+        """Return the reply with its value converted to the requested type; asks once more where that fails."""
         if call.type == "text" or call.function == "summary" or reply.value is None:
             return reply
         value = parse_typed(reply.value, call.type)
         if value is None:
-            # What was replied may be the words of a row: they do not enter the question.
-            question = f"{call.question} (Give {FORMS[call.type]}: an earlier reply could not be read as that.)"
+            # The reply may quote a row, so it must not enter the question.
+            question = f"{call.question} (Give {TYPE_FORMS[call.type]}: an earlier reply could not be read as that.)"
             again = await self._read(replace(call, question=question), again=True)
             reply = replace(again, usage=reply.usage + again.usage)
             value = None if again.value is None else parse_typed(again.value, call.type)
-            self.unparsed += value is None and again.value is not None
+            unreadable = value is None and again.value is not None
+            reply = replace(reply, unreadable=reply.unreadable or unreadable)
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
 
 
 @lru_cache(maxsize=256)
-def _frame(
+def _make_frame(
     function: Literal["answer", "summary"],
     question: str,
     type_: AnswerType,
@@ -187,33 +217,35 @@ def _frame(
     parts: int,
     count: int,
 ) -> tuple[Frame, dict[str, object]]:
-    """Return the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
+    """Return the prompt of a question without documents, and its reply schema; cached, as a query has few."""
     call = TextCall(function, (), question, type_, options, compared, from_rows, about)
     name = "summarise" if function == "summary" else "answer_list" if type_ == "list" else "answer"
     file = prompt_file(name)
-    return file.frame({**asked_values(call), "part": part, "parts": parts}, count), reply_schema(call)
+    return file.frame({**prompt_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 
 
-def _parsed(completion: Completion, call: TextCall) -> ParsedReply:
-    """Return what a reply says, with how likely each literal is where the model's server told."""
+def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
+    """Parse a reply, with the probability of each literal where the server reported it."""
     parsed = parse_reply(completion.text, call)
-    chances = completion.chances
-    if chances is None or not call.yes_or_no:
+    probabilities = completion.probabilities
+    if probabilities is None or not call.yes_or_no:
         return parsed
     yes = canonical("Yes")
-    return replace(parsed, chances={c: chances["Yes" if canonical(c) == yes else "No"] for c in call.compared})
+    return replace(
+        parsed, probabilities={c: probabilities["Yes" if canonical(c) == yes else "No"] for c in call.compared}
+    )
 
 
-def asked_values(call: TextCall) -> dict[str, object]:
-    """Return what a prompt says of a call, its document apart."""
-    form = FORMS[call.type]
+def prompt_values(call: TextCall) -> dict[str, object]:
+    """Return the template values of a call, except its document."""
+    form = TYPE_FORMS[call.type]
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     values |= {"options": call.options, "compared": call.compared, "form": form}
-    return values | {"yes_or_no": _wanted(call) if call.yes_or_no else ""}
+    return values | {"yes_or_no": _verdicts_to_quote(call) if call.yes_or_no else ""}
 
 
-def _wanted(call: TextCall) -> str:
-    """Say for which verdicts quotes are wanted: those that the query looks for."""
+def _verdicts_to_quote(call: TextCall) -> str:
+    """Name the verdicts that need quotes: those that the query looks for."""
     return " and ".join(
         word for word in ('"Yes"', '"No"') if canonical(word.strip('"')) in map(canonical, call.compared)
     )
@@ -231,19 +263,19 @@ class PromptedLinker:
         same = tuple(v for v in request.values if canonical(v) == canonical(request.literal))
         if same or not request.values:
             return same
-        shown = most_similar(request.literal, request.values, _MOST_LINKED)
+        shown = most_similar(request.literal, request.values, _MAX_LINKED)
         values: dict[str, object] = {"literal": request.literal, "column": request.column, "shown": shown}
         schema = link_schema(shown, several=request.several)
         prompt = prompt_file("link").prompt(
             values | {"several": request.several}, schema=schema, max_output_tokens=2048
         )
-        (chosen, every), _, _ = await asked(self._model, prompt, _parse_links)
+        (chosen, every), _, _ = await ask_model(self._model, prompt, _parse_links)
         linked = tuple(v for v in request.values if canonical(v) in chosen)
         return AllOf(linked) if every and request.several and len(linked) > 1 else linked
 
 
 def _parse_links(text: str) -> tuple[frozenset[str], bool]:
-    """Return the values chosen, and whether a row has to hold all of them."""
+    """Return the chosen values, and whether a row must have all of them."""
     reply = parse_object(text)
     values = reply.get("values")
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
@@ -251,16 +283,18 @@ def _parse_links(text: str) -> tuple[frozenset[str], bool]:
     return frozenset(canonical(v) for v in values), reply.get("every") is True
 
 
-async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
-    """Return a model's reply as `parse` reads it, what it cost, and how many times (0 or 1) it had to be repaired.
+async def ask_model(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
+    """Return a model's reply as parsed by `parse`, its cost, and the number of repairs (0 or 1).
 
     Raises:
-        UnusableReply: the reply and its repair were both refused by `parse`.
+        UnusableReply: `parse` refused the reply and its repair.
     """
-    return await _asked_whole(model, prompt, lambda completion: parse(completion.text))
+    return await _ask_with_repair(model, prompt, lambda completion: parse(completion.text))
 
 
-async def _asked_whole(model: LanguageModel, prompt: Prompt, parse: Callable[[Completion], P]) -> tuple[P, Usage, int]:
+async def _ask_with_repair(
+    model: LanguageModel, prompt: Prompt, parse: Callable[[Completion], P]
+) -> tuple[P, Usage, int]:
     completion = await model.complete(prompt)
     try:
         return parse(completion), completion.usage, 0
@@ -274,10 +308,9 @@ async def _asked_whole(model: LanguageModel, prompt: Prompt, parse: Callable[[Co
     try:
         return parse(again), usage, 1
     except MalformedReply as problem:
-        # A call that failed is asked for anew another time: its replies must not be found in the cache.
-        forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)
-        forget(prompt)
-        forget(second)
+        # The call has failed: its replies must not be served from the cache next time.
+        forget_reply(model, prompt)
+        forget_reply(model, second)
         raise UnusableReply(
             f"the model's reply cannot be used, twice: {problem}",
             retryable=False,
@@ -286,7 +319,7 @@ async def _asked_whole(model: LanguageModel, prompt: Prompt, parse: Callable[[Co
         ) from problem
 
 
-def _finding(reply: TextReply) -> str:
+def _describe_finding(reply: TextReply) -> str:
     words = {True: "yes", False: "no", None: "unknown"}
     verdicts = "".join(f" {literal!r}: {words[verdict]}." for literal, verdict in reply.verdicts.items())
     quotes = "".join(f" “{quote.text}”" for quote in reply.quotes)
@@ -294,8 +327,8 @@ def _finding(reply: TextReply) -> str:
     return f"answer: {value}.{verdicts}{' quotes:' + quotes if quotes else ''}"
 
 
-def _best_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
-    """Return quotes of the parts that say what the whole says, else of any."""
+def _choose_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
+    """Return quotes of the parts that agree with the combined value, else of any part."""
     if value is None:
         return ()
     agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]

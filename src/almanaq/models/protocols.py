@@ -13,7 +13,6 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.models.prices import Price
 from almanaq.values import canonical
 
 
@@ -21,7 +20,7 @@ from almanaq.values import canonical
 class Usage:
     """What calls cost. `money` is in US dollars, None when a price is unknown.
 
-    `cached_input_tokens` are those of `input_tokens` that the server had computed for an equal prefix before.
+    `cached_input_tokens` is the share of `input_tokens` that the server served from its prefix cache.
 
     >>> (Usage(calls=1, money=0.25) + Usage(calls=2, money=0.5)).money
     0.75
@@ -57,17 +56,17 @@ class Message:
 
 
 VERDICTS = ("Yes", "No", "null")
-"""What a yes-or-no question may come to."""
+"""The possible verdicts on a yes-or-no question."""
 
 
 class PieceSink(Protocol):
-    """Gets a reply while it is written."""
+    """Receives a reply while the server writes it."""
 
     def begin(self) -> None:
-        """A server begins to write; after a failure, again from the start."""
+        """Called when a server begins to write; after a failure, again."""
 
     def add(self, piece: str) -> None:
-        """A piece was written."""
+        """Called for each piece of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ class Prompt:
     Attributes:
         name: the prompt file it was made from; `version` is that file's hash (part of every cache key).
         schema: JSON schema of the reply; None asks for plain text.
-        fence: the random token that marks off untrusted text in the messages; new in every request, so it is no part
-            of the request's identity. Empty when nothing is fenced.
-        pieces: gets the reply while it is written, where the server streams; it comes whole at the end all the same.
-            No part of the request's identity either.
-        verdict: the reply's `value` is a verdict, and how likely each is, is wanted too, where the server tells.
-        usual_output_tokens: what nearly every reply has at most, for a budget that has no room for the longest; None:
-            as many as `max_output_tokens`. No part of the request's identity.
+        fence: the random token around untrusted text in the messages; new in every request, so not part of the
+            request's identity. Empty when nothing is fenced.
+        pieces: receives the reply piece by piece, where the server streams; the completion is returned as usual. Not
+            part of the request's identity.
+        verdict: the reply's `value` is a verdict, whose probabilities are requested too, where the server reports them.
+        usual_output_tokens: the length of nearly every reply, for a budget without room for the longest; None: as
+            `max_output_tokens`. Not part of the request's identity.
     """
 
     name: str
@@ -102,19 +101,19 @@ class Completion:
     """A language model's reply.
 
     Attributes:
-        chances: how likely the model found each of VERDICTS, where that was asked and its server tells; else None.
+        probabilities: the probability of each of VERDICTS, where requested and reported; else None.
     """
 
     text: str
     usage: Usage = Usage()
-    chances: Mapping[str, float] | None = None
+    probabilities: Mapping[str, float] | None = None
 
 
 @runtime_checkable
 class LanguageModel(Protocol):
     """Completes prompts. Raises ModelCallError for a call that failed, ModelError when no call can succeed.
 
-    Any object with a `name` and this method is one. What a prompt wants is in its messages, in JSON of its `schema`:
+    Any object with a `name` and this method is one. A prompt is in its messages; the reply is JSON of its `schema`:
 
     >>> class Terse:
     ...     name = "terse"
@@ -130,12 +129,17 @@ class LanguageModel(Protocol):
     async def complete(self, prompt: Prompt) -> Completion: ...
 
 
+def forget_reply(model: LanguageModel, prompt: Prompt) -> None:
+    """Drop the reply to a prompt from the model's cache, if it has one: an unusable reply must not be served again."""
+    getattr(model, "forget", lambda _: None)(prompt)
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """Turns texts into unit vectors, shape (len(texts), dimensions), float32.
 
-    What is searched with is a question, what is searched a document: many models are trained to see them apart. For
-    one that is not, `models.embedding.SymmetricEmbedder` makes both of `embed`.
+    Questions search documents: many models are trained to distinguish the two. For a model that does not,
+    `models.embedders.base.SymmetricEmbedder` derives both methods from `embed`.
 
     >>> class Vowels:
     ...     name = "vowels"
@@ -157,7 +161,7 @@ class Embedder(Protocol):
 
 
 AnswerType = Literal["text", "number", "integer", "date", "timestamp", "time", "boolean", "list"]
-"""What a value is read as; a "list" is one of texts, and its value a JSON array of them."""
+"""The type of an answer's value; a "list" is a JSON array of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +169,13 @@ class TextCall:
     """One evaluation of `answer` or `summary` (semantics 2).
 
     Attributes:
-        passages: the document, whole; one passage for text, several for text[]. Never empty or blank.
-        type: what the value will be parsed as.
-        options: the only values allowed, where the query gave them.
-        compared: the literals that the query compares the answer with, each of which gets a verdict.
-        from_rows: whether the question was made of what rows hold, and so is data like the document.
-        about: where the document stands: its column, its table and that one's title. A reader may be told; it makes no
-            other call of it, as equal documents are read once.
+        passages: the whole document; one passage for text, several for text[]. Never empty or blank.
+        type: the type that the value will be parsed as.
+        options: the only values allowed, where the query lists them.
+        compared: the literals that the query compares the answer with; each gets a verdict.
+        from_rows: whether the question contains values of rows, and so is untrusted like the document.
+        about: the document's origin: its column, its table and the table's title. Shown to readers, but not part of the
+            call's identity, as equal documents are read once.
     """
 
     function: Literal["answer", "summary"]
@@ -218,7 +222,8 @@ class TextReply:
 
     Attributes:
         confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
-        chances: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
+        probabilities: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
+        unreadable: `value` is None because what was replied, twice, is not of the type or the options asked for.
     """
 
     value: str | None
@@ -226,7 +231,8 @@ class TextReply:
     quotes: tuple[Quote, ...] = ()
     usage: Usage = Usage()
     confidence: float | None = None
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    unreadable: bool = False
 
 
 @runtime_checkable
@@ -286,12 +292,24 @@ class AllOf(tuple[str, ...]):
 class Linker(Protocol):
     """Gives the values that mean the same as a literal: several, one or none; always a subset of the values.
 
-    A row is meant that has any of them; of AllOf, one that has every one.
+    A row matches if it has any of them; for AllOf, if it has all.
     """
 
     name: str
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float = 0.0
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the dollars that one call with these tokens costs."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)

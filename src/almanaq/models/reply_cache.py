@@ -1,7 +1,7 @@
-"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls under way.
+"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls in flight.
 
-A reply is kept with a hash of it and its key: one that was damaged is asked for again, never given. The file is its
-owner's alone.
+Each reply is stored with a checksum over it and its key: a damaged one is asked for again, never returned. The file is
+readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from almanaq.errors import SourceError
-from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
-from almanaq.models.processes import process_lives, process_mark
+from almanaq.models.private_files import UNUSABLE, is_process_alive, open_sqlite, process_mark
 
 VERSION = 1
 LEASE_SECONDS = 300.0
@@ -33,14 +32,14 @@ CREATE TABLE IF NOT EXISTS lease (
   mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
 _LEASE = "INSERT OR IGNORE INTO lease (key, owner, pid, host, until, mark) VALUES (?, ?, ?, ?, ?, ?)"
-_AT_ONCE = 64
-"""Keys in one statement: SQLite keeps a statement that it has read, for each number of them."""
+_KEYS_PER_STATEMENT = 64
+"""Keys in one statement: SQLite caches a prepared statement for each number of keys."""
 _log = logging.getLogger("almanaq")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """What a cache file holds; `bytes` is its size on disk."""
+    """The contents of a cache file; `bytes` is its size on disk."""
 
     file: str
     replies: int
@@ -48,21 +47,11 @@ class CacheStats:
     bytes: int
 
 
-def default_cache_file() -> Path:
-    """Return the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
-    if os.environ.get("ALMANAQ_CACHE"):
-        return Path(os.environ["ALMANAQ_CACHE"])
-    if os.environ.get("ALMANAQ_CACHE_DIR"):
-        return Path(os.environ["ALMANAQ_CACHE_DIR"]) / "replies.sqlite"
-    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(folder) / "almanaq" / "replies.sqlite"
-
-
 class ReplyCache:
     """Replies by request key.
 
     Args:
-        file: made where it does not exist; None keeps replies in memory, for as long as the object lives.
+        file: created if missing; None keeps replies in memory.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -73,84 +62,86 @@ class ReplyCache:
         self._unwritten: dict[bytes, str] = {}
 
     def get(self, key: bytes) -> str | None:
-        """Return the reply kept for a request, None when there is none that is whole."""
+        """Return the reply to a request, None where there is none or it is damaged."""
         with self._lock:
-            return self._kept(self._open(), key)
+            return self._find_one(self._open(), key)
 
     def find(self, keys: Sequence[bytes]) -> list[str | None]:
-        """Return the replies kept for several requests, as `get` gives each; reserves none."""
+        """Return the replies to several requests, as `get` does, without reserving any."""
         with self._lock:
-            kept = self._all_kept(self._open(), keys)
-        return [kept.get(key) for key in keys]
+            found = self._find_all(self._open(), keys)
+        return [found.get(key) for key in keys]
 
-    def _kept(self, connection: sqlite3.Connection, key: bytes) -> str | None:
-        return self._all_kept(connection, (key,)).get(key)
+    def _find_one(self, connection: sqlite3.Connection, key: bytes) -> str | None:
+        return self._find_all(connection, (key,)).get(key)
 
-    def _all_kept(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return those of the replies that are there, and whole."""
+    def _find_all(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
+        """Return the replies that are present and undamaged."""
         found = {key: self._unwritten[key] for key in keys if key in self._unwritten} if self._unwritten else {}
-        for part in _parts(keys):
+        for part in _chunks(keys):
             try:
-                rows = connection.execute(f"SELECT key, text, sum FROM reply WHERE key IN ({_marks(part)})", part)
-                # Replies that an earlier version kept have no hash.
+                rows = connection.execute(
+                    f"SELECT key, text, sum FROM reply WHERE key IN ({_placeholders(part)})", part
+                )
+                # Replies of earlier versions have no checksum.
                 found |= {
                     key: text
                     for key, text, sum_ in rows
-                    if isinstance(text, str) and (sum_ is None or sum_ == _sum(key, text)) and key not in found
+                    if isinstance(text, str) and (sum_ is None or sum_ == _checksum(key, text)) and key not in found
                 }
             except sqlite3.OperationalError:
-                # Locked or unreadable for the moment: the calls are made, as if nothing had been kept.
+                # Locked or unreadable for the moment: treated as a cache miss.
                 continue
             except UNUSABLE as problem:
-                raise _unusable(self.file, problem) from problem
+                raise _unusable_error(self.file, problem) from problem
         return found
 
     def look(self, keys: Sequence[bytes]) -> list[str | bool]:
-        """Look for the replies to several requests, and reserve those that have none, in one transaction.
+        """Find the replies to several requests, and reserve the missing ones, in one transaction.
 
-        Gives for each request its reply; True where it is this process's to make now; False while another process that
-        still lives has it under way. Raises SourceError where the file is damaged.
+        Returns for each request its reply; True where this process has reserved it; False while another live process
+        has it in flight. Raises SourceError where the file is damaged.
         """
         with self._lock:
             connection = self._open()
-            kept = self._all_kept(connection, keys)
-            found: list[str | bool] = [kept.get(key, True) for key in keys]
+            cached = self._find_all(connection, keys)
+            found: list[str | bool] = [cached.get(key, True) for key in keys]
             missing = [number for number, text in enumerate(found) if text is True]
             if missing and self.file is not None:
-                # A lease only saves calls that are made twice: where it cannot be written, the call is made.
+                # A lease only prevents duplicate calls: where it cannot be written, the call is made anyway.
                 with contextlib.suppress(*UNUSABLE), connection:
                     connection.execute("BEGIN IMMEDIATE")
-                    reserved = self._all_reserved(connection, [keys[number] for number in missing])
+                    reserved = self._try_leases(connection, [keys[number] for number in missing])
                     for number, each in zip(missing, reserved, strict=True):
                         found[number] = each
         return found
 
-    def _all_reserved(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
-        """Reserve requests, inside a transaction; gives for each what `look` gives."""
-        # Another process may have finished between the look and the lease.
-        kept = self._all_kept(connection, keys)
-        wanted = list(dict.fromkeys(key for key in keys if key not in kept))
-        mine = self._mine(time.time())
+    def _try_leases(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
+        """Reserve requests inside a transaction; return for each the result of `look`."""
+        # Another process may have stored a reply between the look-up and the lease.
+        cached = self._find_all(connection, keys)
+        wanted = list(dict.fromkeys(key for key in keys if key not in cached))
+        mine = self._own_lease(time.time())
         new = connection.executemany(_LEASE, [(key, *mine) for key in wanted]).rowcount == len(wanted)
-        return [kept[key] if key in kept else new or self._reserved(connection, key) for key in keys]
+        return [cached[key] if key in cached else new or self._try_lease(connection, key) for key in keys]
 
     def keep(self, replies: Sequence[tuple[bytes, str]], *, model: str = "") -> None:
-        """Keep replies and end their leases, in one transaction.
+        """Store replies and end their leases, in one transaction.
 
-        Those that the disk has no room for are kept in memory, with a warning: they are paid for, and a file that turns
-        out to be damaged must not lose them.
+        Replies that cannot be written stay in memory, with a warning: they are paid for, and a full disk or a damaged
+        file must not lose them.
         """
         now = time.time()
-        rows = [(key, text, model, now, _sum(key, text)) for key, text in replies]
+        rows = [(key, text, model, now, _checksum(key, text)) for key, text in replies]
         try:
             with self._lock, self._open() as connection:
                 connection.executemany(
                     "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)", rows
                 )
-                for part in _parts([key for key, _ in replies]):
-                    connection.execute(f"DELETE FROM lease WHERE key IN ({_marks(part)})", part)
+                for part in _chunks([key for key, _ in replies]):
+                    connection.execute(f"DELETE FROM lease WHERE key IN ({_placeholders(part)})", part)
         except UNUSABLE as problem:
-            if len(replies) > 1:  # the fault may be in one of them
+            if len(replies) > 1:  # perhaps only one of them is at fault
                 for reply in replies:
                     self.keep([reply], model=model)
                 return
@@ -165,11 +156,11 @@ class ReplyCache:
                 self._unwritten.update(replies)
 
     def put(self, key: bytes, text: str, *, model: str = "") -> None:
-        """Keep one reply and end its lease, as `keep` does."""
+        """Store one reply and end its lease, as `keep` does."""
         self.keep([(key, text)], model=model)
 
     def drop(self, key: bytes) -> None:
-        """Forget one reply."""
+        """Delete one reply."""
         try:
             with self._lock, self._open() as connection:
                 self._unwritten.pop(key, None)
@@ -178,22 +169,27 @@ class ReplyCache:
             _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
 
     def lease(self, key: bytes) -> bool:
-        """Reserve a request for this process; False while another one that still lives has it under way."""
+        """Reserve a request for this process; False while another live process has it in flight."""
         if self.file is None:
             return True
         try:
             with self._lock, self._open() as connection:
-                return self._reserved(connection, key)
+                return self._try_lease(connection, key)
         except UNUSABLE:
             return True
 
-    def _reserved(self, connection: sqlite3.Connection, key: bytes) -> bool:
+    def _try_lease(self, connection: sqlite3.Connection, key: bytes) -> bool:
         now = time.time()
-        mine = self._mine(now)
+        mine = self._own_lease(now)
         if connection.execute(_LEASE, (key, *mine)).rowcount == 1:
             return True
         held = connection.execute("SELECT owner, until, pid, host, mark FROM lease WHERE key = ?", (key,)).fetchone()
-        if held is not None and held[0] != self._owner and _runs(held[1], now) and self._lives(*held[2:]):
+        if (
+            held is not None
+            and held[0] != self._owner
+            and _is_running(held[1], now)
+            and self._owner_is_alive(*held[2:])
+        ):
             return False
         changed = connection.execute(
             f"{_LEASE.replace(' OR IGNORE', '')} ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, pid ="
@@ -213,15 +209,15 @@ class ReplyCache:
             _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
 
     def stats(self) -> CacheStats:
-        """Return how many replies are kept, in all and for each model. Raises SourceError where the file is damaged."""
-        with self._lock, self._reading() as connection:
+        """Count the replies, in total and by model. Raises SourceError where the file is damaged."""
+        with self._lock, self._raise_unusable() as connection:
             rows = connection.execute("SELECT model, count(*) FROM reply GROUP BY model ORDER BY model").fetchall()
         size = self.file.stat().st_size if self.file else 0
         return CacheStats(str(self.file or "memory"), sum(n for _, n in rows), {str(name): n for name, n in rows}, size)
 
     def clear(self) -> int:
-        """Delete every reply; gives how many there were. Raises SourceError where the file is damaged."""
-        with self._lock, self._reading() as connection:
+        """Delete every reply; return how many there were. Raises SourceError where the file is damaged."""
+        with self._lock, self._raise_unusable() as connection:
             with connection:
                 count = int(connection.execute("DELETE FROM reply").rowcount)
                 connection.execute("DELETE FROM lease")
@@ -229,14 +225,14 @@ class ReplyCache:
         return count
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _raise_unusable(self) -> Iterator[sqlite3.Connection]:
         try:
             yield self._open()
         except UNUSABLE as problem:
-            raise _unusable(self.file, problem) from problem
+            raise _unusable_error(self.file, problem) from problem
 
     def close(self) -> None:
-        """Close the file; it opens again when it is needed."""
+        """Close the file; it is reopened when needed."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -246,31 +242,31 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _mine(self, now: float) -> tuple[str, int, str, float, str]:
-        """Return what a lease that begins now says of its owner."""
+    def _own_lease(self, now: float) -> tuple[str, int, str, float, str]:
+        """Return the columns of a lease of this process that begins now."""
         return self._owner, os.getpid(), self._host, now + LEASE_SECONDS, process_mark()
 
-    def _lives(self, pid: object, host: object, mark: object) -> bool:
-        """Return whether the process that holds a lease runs, as far as this machine can tell."""
-        return host != self._host or process_lives(pid, mark)
+    def _owner_is_alive(self, pid: object, host: object, mark: object) -> bool:
+        """Return whether the process that holds a lease still runs; True for one on another host."""
+        return host != self._host or is_process_alive(pid, mark)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
                 self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_columns)
-                # Keys are hashes, so that neighbours in time are none in the file: pages are written back when many
-                # replies have come to each, not for every hundred replies.
+                # Keys are hashes, so new rows are spread over all pages: checkpoint rarely, when each page has many
+                # new rows, instead of after every hundred replies.
                 self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
-                # The system keeps the file in memory as well: what is held here grows with the file up to this, in
-                # kilobytes, and a server is to stay as large as it is.
+                # In kilobytes: SQLite's own cache grows with the file up to this, beside the system's page cache,
+                # and the memory of a server must stay bounded.
                 self._connection.execute("PRAGMA cache_size = -8000")
             except (OSError, *UNUSABLE) as problem:
-                raise _unusable(self.file, problem) from problem
+                raise _unusable_error(self.file, problem) from problem
         return self._connection
 
 
 def _add_columns(connection: sqlite3.Connection) -> None:
-    """Give a file of an earlier version the columns it lacks: hashes, which stay unknown, and marks of processes."""
+    """Add the columns that older files lack: checksums, which stay empty for old rows, and process marks."""
     for table, column in (("reply", "sum BLOB"), ("lease", "mark TEXT NOT NULL DEFAULT ''")):
         if column.partition(" ")[0] not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
             try:
@@ -280,27 +276,27 @@ def _add_columns(connection: sqlite3.Connection) -> None:
                     raise
 
 
-def _parts(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
-    return [keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE)]
+def _chunks(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
+    return [keys[start : start + _KEYS_PER_STATEMENT] for start in range(0, len(keys), _KEYS_PER_STATEMENT)]
 
 
-def _marks(keys: Sequence[bytes]) -> str:
+def _placeholders(keys: Sequence[bytes]) -> str:
     return ", ".join("?" * len(keys))
 
 
-def _sum(key: bytes, text: str) -> bytes:
+def _checksum(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _runs(until: object, now: float) -> bool:
-    """Return whether a lease still runs.
+def _is_running(until: object, now: float) -> bool:
+    """Return whether a lease is still valid.
 
-    One that ends later than any can was dated by a clock that has been set back.
+    One that ends later than possible was written before the clock was set back.
     """
     return isinstance(until, int | float) and now < until <= now + LEASE_SECONDS
 
 
-def _unusable(file: Path | None, problem: Exception) -> SourceError:
+def _unusable_error(file: Path | None, problem: Exception) -> SourceError:
     return SourceError(
         f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
         " or turn the cache off"

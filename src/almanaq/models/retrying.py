@@ -1,37 +1,134 @@
-"""RetryingModel: a call that failed is made again, after a wait."""
+"""Calls that fail: what a failure says, when a call is tried again, and how long it may take in all."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
-from almanaq.errors import ModelCallError
-from almanaq.models.failure import BASE, LONGEST, FailedCall, seconds_to_wait
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
+from almanaq.errors import ModelCallError, ModelError
+from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 
-_MOST_FORMS = 6
-"""How many features of a request a server may refuse one after the other."""
+LONGEST_RETRY_AFTER = 60.0
+"""Maximum seconds that a server's retry-after is honoured for."""
+BASE_WAIT, LONGEST_BACKOFF = 0.5, 8.0
+"""Seconds: the n-th wait is random, between zero and BASE_WAIT · 2ⁿ, and at most LONGEST_BACKOFF."""
+_TOO_MANY_FACTOR = 8
+"""Servers count requests per minute: after too many of them, waits are longer by this factor."""
 
 
-class RetryingModel:
-    """Tries a failed call again, after a random wait that doubles, or the one that the server asked for.
+E = TypeVar("E", bound=Exception)
 
-    The reply's usage holds what the failed attempts cost as well.
 
-    Args:
-        attempts: how often a call is made at most; one that only takes another form does not count.
-        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; after too many requests (429), longer.
+class FailedCall(ModelCallError):
+    """One call to a model failed.
+
+    Attributes:
+        retry_after: seconds that the server asked to wait; None when it named none.
+        retryable: False when the same request cannot succeed later (it is too long, or was refused).
+        at_once: the request will be repeated in another form, without waiting.
+        too_long: the request exceeds the model's context.
+        cut: the reply was cut at its length limit.
+        too_many: the server is over its rate limit and needs a longer wait.
+        cause: what failed, in a few words without text or address.
+        tries: how often the request was made.
+        usage: the cost of the failed attempts, which budgets must count.
+        sure: False when the server may have charged more than `usage`, as no complete reply came.
+        setup: the error that this is unless another text is answered: the key, the address or the model is wrong.
     """
 
     def __init__(
-        self, model: LanguageModel, *, attempts: int = 4, base: float = BASE, longest: float = LONGEST
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        retryable: bool = True,
+        usage: Usage | None = None,
+        sure: bool = True,
+        cause: str = "the call failed",
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.retryable = retryable
+        self.at_once = self.too_long = self.too_many = self.cut = False
+        self.usage = usage or Usage()
+        self.sure = sure
+        self.cause, self.tries = cause, 1
+        self.setup: ModelError | None = None
+
+
+class UnusableReply(FailedCall):
+    """The server replied correctly, but the model's text is unusable: empty, cut off, declined, or malformed."""
+
+
+@contextmanager
+def raise_public_errors() -> Iterator[None]:
+    """Raise a failed call as the public error that it stands for, with the FailedCall as its cause."""
+    try:
+        yield
+    except FailedCall as failure:
+        raise to_public_error(failure) from failure
+
+
+def to_public_error(error: E) -> E | ModelError:
+    """Return a failed call as the public error that it stands for, and any other error unchanged."""
+    if not isinstance(error, FailedCall):
+        return error
+    known = error.setup or ModelCallError(str(error))
+    known.__cause__ = error
+    return known
+
+
+def describe_failure(failure: ModelCallError) -> tuple[str, int]:
+    """Return why a call failed, in a few words without text or address, and how often it was tried."""
+    if isinstance(failure, FailedCall):
+        return failure.cause, failure.tries
+    return ("no reply in time" if isinstance(failure.__cause__, TimeoutError) else "the call failed"), 1
+
+
+def seconds_to_wait(
+    attempt: int, failure: FailedCall, *, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
+) -> float:
+    """Return the seconds to wait before a retry: those the server asked for, else a random, doubling backoff.
+
+    Args:
+        attempt: how many attempts failed before this one.
+    """
+    most, asked = min(longest, base * 2**attempt), failure.retry_after
+    jitter = random.uniform(0, most)
+    # NaN, which a third-party model may pass on, counts as no request to wait.
+    if asked is not None and asked == asked:
+        # Jitter, as calls that were refused together would otherwise return together.
+        return min(max(0.0, asked), LONGEST_RETRY_AFTER) + jitter / 4
+    return (most + jitter) / 2 * _TOO_MANY_FACTOR if failure.too_many else jitter
+
+
+_MAX_FORMS = 6
+"""How many request features a server may refuse, one after the other."""
+
+
+class RetryingModel:
+    """Retries a failed call after a random, doubling backoff, or the wait that the server asked for.
+
+    The reply's usage includes the cost of failed attempts.
+
+    Args:
+        attempts: maximum attempts; a repetition in another form does not count.
+        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; longer after too many requests (429).
+    """
+
+    def __init__(
+        self, model: LanguageModel, *, attempts: int = 4, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
     ) -> None:
         self.name = model.name
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model, self._attempts, self._base, self._longest = model, attempts, base, longest
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the first reply that succeeds; raises the last failure."""
+        """Return the first successful reply; raises the last failure."""
         spent = Usage()
         attempt = forms = 0
         while True:
@@ -41,7 +138,7 @@ class RetryingModel:
             except ModelCallError as failure:
                 known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
                 spent += known.usage
-                if known.at_once and forms < _MOST_FORMS:
+                if known.at_once and forms < _MAX_FORMS:
                     forms += 1
                     continue
                 attempt += 1
@@ -50,3 +147,25 @@ class RetryingModel:
                     raise known from failure
                 wait = seconds_to_wait(attempt - 1, known, base=self._base, longest=self._longest)
                 await asyncio.sleep(wait)
+
+
+class DeadlineModel:
+    """A language model that must reply within `seconds`, retries included."""
+
+    def __init__(self, model: LanguageModel, seconds: float) -> None:
+        self.name = model.name
+        self._model, self._seconds = model, seconds
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply; raises ModelCallError when it is late."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._model.complete(prompt)
+        except TimeoutError as error:
+            raise ModelCallError(
+                f"{self.name} did not reply within {self._seconds:g} s; give it more with --deadline"
+            ) from error
+
+    def forget(self, prompt: Prompt) -> None:
+        """Drop an unusable reply, where the model caches replies."""
+        forget_reply(self._model, prompt)

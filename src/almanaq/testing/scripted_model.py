@@ -6,8 +6,8 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from almanaq.models.budget import estimate_tokens
 from almanaq.models.protocols import Completion, Prompt, Usage
-from almanaq.models.token_estimate import estimate_tokens
 
 Reply = str | Mapping[str, object] | Exception
 Script = (

@@ -1,33 +1,45 @@
 """Service: what the API does, over one connection: questions, queries, plans, and why a row is not there.
 
-Each method gives a Job, which the desk does in a thread; all that a job answers goes through `response_record`,
+Each method gives a Job, which the runner does in a thread; all that a job answers goes through `response_record`,
 `result_record` and `why_not_record`, which the command line prints as well.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, QueryWritten, RowsFound
-from almanaq.encode import event_record, response_record, result_record, why_not_record
+from almanaq.agent.response import Finished, QueryWritten, RowsFound
+from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
-from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
-from almanaq.suql.execution.cited import CitedTexts, citing
-from almanaq.suql.execution.watch import watched
-from almanaq.suql.options import AGENT_DEADLINE, Options
+from almanaq.jobs import Emit, Job, emit_progress
+from almanaq.models.budget import Budget
+from almanaq.models.private_files import default_cache_folder
+from almanaq.options import AGENT_DEADLINE, Options
+from almanaq.suql.execution.evidence import CitedTexts, citing
+from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Evidence, Result
-from almanaq.web.answers import Answer, kept_rows, new_id
-from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described
-from almanaq.web.estimates import estimate_record, expected_record
-from almanaq.web.problems import NotFound, PlanChanged, problem_of
-from almanaq.web.records import bounded, for_clients, safe, with_units
+from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
+from almanaq.web.records import (
+    CAP,
+    all_columns,
+    client_record,
+    columns_of_reply,
+    columns_read,
+    count_in_utf16,
+    describe_columns,
+    estimate_record,
+    expected_record,
+    may_see,
+)
+from almanaq.web.store import Answer, AnswerStore, new_id, pack_rows
 from almanaq.web.supervisor import SharedCount, Worker
-from almanaq.web.work import Emit, Failed, Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,13 +48,12 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.models.protocols import Usage
-    from almanaq.web.answers import Columns
-    from almanaq.web.store import AnswerStore
+    from almanaq.web.store import AnswerStore, Columns
 
-_TOLD_EVERY = 0.25
+
 _NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
-"""Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
+"""Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +73,6 @@ class Limits:
     ask_above: int | None = 100
     at_once: int = 32
     waiting: int = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a client wants to be kept within; it can only lower what the server allows."""
-
-    max_calls: int | None = None
-    deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,9 @@ class Service:
     @property
     def calls_allowed(self) -> int | None:
         """The most model calls that one query may make; None: any number, as they cost nothing."""
-        own = self.connection.engine.options.max_calls
-        return DEFAULT_MAX_CALLS if own is None and self.connection.models.reader.paid else own
+        return call_budget(self.connection.engine.options, self.connection.models)
 
-    def ask(self, question: str, conversation: str | None, asked: Asked) -> Job:
+    def ask(self, question: str, conversation: str | None, asked: Options) -> Job:
         """Answer a question, in a conversation or as the first of a new one; raises NotFound for one that is gone."""
         if conversation is not None and not self.store.conversation(conversation):
             raise NotFound(_NO_CONVERSATION)
@@ -124,27 +126,27 @@ class Service:
         def work(emit: Emit) -> dict[str, Any]:
             id = new_id()
             emit("start", {"id": id, "conversation": own, "link": link(id)})
-            # What was said meanwhile counts: the turn before this one may have been under way.
+            # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
-            with self._going_on(own), citing() as cited, _progress(emit):
+            with self._track_conversation(own), citing() as cited, emit_progress(emit):
                 events = self.connection.ask_stream(question, turns, options=self._options(asked))
                 for event in events:
                     if isinstance(event, Finished):
                         response = event.response
                     elif isinstance(event, RowsFound):
-                        emit("rows", _rows(event, cited))
+                        emit("rows", _rows_event(event, cited))
                     else:
                         emit(event.kind, _without_kind(event_record(event)))
                         if isinstance(event, QueryWritten):
-                            self._estimate(self.connection.agent.as_run(event.suql), emit)
-                return self._reply(id, own, response, cited, earlier)
+                            self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
+                return self._keep_reply(id, own, response, cited, earlier)
 
         return Job(work, self._deadline(asked), own, self._budgets(own))
 
-    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Asked) -> Job:
+    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Options) -> Job:
         """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
 
         def work(emit: Emit) -> dict[str, Any]:
@@ -152,18 +154,18 @@ class Service:
                 raise PlanChanged
             id = new_id()
             emit("start", {"id": id, "link": link(id)})
-            self._estimate(suql, emit, params)
-            with citing() as cited, _progress(emit):
+            self._emit_estimate(suql, emit, params)
+            with citing() as cited, emit_progress(emit):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
                 except AlmanaqError as error:
                     partial = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
-                    known = self._result(partial, params, cited) if isinstance(partial, Result) else None
+                    known = self._describe_result(partial, params, cited) if isinstance(partial, Result) else None
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            record = self._result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
+            record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
             columns = columns_read(self.connection, suql, params, result.evidence)
-            return self._keep(Kept(id, "sql", suql, record, columns, result.table, result.evidence), cited)
+            return self._keep_answer(Kept(id, "sql", suql, record, columns, result.table, result.evidence), cited)
 
         return Job(work, self._deadline(asked), None, self._budgets(None))
 
@@ -172,7 +174,7 @@ class Service:
 
         def work(_: Emit) -> dict[str, Any]:
             try:
-                found = safe(estimate_record(self.connection, suql, params))
+                found = exact_numbers(estimate_record(self.connection, suql, params))
             except AlmanaqError as error:
                 raise Failed(problem_of(error, suql=suql).record()) from error
             assert isinstance(found, dict)
@@ -181,24 +183,24 @@ class Service:
         return Job(work, self.limits.deadline)
 
     def why_not(self, suql: str, key: dict[str, Any], params: Sequence[Any]) -> Job:
-        """Say which conditions keep a row out of a query's result."""
+        """Return which conditions keep a row out of a query's result."""
 
         def work(emit: Emit) -> dict[str, Any]:
-            with citing() as cited, _progress(emit):
+            with citing() as cited, emit_progress(emit):
                 try:
-                    options = self._options(Asked())
+                    options = self._options(Options())
                     found = self.connection.why_not(suql, key, params, options=options)
                 except AlmanaqError as error:
                     raise Failed(problem_of(error, suql=suql).record()) from error
             record = why_not_record(found)
             for condition in record["conditions"]:
-                condition["evidence"] = [with_units(each, cited) for each in condition["evidence"]]
+                condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
-            record = {**record, "suql": suql, "key": safe(key), "id": id, "link": link(id)}
+            record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
-            # The row is named by columns that need not stand in the query.
+            # The key may name columns that the query does not.
             columns = all_columns(self.connection)
-            return self._keep(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
+            return self._keep_answer(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
         return Job(work, self.limits.deadline, None, self._budgets(None))
 
@@ -213,8 +215,8 @@ class Service:
         self._conversations.pop(conversation, None)
 
     @contextmanager
-    def _going_on(self, conversation: str) -> Iterator[None]:
-        """Know of a conversation in which a question is worked on, so that it can be deleted meanwhile."""
+    def _track_conversation(self, conversation: str) -> Iterator[None]:
+        """Mark a conversation as running, so that it can be deleted meanwhile."""
         with self._keeping:
             self._under_way[conversation] = True
         try:
@@ -223,33 +225,33 @@ class Service:
             with self._keeping:
                 self._under_way.pop(conversation, None)
 
-    def _reply(
+    def _keep_reply(
         self, id: str, conversation: str, response: Response, cited: CitedTexts, earlier: Sequence[Answer]
     ) -> dict[str, Any]:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
         columns = []
         if response.table is not None and response.suql is not None:
             ran = self.connection.agent.as_run(response.suql)
-            columns = described(self.connection.engine, ran, (), response.table)
+            columns = describe_columns(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
-        record = for_clients(response_record(response), cited, columns) | named
-        record["keys"] = _keys(response, len(record["rows"]))
+        record = client_record(response_record(response), cited, columns) | named
+        record["keys"] = _row_keys(response, len(record["rows"]))
         shown = columns_of_reply(self.connection, response)
-        # A later turn may say again what an earlier one showed.
+        # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
         kept = Kept(id, "ask", response.question, record, carried, response.table, response.evidence)
-        record = self._keep(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
+        record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
             raise Failed(problem_of(response.error, suql=response.suql).record() | own)
         return record
 
-    def _result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
-        columns = described(self.connection.engine, result.suql, params, result.table)
-        return for_clients(result_record(result), cited, columns)
+    def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
+        columns = describe_columns(self.connection.engine, result.suql, params, result.table)
+        return client_record(result_record(result), cited, columns)
 
-    def _keep(
+    def _keep_answer(
         self, kept: Kept, cited: CitedTexts, conversation: str = "", turn: Turn | None = None, *, goes_on: bool = False
     ) -> dict[str, Any]:
         """Keep an answer with the texts that its own quotes stand in: other rows were read on the way.
@@ -259,7 +261,7 @@ class Service:
         """
         record, rows = kept.record, None
         if kept.table is not None:
-            rows, count = kept_rows(kept.table)
+            rows, count = pack_rows(kept.table)
             if count < kept.table.num_rows:
                 record = {**record, "rows_kept": count}
         places = {(each.relation, each.key, each.column, each.passage) for row in kept.evidence for each in row}
@@ -273,12 +275,12 @@ class Service:
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}
-            # What nobody has kept of a conversation cannot be gone on from.
+            # A conversation that was not kept cannot be continued.
             return record | gone | ({} if goes_on or not conversation else {"conversation": None})
         return record
 
-    def _estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
-        """Tell what a query is expected to take, where it reads texts; what is wrong with it is told when it runs."""
+    def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
+        """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
         try:
             found = expected_record(self.connection, suql, params)
         except AlmanaqError:
@@ -286,13 +288,11 @@ class Service:
         if found["predicted"]["calls"]:
             emit("estimate", found)
 
-    def _options(self, asked: Asked, max_rows: int | None = None) -> Options:
-        own, allowed = self.connection.engine.options, self.calls_allowed
-        calls = _least(allowed, asked.max_calls)
-        rows = own.max_rows if max_rows is None else _least(own.max_rows, max_rows)
-        return replace(own, max_calls=calls, deadline=self._deadline(asked), max_rows=rows)
+    def _options(self, asked: Options, max_rows: int | None = None) -> Options:
+        own = replace(self.connection.engine.options, max_calls=self.calls_allowed, deadline=self._deadline(asked))
+        return own.within(max_calls=asked.max_calls, max_rows=max_rows)
 
-    def _deadline(self, asked: Asked) -> float:
+    def _deadline(self, asked: Options) -> float:
         return min(self.limits.deadline, asked.deadline or self.limits.deadline)
 
     def _budgets(self, conversation: str | None) -> tuple[Budget, ...]:
@@ -332,19 +332,19 @@ def link(id: str) -> str:
     return f"/a/{id}"
 
 
-def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
+def _row_keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
     """Return for each row what it is found again by; None where rows are no rows of a relation."""
     if response.shown is None:
         return None
     keys = [dict(zip(response.shown.columns, key, strict=True)) for key in response.shown.keys[:shown]]
-    return safe(keys) if len(keys) == shown else None
+    return exact_numbers(keys) if len(keys) == shown else None
 
 
-def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
+def _rows_event(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
-    rows, _ = bounded(safe(record["rows"]))
-    evidence = [[with_units(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    rows = CAP.fit(exact_numbers(record["rows"])).rows
+    evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
 
 
@@ -352,20 +352,36 @@ def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "kind"}
 
 
-def _least(*bounds: int | None) -> int | None:
-    return min((bound for bound in bounds if bound is not None), default=None)
+FILE = "answers.sqlite"
+MOST_MB = 512
 
 
-@contextmanager
-def _progress(emit: Emit) -> Iterator[None]:
-    """Tell how far the reading of texts is, a few times a second."""
-    last = 0.0
+def open_service(
+    connection: Connection,
+    source: str,
+    limits: Limits | None = None,
+    *,
+    store_mb: int | None = MOST_MB,
+    worker: Worker | None = None,
+) -> Service:
+    """Return the service over a connection.
 
-    def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _TOLD_EVERY:
-            last = time.monotonic()
-            emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed})
+    Args:
+        source: as it was named; a password in it is not shown.
+        store_mb: what kept answers may take; None: they are kept in memory only.
+        worker: what is known of the supervisor; None: there is none.
+    """
+    from almanaq.models.http import redact_address
 
-    with watched(tell, keeps=False):
-        yield
+    shown = redact_address(source) if "://" in source else source
+    file = None if store_mb is None else default_cache_folder() / FILE
+    store = AnswerStore(
+        file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+    )
+    return Service(shown, connection, store, limits or Limits(), worker or Worker())
+
+
+def _identity(source: str) -> str:
+    """Return what two servers over one source have in common, without a password in it."""
+    path = Path(source).expanduser()
+    return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]

@@ -1,29 +1,133 @@
 """AnswerStore: what was answered, so that a link shows it again and costs nothing; an SQLite file of its owner's alone.
 
-Servers over one source share it, whatever their clients may see: each answer carries the columns that it shows, and is
-given only where all of them may be seen at that moment. Every record has a checksum, and every list a count of what
-belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give way, those that
-somebody judged last.
+Servers over one source share it, although their clients may see different columns: each answer carries the columns that
+it shows, and is given only where all of them may be seen at that moment. Every record has a checksum, and every list a
+count of what belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give
+way, those that somebody judged last.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import secrets
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.history import Turn
+from almanaq.agent.history import Shown, Turn
+from almanaq.encode import plain
 from almanaq.errors import SourceError
-from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
-from almanaq.suql.execution.cited import Place
-from almanaq.web.answers import Answer, Columns, turn_from_json, turn_to_json
+from almanaq.models.private_files import UNUSABLE, open_sqlite
+from almanaq.suql.execution.evidence import Place
 from almanaq.web.problems import NotFound
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Columns = frozenset[tuple[str, str]]
+"""Columns of a source: (relation, column)."""
+MOST_ROWS_BYTES = 256_000_000
+MOST_KEPT_BYTES = 64_000_000
+"""What the rows of one answer may take: in memory, where they are read again, and where they are kept."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer.
+
+    Attributes:
+        kind: `ask`, or `sql` for a query that somebody wrote.
+        asked: the question, or the query.
+        record: as it was given to the client.
+        rows: all rows, as Parquet; None where no query ran.
+        turn: what its conversation remembers; None of a query.
+        made: seconds since 1970.
+        columns: those whose values any part of it may show; None: not known.
+    """
+
+    id: str
+    conversation: str
+    kind: str
+    asked: str
+    model: str
+    record: dict[str, Any]
+    rows: bytes | None = None
+    turn: Turn | None = None
+    made: float = field(default_factory=time.time)
+    columns: Columns | None = None
+
+    @property
+    def rows_missing(self) -> bool:
+        """Whether fewer rows are kept than there were: `rows_kept` of the record says how many."""
+        return "rows_kept" in self.record
+
+
+def new_id() -> str:
+    """Return an identifier that cannot be guessed: the link alone lets one read the answer."""
+    return secrets.token_urlsafe(12)
+
+
+def turn_to_json(turn: Turn) -> dict[str, Any]:
+    """Return a turn as plain values."""
+    return asdict(turn)
+
+
+def turn_from_json(kept: dict[str, Any]) -> Turn:
+    """Return the turn that `turn_to_json` wrote."""
+    shown = kept["shown"]
+    if shown is not None:
+        keys = tuple(tuple(key) for key in shown["keys"])
+        values = tuple(tuple(map(tuple, row)) for row in shown.get("values", ()))
+        shown = Shown(shown["relation"], tuple(shown["columns"]), keys, tuple(shown["names"]), values)
+    entities = tuple((name, value) for name, value in kept["entities"])
+    lists = {name: tuple(kept.get(name, ())) for name in ("offered", "marks")}
+    return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, **lists})
+
+
+def write_parquet(table: pa.Table) -> bytes:
+    """Return rows as Parquet; only the first where all would take too much."""
+    return pack_rows(table)[0]
+
+
+def pack_rows(table: pa.Table) -> tuple[bytes, int]:
+    """Return rows as Parquet, and how many they are: fewer than there were where all would take too much.
+
+    Types that Parquet lacks become text.
+    """
+    import pyarrow as pa
+
+    for number, one in enumerate(table.schema):
+        if one.type == pa.month_day_nano_interval() or pa.types.is_duration(one.type):
+            texts = pa.array([plain(value) for value in table.column(number).to_pylist()], pa.string())
+            table = table.set_column(number, one.name, texts)
+    while (table.nbytes > MOST_ROWS_BYTES or len(data := _parquet(table)) > MOST_KEPT_BYTES) and table.num_rows:
+        table = table.slice(0, table.num_rows // 2)
+    return data, table.num_rows
+
+
+def _parquet(table: pa.Table) -> bytes:
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def read_parquet(rows: bytes) -> pa.Table:
+    """Return the rows that `write_parquet` wrote."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(io.BytesIO(rows))
+
 
 VERSION = 2
 MOST_BYTES = 512_000_000
@@ -44,7 +148,7 @@ CREATE TABLE IF NOT EXISTS tally (list TEXT PRIMARY KEY, count INTEGER NOT NULL,
 """
 _HEAD = "id, source, conversation, kind, made, columns, body, sum"
 Sees = Callable[[Columns | None], bool]
-"""Says whether whoever reads may see values of these columns; None stands for columns that nobody knows."""
+"""Returns whether the reader may see values of these columns; None: columns that are not known."""
 
 
 class AnswerStore:
@@ -112,7 +216,7 @@ class AnswerStore:
         if not found:
             return None
         self.check(found[0][2], id, found[0][1])
-        return _answer(head, found[0][1])
+        return _read_answer(head, found[0][1])
 
     def shows(self, id: str, *, is_there: bool = False) -> bool:
         """Return whether an answer is there and may be seen.
@@ -142,8 +246,8 @@ class AnswerStore:
                 (self.source, id),
             )
             self.expect(self._turns(id), sum(row[2] == id for row in found))
-        seen = [head for row in found if (head := self._checked(row)) is not None]
-        return [_answer(head, None) for head in seen] if len(seen) == len(found) else []
+        seen = [head for row in found if (head := self._check_head(row)) is not None]
+        return [_read_answer(head, None) for head in seen] if len(seen) == len(found) else []
 
     def turns(self, conversation: str) -> tuple[Turn, ...]:
         """Return what a conversation remembers, the oldest turn first."""
@@ -177,7 +281,7 @@ class AnswerStore:
                 raise self._unusable("a list of it is damaged")
             cited = self.get(head[0]) if self.shows(head[0], is_there=True) else None
             if cited is not None:
-                return str(unpack(head[5])), spans(cited.record, place)
+                return str(unpack(head[5])), find_spans(cited.record, place)
         return None
 
     def close(self) -> None:
@@ -273,9 +377,9 @@ class AnswerStore:
 
     def _head(self, id: str) -> tuple[Any, ...] | None:
         found = self.read(f"SELECT {_HEAD} FROM answer WHERE id = ? AND source = ?", (id, self.source))
-        return self._checked(found[0]) if found and found[0][0] == id else None
+        return self._check_head(found[0]) if found and found[0][0] == id else None
 
-    def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _check_head(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what was found of an answer without its checksum, where the answer may be seen."""
         *head, sum_ = row
         self.check(sum_, *head)
@@ -336,7 +440,7 @@ def unpack(kept: bytes) -> Any:
     return json.loads(zlib.decompress(kept))
 
 
-def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
+def find_spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     """Return where the quotes of a record stand in one text, in order, each once."""
     relation, key, column, passage = place
     rows = record.get("evidence") or [each["evidence"] for each in record.get("conditions", ())]
@@ -349,7 +453,7 @@ def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     return [{"start": start, "end": end} for start, end in sorted(found)]
 
 
-def _answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
+def _read_answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
     id, _, conversation, kind, made, columns, body = head
     known = unpack(body)
     turn = None if known["turn"] is None else turn_from_json(known["turn"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
@@ -11,9 +12,11 @@ from typing import Any, cast
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
-from almanaq.web.problems import MEDIA_TYPE
-from almanaq.web.work import Desk, Event, Job
+from almanaq.errors import AlmanaqError
+from almanaq.jobs import Event, Job, JobRunner
+from almanaq.web.problems import MEDIA_TYPE, Failed, is_lack_of_memory, problem_of
 
+_log = logging.getLogger("almanaq.web")
 _KEEP_ALIVE = 10.0
 _NOBODY = 499
 
@@ -23,13 +26,13 @@ def wants_events(request: Request) -> bool:
     return "text/event-stream" in request.headers.get("accept", "")
 
 
-async def answered(desk: Desk, job: Job, request: Request) -> Response:
-    """Do a job and give its response; a stream of events is begun at once."""
-    events = desk.events(job)
+async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
+    """Run a job and return its response; a stream of events is begun at once."""
+    events = _with_problems(runner.run(job))
     if wants_events(request):
         return EventStream(events)
-    collecting = asyncio.ensure_future(_last(events))
-    gone = asyncio.ensure_future(_gone(request.receive))
+    collecting = asyncio.ensure_future(_await_last(events))
+    gone = asyncio.ensure_future(_await_disconnect(request.receive))
     try:
         await asyncio.wait((collecting, gone), return_when=asyncio.FIRST_COMPLETED)
         if not collecting.done():
@@ -39,10 +42,28 @@ async def answered(desk: Desk, job: Job, request: Request) -> Response:
         collecting.cancel()
         gone.cancel()
         await asyncio.gather(collecting, gone, return_exceptions=True)
-    return problem(data) if name == "error" else Document(data)
+    return problem_response(data) if name == "error" else Document(data)
 
 
-def problem(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+async def _with_problems(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """Yield the events of a job; where it fails, the last is `error` with the problem."""
+    try:
+        async with aclosing(cast(Any, events)) as each:
+            async for event in each:
+                yield event
+    except Failed as failure:
+        yield "error", failure.problem
+    except AlmanaqError as error:
+        yield "error", problem_of(error).record()
+    except Exception as error:
+        if is_lack_of_memory(error):
+            _log.warning("a request failed for lack of memory")
+        else:
+            _log.error("a request failed unforeseen", exc_info=error)
+        yield "error", problem_of(error).record()
+
+
+def problem_response(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     """Return the response of RFC 9457."""
     more = {"retry-after": "5"} if data["status"] == 429 else {}
     return Document(data, status_code=data["status"], media_type=MEDIA_TYPE, headers=(headers or {}) | more)
@@ -72,7 +93,7 @@ class EventStream(Response):
         """Send the events until the last, or until the client goes."""
         del scope
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(_await_disconnect(receive))
         following: asyncio.Future[Event | None] | None = None
         async with aclosing(cast(Any, self._events)) as events:
             try:
@@ -87,21 +108,21 @@ class EventStream(Response):
                         if event is None:
                             break
                     await send(
-                        {"type": "http.response.body", "body": _written(event if done else None), "more_body": True}
+                        {"type": "http.response.body", "body": _write_event(event if done else None), "more_body": True}
                     )
             finally:
                 gone.cancel()
-                await _end(following)
+                await _cancel_event(following)
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _end(following: asyncio.Future[Event | None] | None) -> None:
+async def _cancel_event(following: asyncio.Future[Event | None] | None) -> None:
     if following is not None:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 
 
-def _written(event: Event | None) -> bytes:
+def _write_event(event: Event | None) -> bytes:
     """Write an event, or a comment for none."""
     if event is None:
         return b": waiting\n\n"
@@ -109,14 +130,14 @@ def _written(event: Event | None) -> bytes:
     return f"event: {name}\ndata: {json.dumps(data, allow_nan=False, separators=(',', ':'))}\n\n".encode()
 
 
-async def _last(events: AsyncIterator[Event]) -> Event:
+async def _await_last(events: AsyncIterator[Event]) -> Event:
     async with aclosing(cast(Any, events)) as each:
         async for event in each:
             last = event
     return cast(Event, last)
 
 
-async def _gone(receive: Receive) -> None:
+async def _await_disconnect(receive: Receive) -> None:
     """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

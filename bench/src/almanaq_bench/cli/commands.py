@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from almanaq.cli.find import embedder_opener, model_opener
-from almanaq.cli.options import MaxCalls
+from almanaq.cli.find import defer_embedder, defer_model
+from almanaq.cli.options import flag
 from almanaq.cli.terminal import say
-from almanaq.visible import visible
+from almanaq.display import visible
 from almanaq_bench.cli.output import Json, cutoffs, print_scores, tell
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def reproduce(
     generator: Annotated[
         str, typer.Option("--generator", metavar="NAME", help="Run the columns of replies too, by this generator.")
     ] = "",
-    max_calls: MaxCalls = None,
+    max_calls: Annotated[int | None, flag("max_calls")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -183,7 +183,7 @@ def reproduce(
     Rows that need no paid model always run; the others where OPENAI_API_KEY or OPENAI_BASE_URL is set. Finished rows
     are not run again.
     """
-    from almanaq.models.vector_store import default_cache_folder
+    from almanaq.models.private_files import default_cache_folder
     from almanaq_bench.config import RunRequest
     from almanaq_bench.reproduce import reproduce as reproduced
 
@@ -195,10 +195,10 @@ def reproduce(
         "",
         "",
         folder,
-        embedder_opener(None),
+        defer_embedder(None),
         limit=limit,
         cache=default_cache_folder(),
-        model=model_opener(max_calls),
+        model=defer_model(max_calls),
         generator=generator,
         tell=tell,
     )

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
-from almanaq.cli.options import Batch, MaxCalls
+from almanaq.cli.find import DEFAULT_FIELDS, defer_embedder, defer_model, open_budget
+from almanaq.cli.options import flag
 from almanaq_bench.cli.output import Json, counter, cutoffs, print_scores, tell
 
 
@@ -76,8 +76,8 @@ def run(
     generator: _Generator = "local",
     schema: _Schema = Schema.all,
     evidence: _Evidence = False,
-    max_calls: MaxCalls = None,
-    batch: Batch = None,
+    max_calls: Annotated[int | None, flag("max_calls")] = None,
+    batch: Annotated[int | None, flag("batch")] = None,
     limit: _Limit = None,
     sample: _Sample = None,
     distractors: _Distractors = None,
@@ -91,9 +91,9 @@ def run(
 
     RUN_DIR gets the configuration, a record per query as it goes, and the measures.
     """
-    from almanaq.corpus.serialize import parse_fields
-    from almanaq.models.vector_store import default_cache_folder
-    from almanaq.retrieval.imported import look_here
+    from almanaq.corpus.table import parse_fields
+    from almanaq.models.private_files import default_cache_folder
+    from almanaq.retrieval.adapters import look_here
     from almanaq.retrieval.retriever_names import check_fields_apply
     from almanaq_bench import runner
     from almanaq_bench.config import RunRequest
@@ -109,7 +109,7 @@ def run(
         split,
         retriever,
         out,
-        embedder_opener(embedder),
+        defer_embedder(embedder),
         fields=parse_fields(DEFAULT_FIELDS if fields is None else fields),
         cutoffs=cutoffs(k),
         limit=limit,
@@ -119,7 +119,7 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
-        model=model_opener(max_calls),
+        model=defer_model(max_calls),
         generator=generator,
         context_k=context_k,
         evidence=evidence,

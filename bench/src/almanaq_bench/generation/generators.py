@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from almanaq.agent.threads import in_thread
-from almanaq.corpus.dataset import Question
+from almanaq.agent.turn import run_in_thread
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError, ModelError, UsageError, suggest
-from almanaq.models.failure import FailedCall
-from almanaq.models.prompted_reader import asked as ask_model
+from almanaq.models.prompted_reader import ask_model
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Usage
-from almanaq.models.reply_schemas import MalformedReply, parse_object
-from almanaq.retrieval.imported import import_object
+from almanaq.models.retrying import FailedCall
+from almanaq.models.text_calls import MalformedReply, parse_object
+from almanaq.retrieval.adapters import import_object
 from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import VERDICTS, WRITTEN_REPLY, Asked, Generator, Reply, failure, of_prompt
 from almanaq_bench.prompts import SCHEMAS, bench_prompt, bench_prompt_version
+from almanaq_bench.question_sets import Question
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class PaperGenerator:
         """Return what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
-            reply = await in_thread(self._made.generate, tables, asked.question)
+            reply = await run_in_thread(self._made.generate, tables, asked.question)
             if inspect.isawaitable(reply):
                 reply = await reply
         except ModelError:
@@ -355,14 +355,13 @@ def open_generator(
         return LocalGenerator()
     if name == "agent" or name.startswith("agent:"):
         from almanaq.models.batching import Batching
-        from almanaq.models.default_batching import usual_batching
-        from almanaq.models.model_names import models_of, open_models
+        from almanaq.models.model_names import default_batching, make_models, open_models
         from almanaq_bench.generation.agent import AgentGenerator
 
         spec = name.partition(":")[2] or "local"
         if spec == "local" or model is None:
             return AgentGenerator(open_models(spec, embedder="lexical"))
-        return AgentGenerator(models_of(model(spec), usual_batching(spec) if batch is None else Batching.of(batch)))
+        return AgentGenerator(make_models(model(spec), default_batching(spec) if batch is None else Batching.of(batch)))
     if name == "majority":
         return majority(questions)
     if name == "not-enough":

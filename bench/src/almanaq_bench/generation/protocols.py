@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from almanaq.corpus.table import Table
-from almanaq.models.prompted_reader import asked_values
+from almanaq.models.budget import estimate_tokens
+from almanaq.models.prompted_reader import prompt_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Prompt, TextCall, Usage
-from almanaq.models.token_estimate import estimate_tokens
 
 Role = Literal["answer", "verify", "sql", "entities", "rows"]
 """What is wanted: an answer, a verdict, a query, entities for every turn of a conversation, or the rows of a query."""
@@ -109,7 +109,7 @@ def of_text_call(passages: Sequence[str], question: str) -> Usage:
     """Return what reading one document takes."""
     call = TextCall("answer", tuple(passages), question)
     shown = {"passages": list(enumerate(passages, 1)), "part": 0, "parts": 0}
-    return of_prompt(prompt_file("answer").prompt(shown | asked_values(call)), WRITTEN_ANSWER)
+    return of_prompt(prompt_file("answer").prompt(shown | prompt_values(call)), WRITTEN_ANSWER)
 
 
 def times(usage: Usage, factor: float) -> Usage:

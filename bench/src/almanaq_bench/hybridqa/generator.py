@@ -6,14 +6,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from almanaq.agent.threads import in_thread
-from almanaq.corpus.dataset import DatasetFolder, Question
+from almanaq.agent.turn import run_in_thread
+from almanaq.connection import connect
 from almanaq.corpus.table import TableId
-from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.model_names import models_of, open_models
+from almanaq.models.budget import spending
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.model_names import make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq.models.spending import spending
-from almanaq.open_connection import connect
 from almanaq_bench.generation.protocols import WRITTEN_QUERY, Asked, Reply, of_prompt, of_text_call, times
 from almanaq_bench.hybridqa.best_rows import BestRows
 from almanaq_bench.hybridqa.pipeline import TRIES, AskedTable, HybridPipeline, Prediction, find_stage
@@ -28,6 +27,7 @@ from almanaq_bench.hybridqa.proposers import (
 )
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTables
+from almanaq_bench.question_sets import DatasetFolder, Question
 
 TEXTS_READ = 3
 """Texts that are read for a question, where so many rows have any: one row is asked for, the most similar come first.
@@ -112,7 +112,7 @@ class HybridGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return the short answer, with the table that was asked and the queries that led to it as the reasoning."""
-        return await in_thread(self._reply, asked)
+        return await run_in_thread(self._reply, asked)
 
     def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:
@@ -151,7 +151,7 @@ def open_hybrid_generator(
         return None
     if name == "local" or language is None:
         return HybridGenerator(name, folder, lambda: open_models(name, embedder=embedder()), questions)
-    return HybridGenerator(name, folder, lambda: models_of(language(name)), questions)
+    return HybridGenerator(name, folder, lambda: make_models(language(name)), questions)
 
 
 def _reply(prediction: Prediction, table: TableId, usage: Usage, stage: str) -> Reply:

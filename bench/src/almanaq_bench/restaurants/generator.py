@@ -14,22 +14,21 @@ from typing import Any
 
 from almanaq.agent.conversation import Agent
 from almanaq.agent.history import Turn
-from almanaq.agent.prompted_parser import PromptedParser
+from almanaq.agent.parser import PromptedParser
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.response import Response
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
+from almanaq.connection import connect
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, UsageError, suggest
 from almanaq.models.batching import Batching
-from almanaq.models.default_batching import usual_batching
-from almanaq.models.model_names import models_of, open_models
+from almanaq.models.budget import spending
+from almanaq.models.embedders.vector_store import VectorStore
+from almanaq.models.model_names import default_batching, make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq.models.spending import spending
-from almanaq.models.vector_store import VectorStore
-from almanaq.open_connection import connect
-from almanaq.retrieval.paid import Foreseen
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import TEXT_SELECTIVITY
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.generation.agent import AgentGenerator
 from almanaq_bench.generation.protocols import (
     WRITTEN_ANSWER,
@@ -230,7 +229,7 @@ class RestaurantsGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return what became of every turn of a conversation."""
-        return await in_thread(self._play, self._conversations[asked.id])
+        return await run_in_thread(self._play, self._conversations[asked.id])
 
     def _play(self, conversation: Conversation) -> Reply:
         with self._open(conversation) as dialogue:
@@ -246,7 +245,7 @@ def open_restaurants_generator(
     language: Opener | None,
     embedder: Callable[[], Embedder],
     cache: Path | None,
-    foreseen: Foreseen | None = None,
+    foreseen: CostForecast | None = None,
     batch: int | None = None,
 ) -> RestaurantsGenerator:
     """Return the generator of a name: the agent, or the baseline that searches linearized rows.
@@ -275,8 +274,8 @@ def open_restaurants_generator(
     if name == "local":
         models, batching = open_models("local", embedder=embedder()), None
     else:
-        batching = usual_batching(name) if batch is None else Batching.of(batch)
-        models = models_of(_language(name, language), batching)
+        batching = default_batching(name) if batch is None else Batching.of(batch)
+        models = make_models(_language(name, language), batching)
     model = models.language
     return RestaurantsGenerator(
         name,
@@ -321,7 +320,7 @@ class _Baseline:
         store: VectorStore,
         language: LanguageModel | None,
         k: int,
-        foreseen: Foreseen | None,
+        foreseen: CostForecast | None,
     ) -> None:
         self._data, self._store, self._language, self._k, self._foreseen = data, store, language, k, foreseen
         self._lock = threading.Lock()

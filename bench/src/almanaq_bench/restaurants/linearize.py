@@ -8,15 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from almanaq.agent.prompting import complete
-from almanaq.agent.reply_reading import json_object
+from almanaq.agent.prompting import complete, json_object
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError
+from almanaq.models.budget import spending
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.models.spending import spending
-from almanaq.models.vector_store import VectorStore
-from almanaq.retrieval.paid import Foreseen
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.prompts import bench_prompt
 from almanaq_bench.restaurants.dataset import cell_text
 from almanaq_bench.restaurants.gold import Restaurants
@@ -75,7 +74,7 @@ class Linearized:
         foreseen: is told what the rows' vectors will cost, and may refuse it.
     """
 
-    def __init__(self, restaurants: Restaurants, store: VectorStore, foreseen: Foreseen | None = None) -> None:
+    def __init__(self, restaurants: Restaurants, store: VectorStore, foreseen: CostForecast | None = None) -> None:
         self.restaurants, self._store = restaurants, store
         self._ids = tuple(restaurants.rows)
         texts = [", ".join(map(cell_text, row.values())) for row in restaurants.rows.values()]

@@ -13,10 +13,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.connection import Connection
+from almanaq.connection import Connection, connect
 from almanaq.errors import AlmanaqError, BenchmarkError, QueryError
 from almanaq.models.protocols import Usage
-from almanaq.open_connection import connect
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.gold import Restaurants
 from almanaq_bench.restaurants.wanted import COMBINED, STRUCTURED, Conversation, Id, Wanted

@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
+from almanaq.connection import connect
 from almanaq.encode import plain
 from almanaq.errors import UsageError, suggest
-from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.model_names import models_of, open_models
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.models.model_names import make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, TextCall, TextReply, Usage
-from almanaq.open_connection import connect
-from almanaq.suql.options import Options
+from almanaq.options import Options
 from almanaq.values import canonical
 from almanaq_bench.generation.protocols import Asked, Reply
 from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measured
@@ -67,7 +67,7 @@ class SembenchGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return what a query gave."""
-        return await in_thread(self._run, self._queries[asked.id])
+        return await run_in_thread(self._run, self._queries[asked.id])
 
     def _run(self, query: SembenchQuery) -> Reply:
         with self._connect() as connection:
@@ -114,7 +114,7 @@ def open_sembench_generator(
         raise UsageError(f"the sembench-movie task has no generator {name!r}{suggest(name, NAMES)}")
     if language is None:
         return SembenchGenerator(name, data, open_models(name, embedder="lexical"), prompts=_prompts())
-    return SembenchGenerator(name, data, models_of(language(name)), prompts=_prompts())
+    return SembenchGenerator(name, data, make_models(language(name)), prompts=_prompts())
 
 
 def _prompts() -> dict[str, str]:

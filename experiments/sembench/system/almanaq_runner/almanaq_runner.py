@@ -13,7 +13,7 @@ import pandas as pd
 from runner.generic_runner import GenericQueryMetric, GenericRunner
 
 import almanaq
-from almanaq.suql.options import Options
+from almanaq.options import Options
 from almanaq_bench.sembench.dataset import SembenchData
 
 MOST_CALLS = 100_000

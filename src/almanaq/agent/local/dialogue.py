@@ -10,9 +10,7 @@ from datetime import date
 from sqlglot import exp
 
 from almanaq.agent.describe import describe
-from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
-from almanaq.agent.languages import declined, foreign
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold, tokenize
 from almanaq.agent.local.followups import goes_on, last_query, merge
@@ -21,11 +19,11 @@ from almanaq.agent.local.references import refers, refers_within
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
-from almanaq.agent.readings import Reading as Offered
-from almanaq.agent.responder import holds
-from almanaq.agent.shots import Examples
-from almanaq.agent.small_talk import small_talk
-from almanaq.agent.source_questions import answer_about_source
+from almanaq.agent.queries import QueryEngine
+from almanaq.agent.responder import describe_source
+from almanaq.agent.response import Reading as Offered
+from almanaq.agent.schema_text import Examples
+from almanaq.agent.small_talk import answer_about_source, decline_language, detect_language, small_talk
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.sql_literals import string_literal
 
@@ -111,8 +109,8 @@ class LocalDialogue:
             return Parsed("no_query")
         if history and (chosen := _chosen(question, history[-1])) is not None:
             return Parsed("query", chosen, asked=history[-1].question)
-        if (language := foreign(question)) is not None:
-            return Parsed("no_query", reply=declined(language))
+        if (language := detect_language(question)) is not None:
+            return Parsed("no_query", reply=decline_language(language))
         if (about := answer_about_source(question, catalog)) is not None:
             return Parsed("no_query", reply=about)
         world = self.world(catalog)
@@ -184,7 +182,7 @@ class LocalDialogue:
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
         if not offered:
-            return Parsed("no_query", reply=f"{why}I ran nothing. {holds(world.catalog)}" if unknown else "")
+            return Parsed("no_query", reply=f"{why}I ran nothing. {describe_source(world.catalog)}" if unknown else "")
         listed = "\n".join(f"{i}. {each.words}" for i, each in enumerate(offered, 1))
         number = "its number" if len(offered) > 1 else "“yes”"
         text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\n"

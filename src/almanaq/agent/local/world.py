@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
 from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
 from almanaq.agent.local.spec import plain, to_text
+from almanaq.agent.queries import QueryEngine
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64

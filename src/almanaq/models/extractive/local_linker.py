@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from almanaq.models.protocols import LinkRequest
-from almanaq.models.similar import similarity
-from almanaq.text.words import stems
+from almanaq.text.words import stems, text_similarity
 from almanaq.values import canonical
 
 _SAME = (
@@ -60,7 +59,7 @@ class LocalLinker:
             lambda value: canonical(value) == literal,
             lambda value: bool(wanted) and _whole(wanted, value),
             lambda value: any(_whole(other, value) for other in meanings),
-            lambda value: len(literal) > 3 and similarity(literal, canonical(value)) >= _SPELLING,
+            lambda value: len(literal) > 3 and text_similarity(literal, canonical(value)) >= _SPELLING,
         )
         found = (tuple(value for value in request.values if test(value)) for test in tests)
         return next((values for values in found if values), ())

@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from almanaq.models.embedders.local import LocalEmbedder, local_is_installed
+from almanaq.models.embedders.vector_store import VectorBatcher, Vectors, VectorStore
 from almanaq.models.extractive.clauses import clauses, tokens_of
 from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
 from almanaq.models.extractive.sentiment import sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.extractive.summary import central_sentences
-from almanaq.models.gathered import GatheredVectors
-from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
-from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.text.entities import decode_entities
 from almanaq.text.words import stem
 from almanaq.values import canonical, parse_typed, write_list
@@ -49,7 +48,7 @@ class LocalReader:
         self._meaning: Meaning | None = None
         if embedder is not None and embedder.name == "local":
             store = VectorStore(folder, embedder, part="clauses", most=_MOST_CLAUSES)
-            self._meaning, self._gathered = Meaning(store.vectors), GatheredVectors(store)
+            self._meaning, self._gathered = Meaning(store.vectors), VectorBatcher(store)
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says, as far as words show it.
@@ -63,7 +62,7 @@ class LocalReader:
             try:
                 return _reply(call, Meaning(held(known)))
             except MissingVectors as missing:
-                known |= await self._gathered.have(missing.texts)
+                known |= await self._gathered.get_vectors(missing.texts)
 
     def evaluate(self, call: TextCall) -> TextReply:
         """Return the reply at once."""

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.options import Accuracy
 from almanaq.suql.accuracy.counts import CountBound
-from almanaq.suql.accuracy.targets import Accuracy, Certificate
+from almanaq.suql.accuracy.targets import Certificate
 from almanaq.suql.accuracy.thresholds import PlannedTail, Thresholds, choose_thresholds
 
 Rows = NDArray[np.intp]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.options import Accuracy
 from almanaq.suql.accuracy.regression import Floats, fitted, margins, probabilities
-from almanaq.suql.accuracy.targets import Accuracy
 
 _CUTS = 40
 _SHARES = np.array([0, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0])

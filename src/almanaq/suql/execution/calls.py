@@ -13,10 +13,10 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryTypeError
-from almanaq.models.concurrent import calls_at_once
-from almanaq.models.failure import cause_of
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
-from almanaq.suql.execution.spellings import spelled
+from almanaq.models.rate import calls_at_once
+from almanaq.models.retrying import FailedCall, describe_failure
+from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
 
@@ -28,14 +28,14 @@ MOST_OPTIONS = 500
 class Outcome:
     """What a text call came to: `value` None is "no information"; `unknown` says that the call failed.
 
-    `chances` are how likely each verdict is "yes", where the reader says so.
+    `probabilities` are how likely each verdict is "yes", where the reader says so.
     """
 
     value: str | None = None
     verdicts: Mapping[str, bool | None] = field(default_factory=dict)
     quotes: tuple[Quote, ...] = ()
     unknown: bool = False
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 MOST_WAITED = 1.0
@@ -81,8 +81,12 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.unparsed = self.silent = 0
+        self.cast: dict[tuple[str, exp.DataType], dict[str, None]] = {}
+        """Texts that the engine casts to a type, by the question that they answer."""
         self.failures: Counter[str] = Counter()
         self._under_way, self._ended = 0, asyncio.Event()
+        self._refused = self._undecided = 0
+        self._setup: ModelError | None = None
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
         self._asked: dict[str, _Asked] = {}
@@ -130,7 +134,7 @@ class TextCalls:
             ModelError: calls were made, and each failed.
         """
         if self.unknown and not self.answered:
-            raise ModelError(
+            raise self._setup or ModelError(
                 f"none of the query's {self.unknown:,} model call(s) was answered ({self.causes}): run it again when "
                 "the model answers, or change --model; --strict shows the first failure in full"
             )
@@ -165,7 +169,7 @@ class TextCalls:
 
     async def kept(self, call: TextCall) -> bool:
         """Return whether the reader's cache has what a call would be told, so that it costs nothing."""
-        kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "kept", None)
+        kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
         return kept is not None and await kept(call)
 
     async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
@@ -229,8 +233,15 @@ class TextCalls:
                 waiter.set_result(outcome)
         return outcome
 
-    def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
-        """Return an outcome, without its value where that is a number too large for the SQL type asked for."""
+    def within(self, site: Site, outcome: Outcome) -> Outcome:
+        """Return an outcome, without its value where that is a number too large for the SQL type asked for.
+
+        A text that the engine is to cast is noted in `cast`.
+        """
+        bound = site.bound
+        if outcome.value is not None:
+            for cast in site.casts:
+                self.cast.setdefault((site.question.name, cast), {})[str(outcome.value)] = None
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
         self.unparsed += 1
@@ -265,8 +276,12 @@ class TextCalls:
             return await self._made(identity, call)
         finally:
             self._under_way -= 1
-            self._ended.set()
-            self._ended = asyncio.Event()
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake whoever waits for the outcome of other calls."""
+        self._ended.set()
+        self._ended = asyncio.Event()
 
     async def _made(self, identity: bytes, call: TextCall) -> Outcome:
         try:
@@ -279,13 +294,35 @@ class TextCalls:
         except ModelCallError as failure:
             if self._strict:
                 raise
-            cause, tries = cause_of(failure)
+            await self._check_setup(failure)
+            cause, tries = describe_failure(failure)
             self.failures[cause if tries == 1 else f"{cause}, in {tries} tries"] += 1
             return Outcome(unknown=True)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
         self._replies[identity] = _kept(outcome)
         return outcome
+
+    async def _check_setup(self, failure: ModelCallError) -> None:
+        """Raise the error that a refusal stands for where the key or the address is wrong, not one text.
+
+        That is decided by the other texts, in whatever order the replies come: by one that is answered, else by a
+        second that is refused once no call is under way that could be answered.
+        """
+        setup = failure.setup if isinstance(failure, FailedCall) else None
+        if setup is None or self.answered:
+            return
+        self._setup = setup
+        self._refused += 1
+        self._undecided += 1
+        try:
+            self._wake()
+            while not self.answered and self._undecided < self._under_way:
+                await self._ended.wait()
+        finally:
+            self._undecided -= 1
+        if not self.answered and self._refused > 1:
+            raise setup from failure
 
     def _outcome(self, call: TextCall, reply: TextReply) -> Outcome:
         self.usage, self.answered = self.usage + reply.usage, self.answered + 1
@@ -294,13 +331,14 @@ class TextCalls:
             self.cached += 1
         value, quotes = reply.value, reply.quotes if self._cited else ()
         self.silent += value is None
+        self.unparsed += reply.unreadable
         if value is not None:
             value = _read_as(call, writable(value))
             self.unparsed += value is None
         if reply.value is not None and value is None and call.options:
             return Outcome(quotes=quotes)  # what is none of the options equals none of them
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
-        return Outcome(value, verdicts, quotes, chances=reply.chances or _UNTOLD)
+        return Outcome(value, verdicts, quotes, probabilities=reply.probabilities or _UNTOLD)
 
 
 def _kept(outcome: Outcome) -> Outcome | str:

@@ -1,0 +1,319 @@
+"""Commands about this installation: `almanaq doctor`, `models`, `cache` and `trust`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from almanaq.cli.terminal import say
+from almanaq.display import visible
+from almanaq.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from almanaq.engines.files.table_cache import TableCache
+    from almanaq.models.providers import ModelChoice, Server
+    from almanaq.models.reply_cache import ReplyCache
+    from almanaq.settings import Settings
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+EXTRAS = {
+    "local": "understands texts and finds tables by meaning, without a key or a network",
+    "torch": "cross-encoders, and embedders from the Hugging Face hub",
+    "postgres": "reads PostgreSQL",
+    "ibis": "reads MySQL, Trino, ClickHouse and warehouses",
+    "spark": "reads Spark",
+    "fast": "plans queries faster, with a compiled parser",
+    "hnsw": "indexes on disk with int8 or binary codes of their vectors",
+    "mcp": "gives tools to editors and assistants (almanaq mcp)",
+    "notebook": "magics in Jupyter and VS Code",
+    "otel": "OpenTelemetry spans of model calls",
+    "pandas": "results as pandas DataFrames (Result.df)",
+    "polars": "results as Polars DataFrames (Result.pl)",
+    "sqlalchemy": "the SQLAlchemy dialect",
+    "web": "the page and the HTTP API (almanaq serve)",
+    "xlsx": "reads Excel and OpenDocument files",
+    "docs": "builds the documentation site",
+}
+"""What each extra is for, in the order in which they are shown."""
+_REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w.-]+)\])?[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+_SIGN_OFF = "To begin: almanaq demo, or almanaq ask QUESTION --db FILE"
+
+
+def doctor(json: Json = False) -> None:
+    """Say what this installation has: versions, extras, model servers, caches; and what to install for what.
+
+    Nothing is installed or changed, and no model is asked anything. Exit code 1: a package that it needs is missing.
+    """
+    from almanaq.cli.output import write_json
+
+    found = {**installation(), "extras": extras(), "models": _check_models(), "caches": _measure_caches()}
+    if json:
+        write_json(found, None)
+    else:
+        say("\n".join(map(visible, _format_report(found))))
+    if None in found["packages"].values():
+        raise typer.Exit(1)
+
+
+def installation() -> dict[str, Any]:
+    """Return the versions of almanaq, of Python, of the system, and of the packages that almanaq needs."""
+    import almanaq
+
+    return {
+        "almanaq": almanaq.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "sqlite": sqlite3.sqlite_version,
+        "place": str(Path(almanaq.__file__).parent),
+        "packages": {name: _find_version(name) for name, extra in _list_requirements() if extra is None},
+    }
+
+
+def version_lines() -> list[str]:
+    """Return what `--version --verbose` prints."""
+    found = installation()
+    lines = [f"almanaq {found['almanaq']}", f"Python {found['python']} on {found['platform']}"]
+    return [*lines, *(f"{name} {number or 'missing'}" for name, number in found["packages"].items())]
+
+
+def extras() -> dict[str, dict[str, Any]]:
+    """Return each extra, and almanaq-bench: what it is for, whether all of it is installed, how to install it."""
+    needed: dict[str, list[str]] = {}
+    for name, extra in _list_requirements():
+        needed.setdefault(extra or "", []).append(name)
+    return {
+        extra: {
+            "for": what,
+            "installed": all(_find_version(name) for name in needed.get(extra, [])),
+            "install": f"pip install 'almanaq[{extra}]'",
+        }
+        for extra, what in EXTRAS.items()
+        if extra in needed
+    } | {
+        "bench": {
+            "for": "runs benchmarks (almanaq bench); a distribution of its own: pip install ./bench",
+            "installed": _find_version("almanaq-bench") is not None,
+            "install": "pip install ./bench",
+        }
+    }
+
+
+def _list_requirements() -> list[tuple[str, str | None]]:
+    """Return each package that is required, and by which extra; with what an extra of that package needs in turn."""
+    found = [match for match in map(_REQUIREMENT.match, requires("almanaq") or ()) if match is not None]
+    return [(name, match[3]) for match in found for name in (match[1], *_list_extra(match[1], match[2]))]
+
+
+def _list_extra(package: str, extra: str | None) -> list[str]:
+    """Return the packages that an extra of another package needs; [] where it is not installed."""
+    if extra is None or _find_version(package) is None:
+        return []
+    lines = map(_REQUIREMENT.match, requires(package) or ())
+    return [match[1] for match in lines if match is not None and match[3] == extra]
+
+
+def _find_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _check_models() -> dict[str, Any]:
+    from almanaq.errors import AlmanaqError
+    from almanaq.models.providers import choose_model, find_servers
+    from almanaq.settings import read_settings
+
+    try:
+        settings = read_settings()
+        settings.export()
+        servers = find_servers()
+        choice = choose_model()
+    except AlmanaqError as error:
+        return {"servers": [], "auto": None, "reason": str(error), "key": False}
+    listed = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
+    key = bool(os.environ.get("OPENAI_API_KEY"))
+    return {"servers": listed, "auto": choice.name, "reason": choice.reason, "key": key}
+
+
+def _measure_caches() -> list[dict[str, Any]]:
+    from almanaq.models.private_files import default_cache_file, default_cache_folder
+
+    places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
+    return [{"what": what, "place": str(place), **_measure_place(place)} for what, place in places.items()]
+
+
+def _measure_place(place: Path) -> dict[str, Any]:
+    """Return the size of what is kept at a place, and whether it can be written to, or made."""
+    files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
+    there = next((each for each in (place, *place.parents) if each.exists()), place)
+    return {"bytes": sum(file.stat().st_size for file in files), "writable": os.access(there, os.W_OK)}
+
+
+def _format_report(found: dict[str, Any]) -> list[str]:
+    lines = [*version_lines(), f"SQLite {found['sqlite']}", f"installed in {found['place']}", ""]
+    lines.append("Extras: ✓ is installed; add another with pip install 'almanaq[NAME]'")
+    width = max(map(len, found["extras"]), default=0)
+    for extra, each in found["extras"].items():
+        lines.append(f"  {'✓' if each['installed'] else '-'} {extra:<{width}}  {each['for']}")
+    models = found["models"]
+    lines += ["", "Models"]
+    lines += [f"  ✓ {each['provider']} at {each['address']}: {each['models']} models" for each in models["servers"]]
+    lines += ["  - no model server answers on this machine"] if not models["servers"] else []
+    lines.append(f"  {'✓ OPENAI_API_KEY is set' if models['key'] else '- OPENAI_API_KEY is not set'}")
+    lines.append(f"  → the model of a command without --model is {models['auto'] or 'none'}: {models['reason']}")
+    lines += ["", "Caches"]
+    for each in found["caches"]:
+        sign, way = ("✓", "") if each["writable"] else ("!", ": cannot be written; set ALMANAQ_CACHE_DIR")
+        lines.append(f"  {sign} {each['what']}: {each['place']} ({each['bytes'] / 1e6:,.1f} MB){way}")
+    missing = [name for name, number in found["packages"].items() if number is None]
+    if missing or sys.version_info < (3, 11):
+        what = ", ".join(missing) or "Python 3.11"
+        return [*lines, "", f"Missing: {what}. Install almanaq again: pip install --force-reinstall almanaq"]
+    return [*lines, "", _SIGN_OFF]
+
+
+def models(json: Json = False) -> None:
+    """List the models at hand: those of servers on this machine, the address in the settings, and your aliases.
+
+    Each is named as --model takes it; the one that auto takes is marked. Nothing but the list of models is asked for.
+    """
+    from almanaq.cli.output import write_json
+    from almanaq.models.providers import choose_from_servers, choose_model, find_servers
+    from almanaq.settings import read_settings
+
+    settings = read_settings()
+    settings.export()
+    servers = find_servers()
+    choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
+    found = _list_models(settings, servers, choice)
+    if json:
+        write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
+        return
+    wide = max(len(str(entry["name"])) for entry in found)
+    lines = [
+        f"{'*' if entry['name'] == choice.name else ' '} {entry['name']:<{wide}}  {entry['what']}" for entry in found
+    ]
+    say("\n".join([*map(visible, lines), visible(f"* what auto takes: {choice.reason}")]))
+
+
+def _list_models(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
+    """Return each model with what it is, `local` last."""
+    found: dict[str, dict[str, object]] = {}
+    if choice.name.startswith("openai:"):
+        found[choice.name] = {"name": choice.name, "address": choice.place, "what": f"at {choice.place}"}
+    for server in servers:
+        for model in server.models:
+            name = f"{server.provider}:{model}"
+            kind = "" if model in server.writers else " (by its name no model that writes text)"
+            found[name] = {"name": name, "address": server.address, "what": f"at {server.address}{kind}"}
+    for alias, meant in settings.aliases.items():
+        found[alias] = {"name": alias, "address": None, "what": f"your alias of {meant}"}
+    found["local"] = {"name": "local", "address": None, "what": "no language model, in this process"}
+    return list(found.values())
+
+
+def stats(json: Json = False) -> None:
+    """Show where the cache is, how many replies it keeps for each model, how many sources of tables, and its size."""
+    from dataclasses import asdict
+
+    from almanaq.cli.output import write_json
+
+    file, cache = _open_cache()
+    if not file.exists():
+        # Looking makes no file.
+        found: dict[str, object] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
+    else:
+        found = asdict(cache.stats())
+        cache.close()
+    tables = _open_tables()
+    sources, size = tables.stats()
+    found["tables"] = {"folder": str(tables.folder), "sources": sources, "bytes": size}
+    if json:
+        write_json(found, None)
+        return
+    lines = [f"{found['file']}: {found['replies']:,} replies, {found['bytes']:,} bytes"]
+    by_model = found["by_model"]
+    assert isinstance(by_model, dict)
+    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in by_model.items()]
+    lines.append(f"{tables.folder}: the tables of {sources:,} sources, {size:,} bytes")
+    say("\n".join(lines))
+
+
+def clear(
+    tables: Annotated[bool, typer.Option("--tables", help="Only the tables of files: replies were paid for.")] = False,
+) -> None:
+    """Delete every reply in the cache, so that models are asked, and paid, anew; and the tables of files."""
+    kept = _open_tables()
+    say(f"the tables of {kept.clear():,} sources deleted from {kept.folder}")
+    if tables:
+        return
+    file, cache = _open_cache()
+    count = 0
+    if file.exists():
+        count = cache.clear()
+        cache.close()
+    say(f"{count:,} replies deleted from {file}")
+
+
+def _open_tables() -> TableCache:
+    """Return the tables of files that are kept, in the folder that settings name."""
+    from almanaq.engines.files.table_cache import TableCache, table_cache_folder
+    from almanaq.settings import read_settings
+
+    read_settings().export()
+    return TableCache(table_cache_folder())
+
+
+def _open_cache() -> tuple[Path, ReplyCache]:
+    """Return the cache file that settings name, and the cache in it."""
+    from almanaq.models.private_files import default_cache_file
+    from almanaq.models.reply_cache import ReplyCache
+    from almanaq.settings import read_settings
+
+    read_settings().export()
+    file = default_cache_file()
+    return file, ReplyCache(file)
+
+
+def trust(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[FOLDER]", help="Where the almanaq.toml lies; default here.")
+    ] = Path(),
+    revoke: Annotated[bool, typer.Option("--revoke", help="Allow it no longer.")] = False,
+) -> None:
+    """Allow the almanaq.toml of a folder, as it is now, to name models, addresses, keys and caches."""
+    from almanaq.settings import FILE, distrust, find_reaching, read_file, show_setting
+    from almanaq.settings import trust as allow
+
+    file = folder / FILE
+    if revoke:
+        was = distrust(file)
+        say(f"{file.resolve()} is {'allowed no longer' if was else 'not allowed, and was not'}")
+        return
+    found = read_file(file)
+    if found is None:
+        raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder of the one to allow")
+    allow(file, found.content)
+    lines = [show_setting(name, value) for name, value in find_reaching(found.values).items()]
+    say(
+        "\n".join(
+            [f"{file.resolve()} is allowed, until it changes, to set", *(f"  {line}" for line in lines or ["nothing"])]
+        )
+    )
+
+
+cache = typer.Typer(help="Show or empty what is kept: model replies, and tables of files.", no_args_is_help=True)
+cache.command("stats")(stats)
+cache.command("clear")(clear)

@@ -1,0 +1,162 @@
+"""Results as HTML and as text, made safe to show: nothing from rows links, loads or runs, or steers a terminal."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Protocol
+
+# C0 and DEL but for tab and newline, C1, what marks, overrides or isolates the direction of text, halves of characters.
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""A character that moves the cursor, colours, rings, turns what follows around, or cannot be written at all."""
+
+
+def visible(text: str) -> str:
+    r"""Return the text with each character that steers a terminal as its escape, `\x1b`; tabs and newlines stay."""
+    return STEERING.sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    r"""Return JSON with each character that steers a terminal as JSON writes it, `\u009b`: it stays the same value."""
+    return STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+ROWS, CELL, QUOTES = 20, 300, 60
+"""Most rows of a table, characters of a cell, and quotes that are shown."""
+
+
+class Quoted(Protocol):
+    """A quote with its place, as Evidence has it."""
+
+    @property
+    def relation(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def passage(self) -> int: ...
+    @property
+    def quote(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+
+
+Row = Sequence[object]
+
+
+def cell_text(value: object, most: int = CELL) -> str:
+    """Return a value as people read it, on one line of at most `most` characters; NULL is empty."""
+    text = visible(" ".join(_text(value).split()))
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def describe_progress(done: int, total: int | None, passed: int) -> str:
+    """Return how far a query is, in words.
+
+    >>> describe_progress(1200, None, 3), describe_progress(5, 10, 0)
+    ('1,200 rows read, 3 found', '5 of 10 rows read, 0 found')
+    """
+    of = "" if total is None else f" of {total:,}"
+    return f"{done:,}{of} rows read, {passed:,} found"
+
+
+def count_line(rows: int, shown: int, *more: str) -> str:
+    """Return how many rows there are, and how many are shown."""
+    of = f"{shown:,} of " if shown < rows else ""
+    return " · ".join([f"{of}{rows:,} row{'' if rows == 1 else 's'}", *filter(None, more)])
+
+
+def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return rows as a table; columns of numbers are aligned right."""
+    body = list(rows)
+    right = [all(_is_number(row[i]) for row in body) and bool(body) for i in range(len(columns))]
+    head = "".join(f'<th scope="col">{escape(cell_text(name))}</th>' for name in columns)
+    lines = "".join(f"<tr>{''.join(map(_cell_html, row, right))}</tr>" for row in body)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def quotes_html(evidence: Sequence[Sequence[Quoted]]) -> str:
+    """Return the quotes of the rows, folded; "" where there are none."""
+    found = [(number, quote) for number, quotes in enumerate(evidence, 1) for quote in quotes]
+    if not found:
+        return ""
+    lines = "".join(
+        f"<li>row {number}: <q>{escape(cell_text(quote.quote))}</q> <small>{escape(place(quote))}</small></li>"
+        for number, quote in found[:QUOTES]
+    )
+    left = f"<li>… and {len(found) - QUOTES:,} more</li>" if len(found) > QUOTES else ""
+    return f"<details><summary>Quotes ({len(found):,})</summary><ul>{lines}{left}</ul></details>"
+
+
+def place(quote: Quoted) -> str:
+    """Return where a quote comes from and which question it answers."""
+    where = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
+    return cell_text(f"{where}: {quote.question}")
+
+
+def rows_html(
+    columns: Sequence[str], rows: Sequence[Row], evidence: Sequence[Sequence[Quoted]], total: int, *more: str
+) -> str:
+    """Return the first of `total` rows with how many there are on top, and their quotes below."""
+    first = rows[:ROWS]
+    top = f"<p>{escape(visible(count_line(total, len(first), *more)))}</p>"
+    return top + table_html(columns, first) + quotes_html(evidence[:ROWS])
+
+
+def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: str) -> str:
+    """Return the same as text, a line for each row."""
+    first = rows[:ROWS]
+    shown = [list(map(cell_text, columns)), *([cell_text(value, 60) for value in row] for row in first)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+    return "\n".join([count_line(total, len(first), *more), *lines])
+
+
+def block(*parts: str) -> str:
+    """Return the whole of what is shown of a value."""
+    return f'<div class="almanaq">{"".join(parts)}</div>'
+
+
+def paragraph(text: str) -> str:
+    """Return a text of several lines."""
+    return f"<p>{escape(visible(text)).replace(chr(10), '<br>')}</p>"
+
+
+def folded(title: str, text: str) -> str:
+    """Return a text that is shown when somebody opens it."""
+    return f"<details><summary>{escape(title)}</summary>{preformatted(text)}</details>"
+
+
+def preformatted(text: str) -> str:
+    """Return a text as it is laid out."""
+    return f"<pre>{escape(visible(text))}</pre>"
+
+
+def _cell_html(value: object, right: bool) -> str:
+    attribute = ' align="right"' if right else ""
+    return f"<td{attribute}>{'<i>null</i>' if value is None else escape(cell_text(value))}</td>"
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool))
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return "; ".join(map(_text, value))
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+    if isinstance(value, bytes):
+        return "\\x" + value[:CELL].hex()
+    return str(value)[: 4 * CELL]

@@ -1,0 +1,235 @@
+"""Vectors of texts, embedded once ever: a store keyed by the embedder's name and the text's hash.
+
+Each vector is stored with a checksum over it and its key: a damaged one is computed again, never returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.errors import ModelError, SourceError
+from almanaq.models.embedders.base import as_embedder
+from almanaq.models.private_files import UNUSABLE, make_private
+from almanaq.models.protocols import Embedder
+
+Vectors = NDArray[np.float32]
+Kind = Literal["question", "document"]
+
+_CHUNK = 512  # texts embedded between two writes: the most that a killed process loses
+_VARIABLES = 500  # keys looked up per statement, below SQLite's smallest limit
+_BUSY_SECONDS = 60.0  # a writer holds the lock for milliseconds
+
+
+class VectorStore:
+    """Embeds texts and remembers the vectors, on disk or in memory.
+
+    There is one SQLite file per embedder: rows are only added, processes may share it, and a crash loses no written
+    vector.
+
+    Args:
+        folder: the file's folder, created on first use; None keeps the vectors in memory.
+        embedder: computes missing vectors; its name is the store's key, so it must identify the weights. An embedder
+            that distinguishes questions from documents has vectors of both.
+        part: the kind of texts, where they have a file of their own.
+        most: the maximum number of vectors; the oldest are dropped. None: no limit.
+    """
+
+    def __init__(self, folder: Path | None, embedder: Embedder, *, part: str = "", most: int | None = None) -> None:
+        self.embedder, self._most = as_embedder(embedder), most
+        name = _file_name(embedder.name) + (f"-{part}" if part else "")
+        self.file = None if folder is None else folder / f"{name}.sqlite"
+        self._memory: dict[bytes, bytes] = {}
+
+    def question_vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return the unit vectors of questions. Raises as `vectors` does."""
+        return self._vectors(texts, "question")
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return the unit vectors of documents, shape (len(texts), dimensions); equal texts are embedded once.
+
+        Vectors of an embedder that declares itself `cheap` are recomputed each time instead of stored.
+
+        Raises:
+            SourceError: the store's file cannot be read or written.
+            ModelError: the embedder gives another number of vectors, another width, or a value that is not finite.
+        """
+        return self._vectors(texts, "document")
+
+    def _vectors(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        if getattr(self.embedder, "cheap", False):
+            return _embed(self.embedder, texts, kind)
+        keys = self._keys(texts, kind)
+        found = self._read(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        # Sorted by length, as an embedder pads the texts of a batch to the longest.
+        for chunk in _chunks(sorted(missing, key=lambda key: len(missing[key])), _CHUNK):
+            made = _embed(self.embedder, [missing[key] for key in chunk], kind)
+            new = {key: vector.tobytes() for key, vector in zip(chunk, made, strict=True)}
+            self._write(new)
+            found.update(new)
+        return _stack([found[key] for key in keys], self.embedder.name)
+
+    def find_missing(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts without a stored vector, each once. Raises SourceError as `vectors` does."""
+        keys = self._keys(texts, "document")
+        found = self._read(keys)
+        return list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.values())
+
+    def _keys(self, texts: Sequence[str], kind: Kind) -> list[bytes]:
+        prefix = "" if getattr(self.embedder, "symmetric", False) else kind + "\0"
+        return [hashlib.sha256((prefix + text).encode("utf-8", "surrogatepass")).digest() for text in texts]
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        if self.file is None:
+            return {key: self._memory[key] for key in keys if key in self._memory}
+        found: dict[bytes, bytes] = {}
+        with self._open() as connection:
+            for chunk in _chunks(list(dict.fromkeys(keys)), _VARIABLES):
+                marks = ",".join("?" * len(chunk))
+                kept = connection.execute(f"SELECT key, vector, sum FROM vectors WHERE key IN ({marks})", chunk)
+                # Vectors of earlier versions have no checksum.
+                found.update(
+                    {k: v for k, v, checksum in kept if isinstance(v, bytes) and checksum in (None, _checksum(k, v))}
+                )
+        return found
+
+    def _write(self, new: Mapping[bytes, bytes]) -> None:
+        if self.file is None:
+            self._memory.update(new)
+            while self._most is not None and len(self._memory) > self._most:
+                self._memory.pop(next(iter(self._memory)))
+            return
+        with self._open() as connection, connection:
+            # REPLACE: another process may have embedded the same text meanwhile, and damaged vectors are overwritten.
+            rows = [(key, vector, _checksum(key, vector)) for key, vector in new.items()]
+            connection.executemany("INSERT OR REPLACE INTO vectors (key, vector, sum) VALUES (?, ?, ?)", rows)
+            if self._most is not None:
+                newest = "(SELECT max(rowid) FROM vectors)"
+                connection.execute(f"DELETE FROM vectors WHERE rowid <= {newest} - ?", (self._most,))
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Connect for one call: this takes a millisecond, and is safe with threads and forks."""
+        assert self.file is not None
+        try:
+            make_private(self.file)
+            with closing(sqlite3.connect(self.file, timeout=_BUSY_SECONDS)) as connection:
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, sum INTEGER)"
+                )
+                if len(connection.execute("PRAGMA table_info(vectors)").fetchall()) == 2:
+                    with suppress(sqlite3.OperationalError):  # another process was quicker
+                        connection.execute("ALTER TABLE vectors ADD COLUMN sum INTEGER")
+                yield connection
+        except (*UNUSABLE, OSError) as error:
+            raise SourceError(
+                f"cannot use the vector cache {self.file}: {error}; delete it, "
+                "or name another folder in ALMANAQ_CACHE_DIR"
+            ) from error
+
+
+def _checksum(key: bytes, vector: bytes) -> int:
+    return zlib.crc32(vector, zlib.crc32(key))
+
+
+def _embed(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
+    embed = embedder.embed_questions if kind == "question" else embedder.embed_documents
+    made = np.ascontiguousarray(embed(texts), dtype=np.float32)
+    if made.ndim != 2 or len(made) != len(texts):
+        raise ModelError(f"embedder {embedder.name!r} gave an array of shape {made.shape} for {len(texts)} texts")
+    if not np.isfinite(made).all():
+        raise ModelError(f"embedder {embedder.name!r} gave a vector with values that are not finite")
+    return made
+
+
+def _stack(rows: Sequence[bytes], name: str) -> Vectors:
+    if not rows:
+        return np.zeros((0, 0), dtype=np.float32)
+    if len({len(row) for row in rows}) > 1:
+        raise ModelError(f"embedder {name!r} gives vectors of other widths than the cache holds: rename it or clear it")
+    return np.frombuffer(b"".join(rows), dtype=np.float32).reshape(len(rows), -1).copy()
+
+
+def _file_name(name: str) -> str:
+    """Return a readable file name that is unique to an embedder."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
+
+
+def _chunks(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+_TEXTS_PER_BATCH = 256
+"""Texts per batch: a fraction of a second, after which newly requested texts may join."""
+
+
+@dataclass(eq=False)
+class _PendingTexts:
+    """The texts that calls of one event loop wait for."""
+
+    vectors: dict[str, asyncio.Future[Vectors]] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+
+
+class VectorBatcher:
+    """Embeds the texts of concurrent calls together, each once, in a thread beside the event loop.
+
+    A vector depends on its text alone (minilm.py), so batching does not change it.
+    """
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _PendingTexts] = WeakKeyDictionary()
+
+    async def get_vectors(self, texts: Sequence[str]) -> Mapping[str, Vectors]:
+        """Return the unit vector of each text. Raises as VectorStore.vectors does."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            wanted = self._loops.setdefault(loop, _PendingTexts())
+        waiting = {
+            text: wanted.vectors.get(text) or wanted.vectors.setdefault(text, loop.create_future()) for text in texts
+        }
+        if wanted.task is None or wanted.task.done():
+            wanted.task = loop.create_task(self._embed(wanted))
+        await asyncio.wait(waiting.values())
+        return {text: vector.result() for text, vector in waiting.items()}
+
+    async def _embed(self, wanted: _PendingTexts) -> None:
+        """Embed pending texts until the queue is empty."""
+        await asyncio.sleep(0)  # let the calls that started together add their texts
+        try:
+            while wanted.vectors:
+                # Sorted by length, as an embedder pads the texts of a batch to the longest.
+                chunk = sorted(wanted.vectors, key=len)[:_TEXTS_PER_BATCH]
+                try:
+                    found = await asyncio.to_thread(self._store.vectors, chunk)
+                except Exception as problem:
+                    for text in chunk:
+                        _set_error(wanted.vectors.pop(text), problem)
+                    continue
+                for text, vector in zip(chunk, found, strict=True):
+                    wanted.vectors.pop(text).set_result(vector)
+        finally:
+            for left in wanted.vectors.values():
+                left.cancel()
+            wanted.vectors.clear()
+
+
+def _set_error(waiting: asyncio.Future[Vectors], problem: Exception) -> None:
+    waiting.set_exception(problem)
+    waiting.exception()  # mark as retrieved, so that asyncio does not report an error without waiters

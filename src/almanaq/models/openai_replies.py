@@ -1,0 +1,513 @@
+"""Replies of an OpenAI-compatible server: what they say, what they cost, and the error behind a refusal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from almanaq.errors import ModelError
+from almanaq.models.http import SHORTEST_SECRET, NoReply, remove_secrets
+from almanaq.models.logged import redact_keys
+from almanaq.models.protocols import VERDICTS, Completion, PieceSink, Usage
+from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableReply
+
+_MOST_STATED = 10_000_000
+"""Largest credible token count of a call: five times the longest context window."""
+_log = logging.getLogger("almanaq")
+_warned = set[str]()
+
+
+def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], server: str) -> int | None:
+    """Return a token count that a reply reports, None where it reports none.
+
+    An impossible number counts as the maximum that the call can have cost, with a warning: a false report must not
+    stretch a budget.
+
+    Args:
+        name: the key of the count in the reply.
+        most: returns the maximum tokens that the call can have cost.
+        server: the server's address, for the warning.
+    """
+    usage = content.get("usage")
+    stated = usage.get(name) if isinstance(usage, dict) else None
+    if not isinstance(stated, int | float) or isinstance(stated, bool):
+        return None
+    if 0 <= stated <= _MOST_STATED:
+        return int(stated)
+    if server not in _warned:
+        _warned.add(server)
+        _log.warning(
+            "the server at %s says that a call took %.3g tokens (%s): counted as %d, the most it can have been",
+            server,
+            min(max(stated, -1e300), 1e300),
+            name,
+            most(),
+        )
+    return most()
+
+
+def count_reasoning_tokens(content: Mapping[str, Any]) -> int:
+    """Return the output tokens spent on reasoning, which the text does not show."""
+    usage = content.get("usage")
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return hidden if isinstance(hidden, int) and 0 < hidden <= _MOST_STATED else 0
+
+
+def count_cached_tokens(content: Mapping[str, Any]) -> int:
+    """Return the input tokens that the server reports as cached from an equal prefix."""
+    usage = content.get("usage")
+    if not isinstance(usage, dict):
+        return 0
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    return cached if isinstance(cached, int) and 0 < cached <= _MOST_STATED else 0
+
+
+_VALUE = re.compile(r'"value"\s*:\s*')
+_LEAST_MASS = 0.5
+"""Minimum probability mass that must fall on verdicts; below it the result is not representative."""
+
+
+def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float] | None:
+    """Return the probabilities of the VERDICTS as `value` of a JSON reply, summing to 1; None where not reported.
+
+    Each token's alternatives are followed while the text so far is compatible with several verdicts. An alternative
+    that is itself compatible with several verdicts is split evenly among them.
+    """
+    try:
+        tokens = [_read_token(token) for token in content["choices"][0]["logprobs"]["content"]]
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
+    found = dict.fromkeys(VERDICTS, 0.0)
+    text, mass = "", 1.0
+    for token, alternatives in tokens:
+        fits = _find_possible_verdicts(text + token)
+        if fits is not None:
+            for other, chance in alternatives.items():
+                named = _find_possible_verdicts(text + other) or ()
+                if other != token or len(named) == 1:
+                    found |= {verdict: found[verdict] + mass * chance / len(named) for verdict in named}
+            if len(fits) < 2:
+                break
+            mass *= alternatives[token]
+        text += token
+    total = sum(found.values())
+    return {verdict: chance / total for verdict, chance in found.items()} if total >= _LEAST_MASS else None
+
+
+def _read_token(token: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+    """Return a token and the probabilities of its alternatives, itself included."""
+    others = token.get("top_logprobs") or ()
+    alternatives = {str(other["token"]): _read_probability(other) for other in others}
+    return str(token["token"]), {**alternatives, str(token["token"]): _read_probability(token)}
+
+
+def _read_probability(token: Mapping[str, Any]) -> float:
+    logarithm = float(token["logprob"])
+    if math.isnan(logarithm):
+        raise ValueError("a probability that is not a number")
+    return min(1.0, math.exp(min(0.0, logarithm)))
+
+
+def _find_possible_verdicts(text: str) -> Sequence[str] | None:
+    """Return the verdicts compatible with a partial reply; None before its value begins."""
+    start = _VALUE.search(text)
+    return None if start is None else tuple(_match_prefix(text[start.end() :].lower()))
+
+
+def _match_prefix(text: str) -> Iterator[str]:
+    for verdict in VERDICTS:
+        whole = "null" if verdict == "null" else json.dumps(verdict).lower()
+        if whole.startswith(text) or text.startswith(whole):
+            yield verdict
+
+
+_ONE_CALL = Usage(calls=1)
+
+_FEATURE_WORDS = {
+    "response_format": ("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
+    "temperature": ("temperature",),
+    "max_completion_tokens": ("max_completion_tokens",),
+    "reasoning_effort": ("reasoning_effort", "reasoning effort"),
+    "dimensions": ("dimensions",),
+    "input_type": ("input_type",),
+    "logprobs": ("logprobs", "log probabilities"),
+    "stream_options": ("stream_options",),
+    "stream": ("'stream'", '"stream"', "streaming"),
+    "system": ("system role", "role system", "system message", "'system' role", "role 'system'"),
+}
+"""Words by which servers name a feature that they do not support."""
+
+_ABOUT_ONE_TEXT = ("content_filter", "content filter", "content management", "policy", "safety", "moderation")
+_LONGEST_MESSAGE = 1000
+_TOO_LONG = re.compile(
+    r"context.?length|maximum context|context.?(size|window)|too many tokens|too long|prompt length|input length"
+    r"|input token count|must have less than \d+ tokens|maximum input length|longer than the model|exceed\w* .*tokens"
+)
+"""How servers say that a request is longer than the model reads."""
+_TOO_MUCH_OUTPUT = re.compile(r"max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens")
+_STATED_LIMIT = re.compile(
+    r"(?:at most|maximum(?: value)? (?:is|of|allowed is)|limit (?:is|of)|up to|less than or equal to|<=|\[1, ?|1 and)"
+    r"\s*(\d[\d,]*)"
+)
+"""Where a message names the most output tokens that a model may have."""
+_COMPLETION_TOO_LONG = re.compile(
+    r"context length is (\d+) tokens.*?\((\d+) (?:tokens )?in the (?:messages|prompt|input)"
+)
+
+
+def find_refused_feature(status: int, message: str, used: Collection[str]) -> str | None:
+    """Return the request feature that an error message calls unsupported; None for another error."""
+    if status not in (400, 404, 415, 422, 500, 501):
+        return None
+    lowered = message.lower()
+    named = [f for f, words in _FEATURE_WORDS.items() if f in used and any(word in lowered for word in words)]
+    return named[0] if named else None
+
+
+def find_output_limit(status: int, message: str, asked: int) -> int | None:
+    """Return the output tokens that a model may be asked for, where it refuses to be asked for more; else None."""
+    if status not in (400, 413, 422):
+        return None
+    lowered = message.lower()
+    if context := _COMPLETION_TOO_LONG.search(lowered):
+        limit = int(context[1]) - int(context[2])
+    elif _TOO_MUCH_OUTPUT.search(lowered) and (stated := _STATED_LIMIT.search(lowered)):
+        limit = int(stated[1].replace(",", ""))
+    else:
+        return None
+    return limit if 0 < limit < asked else None
+
+
+def make_status_error(
+    status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
+) -> ModelError:
+    """Return the error for an HTTP status other than 200; `served` says that other calls have succeeded."""
+    shown = redact_keys(" ".join(message.split())[:300])
+    lower = shown.lower()
+    if 300 <= status < 400:
+        return ModelError(
+            f"the server at {base_url} sends requests on to another address ({status}), and redirects are not followed:"
+            " what is asked would go to whoever it names. Set OPENAI_BASE_URL to the address itself"
+        )
+    refused_key = ModelError(
+        f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {shown}"
+    )
+    if status == 401:
+        return refused_key
+    if status in (400, 404) and "model" in lower and any(word in lower for word in ("exist", "found", "unknown")):
+        return ModelError(f"the server at {base_url} has no model {model!r}: change --model. It said: {shown}")
+    no_money = ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {shown}")
+    if "insufficient_quota" in shown:
+        return no_money
+    no_protocol = ModelError(
+        f"nothing at {base_url} speaks the OpenAI protocol ({status}): set OPENAI_BASE_URL to the address"
+        f" that ends before /chat/completions, often in /v1. It said: {shown}"
+    )
+    if status == 405:
+        return no_protocol
+    if status == 413 or (status != 429 and _TOO_LONG.search(lower)):
+        failure = FailedCall(f"the text is longer than {model!r} reads: {shown}", retryable=False, usage=_ONE_CALL)
+        failure.too_long, failure.cause = True, "longer than the model reads"
+        return failure
+    if status in (408, 409, 425, 429) or status >= 500:
+        busy = FailedCall(
+            f"the server answered {status}: {shown}", retry_after=retry_after, usage=_ONE_CALL, cause=f"HTTP {status}"
+        )
+        busy.too_many = status == 429
+        return busy
+    refused = FailedCall(
+        f"the server refused the request ({status}): {shown}",
+        retryable=False,
+        usage=_ONE_CALL,
+        cause=f"refused, HTTP {status}",
+    )
+    if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
+        refused.setup = {402: no_money, 403: refused_key, 404: no_protocol}.get(status) or ModelError(
+            f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
+            f" the OpenAI protocol, or change --model. It said: {shown}"
+        )
+    return refused
+
+
+def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
+    """Return the error for a call without a reply; a server that answered before may recover, so it is retried."""
+    if problem.timed_out:
+        return FailedCall(str(problem), usage=_ONE_CALL, sure=False, cause="no reply in time")
+    if served or problem.arrived:
+        usage = Usage(calls=int(problem.arrived))
+        message = f"the connection to {base_url} failed ({problem})"
+        return FailedCall(message, usage=usage, sure=not problem.arrived, cause="the connection failed")
+    return ModelError(f"no server at {base_url} can be reached ({problem}): set OPENAI_BASE_URL, or start the server")
+
+
+def read_error_message(body: bytes) -> str:
+    """Return the message of an error reply, in any of the usual forms."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return body[:500].decode("utf-8", "replace")
+    found = content.get("error", content) if isinstance(content, dict) else content
+    if isinstance(found, dict):
+        detail = found.get("message") or found.get("detail") or found
+        code = found.get("code")
+        return f"{detail} ({code})" if isinstance(code, str) and isinstance(detail, str) else _shorten(detail)
+    return _shorten(found)
+
+
+def _shorten(found: object) -> str:
+    try:
+        return str(found)[:_LONGEST_MESSAGE]
+    except (ValueError, RecursionError):
+        return "something that cannot be shown"
+
+
+_WAIT = re.compile(
+    r"(?:retry|try again|retrydelay)\W{1,6}(?:(?:in|after)\W{1,3})?((?:[\d.]+\s?(?:ms|s|m|h)\w*\s?)+)",
+    re.IGNORECASE,
+)
+_DURATION = re.compile(r"([\d.]+)\s?(ms|s|m|h)")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def read_retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
+    """Return the seconds that a server asks to wait, at most LONGEST_RETRY_AFTER; None where it names none.
+
+    Headers come before the words of the body ("try again in 6m0s"), and these before when a limit is reset.
+    """
+    asked = _read_wait_headers(headers)
+    if asked is None:
+        resets = [headers.get(f"x-ratelimit-reset-{what}", "") for what in ("requests", "tokens")]
+        named = _WAIT.search(message)
+        waits = [_read_duration(text) for text in ([named[1]] if named else resets)]
+        asked = max((wait for wait in waits if wait is not None), default=None)
+    return None if asked is None else min(max(0.0, asked), LONGEST_RETRY_AFTER)
+
+
+def _read_duration(text: str) -> float | None:
+    """Return the seconds of a duration as servers write it: `1m30s`, `250ms`, `7.5`."""
+    try:
+        return float(text)
+    except ValueError:
+        parts = [(number, unit) for number, unit in _DURATION.findall(text) if number.count(".") < 2 and number != "."]
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None
+
+
+def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        try:
+            asked = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if not math.isnan(asked):
+            return asked
+    return None
+
+
+def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
+    """Return the JSON object in the body of a reply.
+
+    Raises:
+        FailedCall: it is broken; ModelError: it is of another protocol, and the server never spoke the right one.
+    """
+    try:
+        content = _load_json(body)
+    except (ValueError, RecursionError) as problem:
+        if not served and not body.lstrip().startswith(b"{"):
+            raise _protocol_error(base_url, body) from problem
+        raise FailedCall(
+            f"the reply is not JSON: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
+        ) from problem
+    if not isinstance(content, dict) or not {"choices", "data", "error", "usage"} & set(content):
+        if not served:
+            raise _protocol_error(base_url, body)
+        raise FailedCall(
+            f"the reply is not a chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
+        )
+    return content
+
+
+def _load_json(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode())
+    except ValueError:
+        return json.loads(body)  # json detects UTF-16 and UTF-32
+
+
+def _protocol_error(base_url: str, body: bytes) -> ModelError:
+    return ModelError(
+        f"the server at {base_url} does not speak the OpenAI protocol: set OPENAI_BASE_URL to the address that ends"
+        f" before /chat/completions, often in /v1. Its reply began {redact_keys(repr(body[:60]))}"
+    )
+
+
+def read_text(content: Mapping[str, Any]) -> str:
+    """Return the text of a chat reply, complete or not; "" where it has none."""
+    try:
+        text = content["choices"][0]["message"]["content"]
+    except (LookupError, TypeError):
+        return ""
+    if isinstance(text, list):  # as parts
+        parts = [part.get("text") for part in text if isinstance(part, dict)]
+        text = "".join(part for part in parts if isinstance(part, str))
+    return text if isinstance(text, str) else ""
+
+
+_REASONING_ENDS = re.compile(
+    r".*(?:</(?:seed:)?think(?:ing)?>|</reasoning>|</thought>|\[/THINK\]|<\|channel\|>final<\|message\|>)", re.DOTALL
+)
+_REASONING_BEGINS = re.compile(
+    r"\s*(?:<(?:seed:)?think(?:ing)?>|<reasoning>|<thought>|\[THINK\]|<\|channel\|>analysis)"
+)
+_END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return\|>|<end_of_turn>|</s>))+\s*\Z")
+
+
+def drop_reasoning(text: str) -> str:
+    """Return what a reply says after the visible reasoning before it; "" where it ends within that.
+
+    >>> drop_reasoning('Is it "No"?</think>{"value": "Yes"}<|im_end|>')
+    '{"value": "Yes"}'
+    """
+    text = _END_MARKS.sub("", text.removeprefix("\ufeff"))
+    end = _REASONING_ENDS.match(text)
+    if end is not None and not _is_object(text):  # else it stands in a quote
+        return text[end.end() :].lstrip()
+    return "" if _REASONING_BEGINS.match(text) else text
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read_elsewhere(message: Mapping[str, Any]) -> str:
+    """Return a JSON object that stands beside an empty content, as the arguments of a tool call or as reasoning."""
+    places = [message.get(name) for name in ("reasoning_content", "reasoning")]
+    calls = message.get("tool_calls")
+    if isinstance(calls, list) and calls and isinstance(calls[0], dict):
+        called = calls[0].get("function")
+        places.insert(0, called.get("arguments") if isinstance(called, dict) else None)
+    for place in places:
+        if isinstance(place, str) and _is_object(place):
+            return place
+    return ""
+
+
+def has_reasoned(content: Mapping[str, Any]) -> bool:
+    """Return whether a reply shows that the model reasons: hidden, in a field of its own, or in its text."""
+    try:
+        message = content["choices"][0]["message"]
+    except (LookupError, TypeError):
+        return False
+    fields = any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    return bool(count_reasoning_tokens(content) or fields or _REASONING_BEGINS.match(read_text(content)))
+
+
+def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
+    """Return the completion in a chat reply; raises FailedCall, with the cost, where it is not complete."""
+    try:
+        choice = content["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason")
+        refusal = message.get("refusal")
+    except (LookupError, TypeError, AttributeError) as problem:
+        message = f"the reply is not a chat completion: {_shorten(content)[:120]}"
+        raise FailedCall(message, usage=usage, cause="a reply that is not a chat completion") from problem
+    if refusal or finish == "content_filter":
+        reason = _shorten(refusal)[:300] if refusal else "content filter"
+        raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage, cause="the model declined")
+    hidden = count_reasoning_tokens(content)
+    text = drop_reasoning(read_text(content))
+    if not text.strip() and finish != "length":
+        text = _read_elsewhere(message)
+    if not text.strip():
+        why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
+        raise _mark_cut(UnusableReply(f"the model's reply is empty{why}", usage=usage, cause="an empty reply"), finish)
+    if finish == "length":
+        why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
+        raise _mark_cut(
+            UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage, cause="a reply cut short"),
+            finish,
+        )
+    # Neither the cache nor a database can store half a surrogate pair.
+    return Completion(text if text.isascii() else text.encode("utf-8", "replace").decode(), usage)
+
+
+def _mark_cut(failure: FailedCall, finish: object) -> FailedCall:
+    failure.cut = finish == "length"
+    return failure
+
+
+class ChatStream:
+    """Parses the server-sent events of a chat reply, and forwards its text without secrets that it may repeat."""
+
+    def __init__(self, sink: PieceSink | None, secrets: tuple[str, ...]) -> None:
+        self._sink, self._secrets = sink, tuple(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+        self._left = b""
+        self._texts: list[str] = []
+        self._refusals: list[str] = []
+        self._given = 0
+        self._finish: str | None = None
+        self._usage: Any = None
+        self._error: Any = None
+        self.ended = False
+        if sink is not None:
+            sink.begin()
+
+    def feed(self, data: bytes) -> None:
+        """Parse some bytes of the body."""
+        *lines, self._left = (self._left + data).split(b"\n")
+        for line in lines:
+            self._line(line.strip())
+
+    def content(self) -> Mapping[str, Any]:
+        """Return the reply in its unstreamed form; `choices` is absent where the stream broke off."""
+        if self._error is not None:
+            return {"error": self._error}
+        usage = {} if self._usage is None else {"usage": self._usage}
+        if self._finish is None and not self.ended:
+            return usage
+        message = {"role": "assistant", "content": self._text(), "refusal": "".join(self._refusals) or None}
+        return {"choices": [{"message": message, "finish_reason": self._finish or "stop"}], **usage}
+
+    def _line(self, line: bytes) -> None:
+        if not line.startswith(b"data:"):
+            return
+        data = line.removeprefix(b"data:").strip()
+        if data == b"[DONE]":
+            self.ended = True
+            return
+        try:
+            event = json.loads(data)
+            self._usage = event.get("usage") or self._usage
+            self._error = event.get("error") or self._error
+            for choice in (event.get("choices") or ())[:1]:
+                self._delta(choice.get("delta") or {})
+                self._finish = choice.get("finish_reason") or self._finish
+        except (ValueError, RecursionError, AttributeError, TypeError):
+            self._error = self._error or "an event of the stream is no JSON of the protocol"
+
+    def _delta(self, delta: Mapping[str, Any]) -> None:
+        if isinstance(delta.get("refusal"), str):
+            self._refusals.append(delta["refusal"])
+        if isinstance(delta.get("content"), str):
+            self._texts.append(delta["content"])
+            text = self._text()
+            end = len(text) - self._beginning_of_a_secret(text)
+            if end > self._given and self._sink is not None:
+                self._sink.add(text[self._given : end])
+                self._given = end
+
+    def _text(self) -> str:
+        return remove_secrets("".join(self._texts), self._secrets)
+
+    def _beginning_of_a_secret(self, text: str) -> int:
+        """Return how many characters at the end of a text may begin a secret."""
+        begun = (secret[:n] for secret in self._secrets for n in range(1, len(secret)))
+        return max((len(start) for start in begun if text.endswith(start)), default=0)

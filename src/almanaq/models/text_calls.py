@@ -1,0 +1,306 @@
+"""Text calls, without a model: documents split to fit, schemas of replies, parsing, quotes, usual lengths."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from almanaq.models.budget import estimate_tokens, record_dropped_quotes
+from almanaq.models.prompts.schemas import QUOTES, one_of
+from almanaq.models.prompts.schemas import strict_object as _object
+from almanaq.models.protocols import Quote, TextCall
+from almanaq.values import canonical, only_options, option_of, parse_list, write_list
+
+_BREAK_PATTERNS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
+"""Where a long passage may be cut, in order of preference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Words of one passage: `passages[passage][start : start + len(text)] == text`."""
+
+    passage: int
+    start: int
+    text: str
+
+
+def split_document(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
+    """Split a document that exceeds a model's context into parts of about `tokens` tokens, in order (semantics 5)."""
+    parts: list[list[Piece]] = []
+    room = 0
+    for number, passage in enumerate(passages):
+        for start, text in _split_passage(passage, tokens):
+            size = estimate_tokens(text) + 6
+            if not parts or size > room:
+                parts.append([])
+                room = max(tokens, size)
+            parts[-1].append(Piece(number, start, text))
+            room -= size
+    return parts
+
+
+def _split_passage(text: str, tokens: int) -> Iterator[tuple[int, str]]:
+    """Yield (start, words) of pieces of one passage, each of at most about `tokens` tokens."""
+    start = 0
+    limit = max(1, tokens * 4 - 32)
+    while estimate_tokens(text[start:]) + 6 > tokens and len(text) - start > 1:
+        width = _count_fitting(text, start, limit)
+        end = _find_cut(text, start, start + width)
+        yield start, text[start:end]
+        start = end
+    if text[start:]:
+        yield start, text[start:]
+
+
+def _count_fitting(text: str, start: int, limit: int) -> int:
+    """Return how many characters from `start` fit into `limit` bytes, at least one."""
+    piece = text[start : start + limit]
+    return max(1, len(piece.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")))
+
+
+def _find_cut(text: str, start: int, end: int) -> int:
+    """Return the best place to cut before `end`, in the second half, so that parts stay few."""
+    if end >= len(text):
+        return len(text)
+    for pattern in _BREAK_PATTERNS:
+        places = [match.end() for match in pattern.finditer(text, start, end)]
+        if places and places[-1] > start + (end - start) // 2:
+            return places[-1]
+    return end
+
+
+_VERDICT_VALUES: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
+_ENDS = ".!\"'"
+"""What models put behind a word that was asked for alone."""
+
+
+class MalformedReply(ValueError):
+    """A reply that does not match its schema; the message says why."""
+
+
+class OutsideOptions(MalformedReply):
+    """A reply whose value is none of those allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """A parsed reply; `quotes` are (passage number as shown, words), not yet located.
+
+    `probabilities` are those of the compared literals, where the server reported them; `unreadable` says that the value
+    was not among the allowed ones.
+    """
+
+    value: str | None
+    verdicts: Mapping[str, bool | None]
+    quotes: tuple[tuple[int, str], ...]
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    unreadable: bool = False
+
+
+def reply_schema(call: TextCall) -> dict[str, object]:
+    """Return the JSON schema of the reply to a text call."""
+    value: dict[str, object] = {"type": ["string", "null"]}
+    if call.type == "list":
+        value = {"type": ["array", "null"], "items": one_of(*call.options) if call.options else {"type": "string"}}
+    elif call.options:
+        value["enum"] = [*call.options, None]
+    elif call.yes_or_no:
+        value["enum"] = ["Yes", "No", None]
+    properties: dict[str, object] = {"value": value}
+    if call.compared and not call.yes_or_no:
+        properties["verdicts"] = _object(dict.fromkeys(call.compared, one_of(*_VERDICT_VALUES)))
+    properties["quotes"] = QUOTES
+    return _object(properties)
+
+
+def link_schema(values: Sequence[str], *, several: bool = False) -> dict[str, object]:
+    """Return the JSON schema of a reply that chooses among `values`, and whether a row must have all chosen."""
+    properties: dict[str, object] = {"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}}
+    return _object(properties | ({"every": {"type": "boolean"}} if several else {}))
+
+
+def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
+    """Return the JSON schema of a reply to several text calls: `item1`, `item2` and so on."""
+    return _object({f"item{number}": reply_schema(call) for number, call in enumerate(calls, 1)})
+
+
+def parse_object(text: str) -> dict[str, object]:
+    """Return the last complete JSON object of a reply: words, fences, end marks and drafts before it are no part of it.
+
+    >>> parse_object('Sure! {"value": "No"} Or rather: {"value": "Yes"}<|im_end|>')
+    {'value': 'Yes'}
+    """
+    found, problem, start = None, "it holds none", text.find("{")
+    while start >= 0:
+        try:
+            found, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            problem, end = str(error), start + 1
+        start = text.find("{", end)
+    if not isinstance(found, dict):
+        raise MalformedReply(f"it is not a JSON object ({problem})")
+    return found
+
+
+_DECODER = json.JSONDecoder()
+
+
+def parse_reply(text: str, call: TextCall) -> ParsedReply:
+    """Parse a reply to a text call; raises MalformedReply for anything that its schema does not allow."""
+    return parse_content(parse_object(text), call)
+
+
+def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
+    """Parse the JSON object of a reply; raises MalformedReply as `parse_reply` does."""
+    if "value" not in content:
+        raise MalformedReply(
+            f"its keys are {sorted(content)}, expected value, quotes"
+            + ", verdicts" * bool(call.compared and not call.yes_or_no)
+        )
+    value, quotes = (
+        (_parse_list_value if call.type == "list" else _parse_value)(content["value"], call.options),
+        _parse_quotes(content.get("quotes")),
+    )
+    if call.yes_or_no:
+        return _parse_yes_or_no(value, content.get("verdicts"), quotes, call)
+    return ParsedReply(value, _parse_verdicts(content.get("verdicts"), call.compared), quotes)
+
+
+def _parse_yes_or_no(
+    value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall
+) -> ParsedReply:
+    """Return the reply to a yes-or-no question, whose value is the verdict.
+
+    Unrequested verdicts beside it must agree with it: a contradiction would leave the meaning open.
+    """
+    value = value and value.strip().rstrip(_ENDS)
+    if canonical(value or "no") not in ("yes", "no"):
+        raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')
+    found = {literal: None if value is None else canonical(literal) == canonical(value) for literal in call.compared}
+    if verdicts is not None and _parse_verdicts(verdicts, call.compared) != found:
+        raise MalformedReply('"verdicts" and "value" contradict each other')
+    return ParsedReply(value, found, quotes)
+
+
+def _parse_value(value: object, options: Sequence[str]) -> str | None:
+    if isinstance(value, bool):
+        value = "Yes" if value else "No"
+    if isinstance(value, int | float):
+        value = json.dumps(value)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise MalformedReply('"value" must be a string or null')
+    if not value.strip() or (canonical(value) in {"null", "none", "n/a", "unknown"} and not options):
+        return None
+    if options:
+        option = option_of(value, options) or option_of(value.strip().strip(_ENDS), options)
+        if option is None:
+            raise OutsideOptions(f'"value" is {value!r}, which is not among the allowed values')
+        return option
+    return value.strip()
+
+
+def _parse_list_value(value: object, options: Sequence[str]) -> str | None:
+    """Return a list as JSON; a plain text is parsed as people write lists."""
+    if isinstance(value, list):
+        if not all(isinstance(item, str | int | float) for item in value):
+            raise MalformedReply('"value" must be an array of strings, or null')
+        texts = parse_list(json.dumps(value))
+    else:
+        items = _parse_value(value, ())
+        if items is None:
+            return None
+        texts = parse_list(items)
+    chosen = only_options(texts, options) if options else texts
+    if len(chosen) < len(texts):
+        raise OutsideOptions(f'"value" is {list(texts)!r}, not all of which are among the allowed values')
+    return write_list(chosen)
+
+
+def _parse_verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | None]:
+    if not compared:
+        return {}
+    if not isinstance(verdicts, dict):
+        raise MalformedReply('"verdicts" must be an object with one verdict for each literal')
+    by_canonical = {canonical(key): verdict for key, verdict in verdicts.items()}
+    found: dict[str, bool | None] = {}
+    for literal in compared:
+        verdict = by_canonical.get(canonical(literal))
+        word = canonical(verdict.rstrip(_ENDS)) if isinstance(verdict, str) else ""
+        if word not in _VERDICT_VALUES:
+            raise MalformedReply(f'the verdict on {literal!r} must be "yes", "no" or "unknown"')
+        found[literal] = _VERDICT_VALUES[word]
+    return found
+
+
+def _parse_quotes(quotes: object) -> tuple[tuple[int, str], ...]:
+    """Return quotes; a right value is not thrown away for their form, and each is looked up in the text anyway."""
+    if quotes is None:
+        return ()
+    if not isinstance(quotes, list):
+        raise MalformedReply('"quotes" must be a list')
+    found = []
+    for quote in quotes:
+        number, words = (quote.get("passage"), quote.get("quote")) if isinstance(quote, dict) else (1, quote)
+        if isinstance(number, str) and number.strip().isdecimal():
+            number = int(number)
+        if not isinstance(number, int) or isinstance(number, bool) or not isinstance(words, str):
+            raise MalformedReply('each quote must be {"passage": number, "quote": words}')
+        found.append((number, words))
+    return tuple(found)
+
+
+_MAX_QUOTES = 3
+
+
+def locate_quotes(quotes: Sequence[tuple[int, str]], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
+    """Find quotes in the pieces shown; return them with their places in the document, and how many were not found.
+
+    Args:
+        quotes: (number of the piece as shown, from 1; words). White space and case may differ from the document; a
+            wrong number is tolerated when another piece contains the words.
+    """
+    found: list[Quote] = []
+    dropped = 0
+    for number, words in quotes[:_MAX_QUOTES]:
+        first = [pieces[number - 1]] if 1 <= number <= len(pieces) else []
+        match = next((quote for piece in [*first, *pieces] if (quote := _find_quote(words, piece)) is not None), None)
+        if match is None:
+            dropped += 1
+        elif match not in found:
+            found.append(match)
+    if dropped:
+        record_dropped_quotes(dropped)
+    return tuple(found), dropped
+
+
+def _find_quote(words: str, piece: Piece) -> Quote | None:
+    wanted = words.strip().strip('"“”').strip()
+    if not wanted:
+        return None
+    start = piece.text.find(wanted)
+    if start >= 0:
+        return Quote(piece.passage, piece.start + start, wanted)
+    pattern = r"\s+".join(re.escape(word).replace("\u2039", "[\u2039<]") for word in wanted.split())
+    match = re.search(pattern, piece.text, re.IGNORECASE)
+    return None if match is None else Quote(piece.passage, piece.start + match.start(), match[0])
+
+
+_CHOICE_TOKENS, _SENTENCE_TOKENS, _LONG_TOKENS, _ITEM_TOKENS = 192, 384, 768, 64
+"""Tokens of a reply that chooses, that is a sentence, that is a list or summary, each with quotes; of one item of a
+batch."""
+
+
+def typical_tokens(call: TextCall) -> int:
+    """Return a length that nearly no reply to a call exceeds: what a nearly spent budget reserves."""
+    if call.function == "summary" or call.type == "list":
+        return _LONG_TOKENS
+    return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type not in (None, "text") else _SENTENCE_TOKENS
+
+
+def typical_batch_tokens(calls: Iterable[TextCall]) -> int:
+    """Return the same for a reply to several calls at once."""
+    return _ITEM_TOKENS + sum(_ITEM_TOKENS if call.yes_or_no else typical_tokens(call) for call in calls)

@@ -1,0 +1,151 @@
+"""The relations of a catalog that a question is about: table retrieval behind the agent's seam, with join partners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from almanaq.corpus.table import Table, TableId, parse_fields
+from almanaq.retrieval.protocols import Retriever, TableIndex, find_tables
+from almanaq.retrieval.rerank import Rerank, choose_weights
+
+FIELDS = ("title", "header", "cells", "description", "keys", "database")
+MAX_TABLES = 12
+
+
+class _Column(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def values(self) -> Sequence[str]: ...
+    @property
+    def samples(self) -> Sequence[str]: ...
+    @property
+    def private(self) -> bool: ...
+
+
+class _Relation(Protocol):
+    """The attributes of a catalog's relation that are used here; the catalog itself is in a higher layer."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def location(self) -> Sequence[str]: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def columns(self) -> Sequence[_Column]: ...
+    @property
+    def key(self) -> Sequence[str]: ...
+    @property
+    def foreign_keys(self) -> Sequence[tuple[object, str, object]]: ...
+
+
+class _Catalog(Protocol):
+    @property
+    def relations(self) -> Sequence[_Relation]: ...
+
+
+def schema_retriever() -> Retriever:
+    """Return the retriever for the relations of a source: words only, scorer as for the schemas of databases."""
+    weights = choose_weights(parse_fields(FIELDS), several=True, sight="lexical")
+    return Rerank(weights=weights.questions)
+
+
+class TableChooser:
+    """Returns the relations that a question needs, most relevant first; () when none fits. The seam `ChooseTables`.
+
+    Args:
+        retriever: any retriever, by default `schema_retriever()`; its index is cached until the catalog changes.
+        k: relations found by the question itself; those that link two of them are added.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 8) -> None:
+        self._retriever = retriever or schema_retriever()
+        self._k = k
+        self._indexed: tuple[object, TableIndex, dict[str, list[str]]] | None = None
+
+    def __call__(self, question: str, catalog: _Catalog) -> tuple[str, ...]:
+        if not catalog.relations or not question.strip():
+            return ()
+        if self._indexed is None or self._indexed[0] != catalog:
+            index = self._retriever.index([_to_table(each) for each in catalog.relations], FIELDS)
+            self._indexed = (catalog, index, find_links(catalog.relations))
+        _, index, joined = self._indexed
+        (found,) = find_tables(index, [question], self._k)
+        if not found.fits:
+            return ()
+        return add_linking_tables([hit.id.table for hit in found.ranking], joined)
+
+
+def find_links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
+    """Return for each relation those it shares a key with, declared or implied by names, in either direction."""
+    named: dict[str, list[str]] = {}
+    for each in relations:
+        for name in _key_names(each):
+            named.setdefault(name, []).append(each.name)
+    joined: dict[str, list[str]] = {each.name: [] for each in relations}
+    for each in relations:
+        declared = [other for _, other, _ in each.foreign_keys]
+        evident = [other for column in each.columns for other in named.get(_normalize_name(column.name), ())]
+        for other in dict.fromkeys((*declared, *evident)):
+            if other in joined and other != each.name:
+                joined[each.name].append(other)
+                joined[other].append(each.name)
+    return joined
+
+
+_KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
+
+
+def _key_names(relation: _Relation) -> Iterator[str]:
+    """Yield the names that a foreign key to this relation would have: `customer_id`, or the key's own name."""
+    plain = _normalize_name(relation.name)
+    one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
+    keys = (
+        relation.key
+        if len(relation.key) == 1
+        else [c.name for c in relation.columns if _normalize_name(c.name) == "id"]
+    )
+    for key in map(_normalize_name, keys):
+        yield from {plain + key, one + key}
+        if key.endswith(_KEY_ENDS) and key not in _KEY_ENDS:
+            yield key
+
+
+def _normalize_name(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MAX_TABLES) -> tuple[str, ...]:
+    """Return the ranked tables, then those that link two of them, which a join may need in between."""
+    chosen = dict.fromkeys(ranked[:most])
+    between: dict[str, int] = {}
+    for name in ranked:
+        for other in dict.fromkeys(joined.get(name, ())):
+            between[other] = between.get(other, 0) + 1
+    for other, times in sorted(between.items(), key=lambda entry: -entry[1]):
+        if times > 1 and len(chosen) < most:
+            chosen.setdefault(other)
+    return tuple(chosen)
+
+
+def _to_table(relation: _Relation) -> Table:
+    header = tuple(column.name for column in relation.columns)
+    # Private values must not reach a remote embedder.
+    samples = [() if c.private else tuple(c.values) or tuple(c.samples) for c in relation.columns]
+    rows = tuple(
+        tuple(values[row] if row < len(values) else "" for values in samples)
+        for row in range(min(20, max(map(len, samples), default=0)))
+    )
+    described = [relation.description, *(column.description for column in relation.columns)]
+    return Table(
+        TableId(".".join(map(str, relation.location[:-1])), relation.name),
+        header,
+        rows,
+        title=relation.name.replace("_", " "),
+        description="\n".join(text for text in described if text),
+        keys=tuple(f"-> {other}" for _, other, _ in relation.foreign_keys),
+    )
