@@ -12,18 +12,17 @@ from almanaq.errors import UsageError
 from almanaq.options import QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
-    from almanaq.agent.conversation import Agent, Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
-    from almanaq.agent.shots import Examples
+    from almanaq.agent.response import Event, Response
+    from almanaq.agent.schema_text import Examples
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -387,7 +386,7 @@ class Connection(ErrorsAsAttributes):
         >>> chat.ask("How many are there?").rows
         ((2,),)
         """
-        from almanaq.agent.chat import Chat
+        from almanaq.agent.conversation import Chat
 
         return Chat(self.agent, tuple(history))
 
@@ -412,10 +411,10 @@ class Connection(ErrorsAsAttributes):
         >>> con.public().sql("SELECT count(*) FROM dogs")[0]
         (2,)
         """
-        from almanaq.suql.databases.public import PublicDatabase
+        from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        database = PublicDatabase(self._database)
+        database = RedactedDatabase(self._database)
         made = Connection(self.engine.over(database), database, self._models, self._shots)
         made._is_public = True
         return made
@@ -566,9 +565,9 @@ def _open(
     allow_http: bool,
 ) -> Connection:
     """Open a source with the models that read it."""
-    from almanaq.agent.shots import find_examples, read_examples
+    from almanaq.agent.schema_text import find_examples, read_examples
+    from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
-    from almanaq.suql.databases.open_source import open_database
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named
@@ -592,8 +591,7 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
     from almanaq.models.model_names import ModelSettings, open_models
     from almanaq.models.private_files import default_cache_folder
     from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.similarity import EmbedderSimilarity
-    from almanaq.suql.execution.text_vectors import TextVectors
+    from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
 
     similarity = None
     store = VectorStore(default_cache_folder() if cache else None, models.embedder)
@@ -603,7 +601,7 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
     vectors = TextVectors(store.vectors, remote=remote)
 
     def proxy_models(name: str) -> Models:
-        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(chances=True))
+        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(probabilities=True))
 
     proxies = cached(proxy_models)
     return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)

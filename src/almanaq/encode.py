@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from almanaq.display import visible
 
 if TYPE_CHECKING:
-    from almanaq.agent.conversation import Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.response import Event, Response
     from almanaq.suql.catalog.relations import Column, Relation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace
@@ -85,7 +84,7 @@ def event_record(event: Event) -> dict[str, Any]:
     >>> [event_record(event)["kind"] for event in con.ask_stream("How old is Rex?")][-1]
     'response'
     """
-    from almanaq.agent.events import Finished
+    from almanaq.agent.response import Finished
 
     if isinstance(event, Finished):
         return {"kind": event.kind, "response": response_record(event.response)}

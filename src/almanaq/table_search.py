@@ -21,11 +21,11 @@ from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
+    from almanaq.engines.sources import Source
     from almanaq.models.protocols import Embedder
     from almanaq.retrieval.protocols import Found, TableIndex
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
-    from almanaq.suql.databases.sources import Source
 
 FIELDS = ("title", "section", "header", "cells")
 """What is searched of a table unless other fields are named."""
@@ -251,20 +251,20 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
     Raises:
         SourceError: there is no such source, or it is a dataset that marks private columns.
     """
-    from almanaq.corpus.files.named import is_web
+    from almanaq.corpus.files.listing import is_web
     from almanaq.corpus.schema_places import PrivateTablesError
-    from almanaq.suql.databases.open_source import is_url
+    from almanaq.engines.open_source import is_url
 
     in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
     if not in_text:
         return _read_database(source, schema, allow_http=allow_http)
     assert isinstance(source, str | os.PathLike)
-    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
+    from almanaq.corpus.dataset import is_dataset_folder, open_corpus_folder
 
     if is_dataset_folder(Path(source)):
         if schema is not None:
             raise UsageError("schema does not go with a folder in the layout of a dataset: leave private columns out")
-        return open_dataset(Path(source)).corpus()
+        return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
         return _read_database(source, schema, allow_http=allow_http)
     from almanaq.corpus.readers import read_corpus
@@ -278,8 +278,8 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
 def _read_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
     """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
     from almanaq.corpus.readers import LARGE_BYTES
-    from almanaq.suql.databases.corpus import ROWS, database_corpus
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.open_source import open_database
+    from almanaq.engines.table_corpus import ROWS, database_corpus
 
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http)

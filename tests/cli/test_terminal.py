@@ -7,9 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder
+from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder, shows_all_rows
 from almanaq.agent.response import Response
-from almanaq.agent.told import rows_told
 from almanaq.cli.terminal import break_query, cell_text, shorten, summary_line
 from almanaq.suql.result import Evidence, Trace
 
@@ -67,15 +66,15 @@ def test_rows_are_printed_once(count, data):
     found = Found("q", "things", ("name", "size"), rows)
     reply = Response("answered", "".join(LocalResponder().found(found)), "SELECT", ("name", "size"), rows)
     if count <= ROWS_SHOWN:
-        assert rows_told(reply)
-    assert not rows_told(replace(reply, answer="I found some."))
+        assert shows_all_rows(reply)
+    assert not shows_all_rows(replace(reply, answer="I found some."))
 
 
 def test_a_number_within_another_is_not_told():
     reply = Response("answered", "Built in 1995, for 3.5 million.", "SELECT", ("price",), ((95,),))
-    assert not rows_told(reply)
-    assert not rows_told(replace(reply, rows=((5,),)))
-    assert rows_told(replace(reply, rows=((1995,),)))
+    assert not shows_all_rows(reply)
+    assert not shows_all_rows(replace(reply, rows=((5,),)))
+    assert shows_all_rows(replace(reply, rows=((1995,),)))
 
 
 def test_a_quote_stands_where_people_count_from_one():

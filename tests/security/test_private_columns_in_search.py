@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 import almanaq
 from almanaq.agent.history import Turn
 from almanaq.cli.app import app
-from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.readers import read_corpus
 from almanaq.corpus.schema_places import PrivateTablesError
 from almanaq.errors import SourceError, UsageError
@@ -31,6 +30,7 @@ from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.table_search import FIELDS, Tables, parse_field_names, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer
 from almanaq_bench.own_dataset import open_card
+from almanaq_bench.question_sets import open_dataset
 from almanaq_bench.retrievers.openers import NAMES
 
 KINDS = ("csv", "json", "xlsx", "parquet", "sqlite", "duckdb", "folder")

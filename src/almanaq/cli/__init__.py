@@ -77,11 +77,11 @@ def _leave_if_an_engine_works(code: int) -> None:
 
     DuckDB complains of both. Idle threads of our own pool hold nothing.
     """
-    leaving = sys.modules.get("almanaq.suql.databases.leaving")
+    leaving = sys.modules.get("almanaq.engines.interruption")
     held = "duckdb" in sys.modules and any(
         t.daemon and not t.name.startswith("almanaq_") for t in threading.enumerate()
     )
-    if held or (leaving is not None and leaving.work_was_left()):
+    if held or (leaving is not None and leaving.has_detached_work()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

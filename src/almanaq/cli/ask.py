@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from almanaq.agent.events import Event
-    from almanaq.agent.response import Response
+    from almanaq.agent.response import Event, Response
     from almanaq.connection import Connection
 
 
@@ -71,8 +70,8 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
     """
     from rich.text import Text
 
-    from almanaq.agent.events import Finished, Progress, TextWritten
     from almanaq.agent.local import asks_for_list
+    from almanaq.agent.response import Finished, Progress, TextWritten
     from almanaq.cli.terminal import progress
 
     with progress("thinking …") as tell:
@@ -96,21 +95,21 @@ def print_evidence_of_reply(response: Response, out: Console, amount: Amount) ->
     """Print the query behind a reply, and the rows and quotes that the reply does not hold already."""
     from rich.text import Text
 
-    from almanaq.agent.told import rows_told, untold
+    from almanaq.agent.responder import quotes_not_shown, shows_all_rows
     from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
 
     if not response.suql:
         return
     out.print()
     print_query(response.suql, out)
-    shown = amount.rows is not None and rows_told(response)
+    shown = amount.rows is not None and shows_all_rows(response)
     if shown:
         out.print()
     elif len(response.rows) == 1 and len(response.columns) > WIDE:
         print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out, EVERYTHING)
     elif response.columns:
         print_rows(response.columns, response.rows, out, amount)
-    print_evidence([untold(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
+    print_evidence([quotes_not_shown(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
 

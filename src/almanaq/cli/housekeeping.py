@@ -20,10 +20,10 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from almanaq.engines.files.table_cache import TableCache
     from almanaq.models.providers import ModelChoice, Server
     from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import Settings
-    from almanaq.suql.databases.kept import KeptTables
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -267,13 +267,13 @@ def clear(
     say(f"{count:,} replies deleted from {file}")
 
 
-def _open_tables() -> KeptTables:
+def _open_tables() -> TableCache:
     """Return the tables of files that are kept, in the folder that settings name."""
+    from almanaq.engines.files.table_cache import TableCache, table_cache_folder
     from almanaq.settings import read_settings
-    from almanaq.suql.databases.kept import KeptTables, tables_folder
 
     read_settings().export()
-    return KeptTables(tables_folder())
+    return TableCache(table_cache_folder())
 
 
 def _open_cache() -> tuple[Path, ReplyCache]:

@@ -68,7 +68,7 @@ def _materialize(connection: Connection, query: Query, path: Path) -> None:
 
 def _write_as_they_come(connection: Connection, query: Query, output: Output) -> None:
     """Run a query and write its rows as they come, held nowhere; those that are sure also when a budget stopped it."""
-    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.execution.report import Interrupted
     from almanaq.suql.result import Result
 
     stopped: BudgetExceeded | DeadlineExceeded | Interrupted | None = None
@@ -95,7 +95,7 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
 
 def _run(connection: Connection, query: Query, output: Output) -> None:
     """Run a query and write its rows; those that are sure also when a budget stopped it."""
-    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.execution.report import Interrupted
     from almanaq.suql.result import Result
 
     try:
@@ -190,7 +190,7 @@ def _write_tables(database: duckdb.DuckDBPyConnection, result: Result, name: str
 
 def _number_rows(table: pa.Table) -> pa.Table:
     """Return rows with their number before them, by which quotes name them."""
-    from almanaq.suql.execution.columns import id_column
+    from almanaq.suql.execution.stage_rows import id_column
 
     names = {name.casefold() for name in table.column_names}
     if "row" in names:
@@ -203,7 +203,7 @@ def _number_rows(table: pa.Table) -> pa.Table:
 def _evidence_table(result: Result) -> pa.Table:
     import pyarrow as pa
 
-    from almanaq.suql.execution.columns import id_column, text_column
+    from almanaq.suql.execution.stage_rows import id_column, text_column
 
     cited = [(number, quote) for number, quotes in enumerate(result.evidence, 1) for quote in quotes]
     columns = {

@@ -196,7 +196,7 @@ def show_reading() -> Iterator[None]:
 
     Nothing is shown without a terminal. Ctrl-C is Interrupted there, with the rows that are sure.
     """
-    from almanaq.suql.execution.watch import watched
+    from almanaq.suql.execution.report import watched
 
     if not sys.stderr.isatty():
         with watched(lambda *_: None):

@@ -19,7 +19,7 @@ from almanaq.display import describe_progress
 from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
 from almanaq.jobs import Job, JobRunner
 from almanaq.mcp import caps, resources
-from almanaq.mcp.declared import BY_NAME, INSTRUCTIONS, TOOLS
+from almanaq.mcp.declared import BY_NAME, TOOLS, instructions
 from almanaq.mcp.tools import Tools
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def make_server(connection: Connection) -> Server[Any]:
         "almanaq",
         version=almanaq.__version__,
         title="almanaq",
-        instructions=INSTRUCTIONS,
+        instructions=instructions(connection.engine.dialect),
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,

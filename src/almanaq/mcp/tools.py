@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, Progress
+from almanaq.agent.response import Finished, Progress
 from almanaq.encode import plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress

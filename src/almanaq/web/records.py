@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
     from almanaq.models.protocols import Models
     from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.cited import CitedTexts
+    from almanaq.suql.execution.evidence import CitedTexts
     from almanaq.suql.result import Evidence
     from almanaq.web.store import Columns
 

@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, QueryWritten, RowsFound
+from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
 from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
-from almanaq.suql.execution.cited import CitedTexts, citing
+from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of

@@ -26,7 +26,7 @@ from almanaq.agent.history import Shown, Turn
 from almanaq.encode import plain
 from almanaq.errors import SourceError
 from almanaq.models.private_files import UNUSABLE, open_sqlite
-from almanaq.suql.execution.cited import Place
+from almanaq.suql.execution.evidence import Place
 from almanaq.web.problems import NotFound
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
-from almanaq.engines.duckdb.pivots import lookups, mark_pivots
-from almanaq.engines.duckdb.split import has_text, walk
+from almanaq.engines.duckdb.trees import has_text, lookups, mark_pivots, walk
 from almanaq.errors import (
     PrivateColumnError,
     QuerySyntaxError,
@@ -25,11 +24,9 @@ from almanaq.errors import (
     UnsupportedError,
     first_line,
 )
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
-from almanaq.suql.catalog.types import fold
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
 from almanaq.suql.language import Statement
-from almanaq.suql.syntax.hints import clause_meant
-from almanaq.suql.syntax.limits import check_length
+from almanaq.suql.syntax.limits import check_length, clause_meant
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
