@@ -11,13 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.corpus.files.kinds import KNOWN, kind_of
-from almanaq.corpus.files.listing import holds_rows
-from almanaq.corpus.files.named import as_list, named_files
+from almanaq.corpus.files.listing import KNOWN, as_list, find_path, holds_rows, kind_of, named_files
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
 from almanaq.corpus.readers import DUCKDB
 from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
-from almanaq.corpus.tabular import find_path
 from almanaq.engines import interruption
 from almanaq.engines.sources import (
     SOURCES,

@@ -22,8 +22,8 @@ from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import schema_text
 from almanaq.agent.small_tables import SmallTables
 from almanaq.agent.threads import in_thread
+from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.table import Table
-from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.budget import spending
 from almanaq.models.prompts import prompt_file

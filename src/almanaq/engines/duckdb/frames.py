@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.table import Table
-from almanaq.corpus.tabular import clean_header
 from almanaq.engines.files.columns import type_column
 from almanaq.errors import UsageError, first_line
 from almanaq.suql.catalog.relations import alike_but_for_case

@@ -16,12 +16,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.delimited import Mended, read_delimited
-from almanaq.corpus.files.file_options import Reading
 from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.files.sniff import SPACES, Dialect
+from almanaq.corpus.files.reader import Header, Mended, read_delimited
+from almanaq.corpus.files.sniff import SPACES, Dialect, Reading
 from almanaq.corpus.inference import ColumnReport, Told, infer_column
-from almanaq.corpus.tabular import Header
 from almanaq.engines.duckdb.session import file_literal
 from almanaq.engines.files.columns import ARROW_TYPES, type_column, typed_cells
 from almanaq.text.sql_literals import quote

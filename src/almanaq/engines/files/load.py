@@ -11,19 +11,23 @@ from typing import Any
 
 import duckdb
 
-from almanaq.corpus.files.file_options import Reading
-from almanaq.corpus.files.kinds import Format, Kind, kind_of, total_bytes
-from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
-from almanaq.corpus.files.plain import in_utf8, unpacked
-from almanaq.corpus.files.records import Opened, open_records, read_json
-from almanaq.corpus.files.sheets import read_sheets
-from almanaq.corpus.files.sniff import NAMES, sniff
+from almanaq.corpus.files.listing import (
+    Format,
+    FoundFile,
+    Listing,
+    kind_of,
+    list_folder,
+    list_paths,
+    not_opened,
+    total_bytes,
+)
+from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
+from almanaq.corpus.files.records import Opened, open_records
+from almanaq.corpus.files.sniff import Reading
 from almanaq.corpus.inference import ColumnReport, LoadReport, Told
 from almanaq.corpus.read_cancellation import raise_if_cancelled
-from almanaq.corpus.readers import sheet_names
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
-from almanaq.corpus.tabular import clean_header
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.duckdb.session import file_literal
 from almanaq.engines.files.columns import infer_keys, repeated_rows, value_column
@@ -121,7 +125,7 @@ def read_table(path: Path) -> tuple[Any, LoadReport]:
 
 def _is_worth_caching(listing: Listing) -> bool:
     """Tell whether reading the files takes long enough for their tables to be cached: Parquet is read in place."""
-    read = [found.path for found in listing.files if _kind(found).format is not Format.PARQUET]
+    read = [found.path for found in listing.files if found.kind.format is not Format.PARQUET]
     read += listing.databases
     return len(read) >= TableCache.LEAST_FILES or (bool(read) and total_bytes(read) >= TableCache.LEAST_BYTES)
 
@@ -131,7 +135,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     load = _Load(connection, said, [str(problem) for problem in listing.problems])
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
-        _load_or_report(load, found.path.name, partial(_LOADERS[_kind(found).format], load, found))
+        _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
     load.declared.update(infer_keys(connection, DATABASE, load.declared))
     _count_repeated(load)
     for path in listing.databases:
@@ -179,34 +183,22 @@ def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tu
     return replace(entry, foreign_keys=keys)
 
 
-def _kind(found: FoundFile) -> Kind:
-    kind = kind_of(found.path)
-    assert kind is not None
-    return kind
-
-
 # --- one file of each format -----------------------------------------------------------------------------------------
 
 
 def _load_delimited(load: _Load, found: FoundFile) -> None:
-    kind, file = _kind(found), found.path.name
     reading = load.reading(found.id)
-    with unpacked(found.path, kind.compression) as unpacked_file:
-        dialect = sniff(unpacked_file, file, reading.hints)
-        header = clean_header(list(dialect.names), file)
-        with in_utf8(unpacked_file, dialect.encoding, dialect.errors) as text:
+    with open_delimited(found.path, reading.hints) as file:
+        dialect, header = file.dialect, file.header
+        with in_utf8(file.path, dialect.encoding, dialect.errors) as text:
             place = (DATABASE, *found.id)
             rows, columns, mended = load_delimited(load.connection, place, text, dialect.as_utf8(), header, reading)
-    mending = mended.messages(file, len(header.names))
-    written = f"{file}: {NAMES.get(dialect.separator, 'one column')}, {dialect.encoding.removesuffix('-sig')}"
-    origin = written + ("" if dialect.header else ", no header") + (f", {kind.compression}" if kind.compression else "")
-    _add(load, found.id, LoadReport(found.id.table, rows, columns, dialect.notes + header.warnings + mending, origin))
+    _add(load, found.id, LoadReport(found.id.table, rows, columns, file.notes(mended), file.origin))
 
 
 def _load_json(load: _Load, found: FoundFile) -> None:
-    kind, file = _kind(found), found.path.name
-    with unpacked(found.path, kind.compression) as plain:
-        records = read_json(plain, file)
+    file = found.path.name
+    records = read_records(found.path)
     tables = open_records(records.rows, found.id.table)
     records.rows.clear()  # room for the columns
     ids = {table.name: load.free(TableId(found.id.database, table.name)) for table in tables}
@@ -227,13 +219,10 @@ def _with_parent(entry: RelationSchema, table: Opened, ids: Mapping[str, TableId
 
 
 def _load_sheets(load: _Load, found: FoundFile) -> None:
-    sheets = read_sheets(found.path, load.reading(found.id).hints.header)
-    for called, sheet in zip(sheet_names(found.id.table, sheets), sheets, strict=True):
-        where = f"{found.path.name}, sheet {sheet.name!r}"
-        header = clean_header(list(sheet.names), where)
-        columns = [list(column) for column in zip(*sheet.rows, strict=True)] or [[] for _ in header.names]
-        table_id = load.free(TableId(found.id.database, called))
-        _load_values(load, table_id, header.names, columns, (sheet.notes + header.warnings, where))
+    for sheet in read_workbook(found.path, found.id.table, load.reading(found.id).hints.header):
+        columns = [list(column) for column in zip(*sheet.rows, strict=True)] or [[] for _ in sheet.header.names]
+        table_id = load.free(TableId(found.id.database, sheet.name))
+        _load_values(load, table_id, sheet.header.names, columns, (sheet.notes, sheet.origin))
 
 
 def _load_values(

@@ -14,7 +14,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.kinds import total_bytes
+from almanaq.corpus.files.listing import total_bytes
+from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.files.records import Opened, open_records
 from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
@@ -28,7 +29,6 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
     unreadable_views,
 )
-from almanaq.corpus.tabular import clean_header
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.files.columns import SQL_TYPES, type_column, value_column
 from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, open_loaded, sqlite_fingerprint

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from almanaq.display import STEERING
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
-from almanaq.visible import STEERING
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
