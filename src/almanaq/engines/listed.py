@@ -117,7 +117,7 @@ class RelationQueries:
         twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
         return not self.rows(nulls) and not self.rows(twice)
 
-    def sampled(self, relation: Relation, *, infer: bool) -> Relation:
+    def add_samples(self, relation: Relation, *, infer: bool) -> Relation:
         """Return a relation with samples of its columns; `infer`: also with the kinds that they suggest.
 
         Where the sample is all that there is, the number of rows is known by it.
@@ -132,7 +132,7 @@ class RelationQueries:
         whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
         return replace(relation, columns=tuple(columns), rows=len(rows) if whole else relation.rows)
 
-    def completed(self, relation: Relation) -> Relation:
+    def complete_relation(self, relation: Relation) -> Relation:
         """Return a relation with the values of ENUMs declared without, and rows named by a key of one column."""
         columns = tuple(self._with_values(relation, column) for column in relation.columns)
         row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None

@@ -119,7 +119,7 @@ class IbisCatalogReader:
         facts = read_facts(self.dialect, self.rows)
         relations = [self._relation(name, facts) for name in sorted(self.backend.list_tables())]
         declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        return Catalog(tuple(self.relations.sampled(relation, infer=not declared) for relation in relations))
+        return Catalog(tuple(self.relations.add_samples(relation, infer=not declared) for relation in relations))
 
     def _relation(self, name: str, facts: Facts) -> Relation:
         columns = []
@@ -230,7 +230,7 @@ class IbisDatabase:
         reader = IbisCatalogReader(session.backend, self.dialect, session.rows)
         catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.relations.key_holds)
-        return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
+        return Catalog(tuple(reader.relations.complete_relation(relation) for relation in catalog.relations))
 
     def _link(self, backend: Any) -> Link:
         return Link(backend, _canceller(backend, self._connect), _runner(backend))

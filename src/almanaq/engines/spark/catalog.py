@@ -148,7 +148,9 @@ class SparkCatalogReader:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             relations = list(pool.map(lambda place: self._relation(names[place], (catalog, *place)), places))
             declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-            sampled = list(pool.map(lambda relation: self.relations.sampled(relation, infer=not declared), relations))
+            sampled = list(
+                pool.map(lambda relation: self.relations.add_samples(relation, infer=not declared), relations)
+            )
         return Catalog(tuple(sorted(sampled, key=lambda relation: relation.name)))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

@@ -386,7 +386,7 @@ class SparkDatabase:
         try:
             catalog = apply_schema(reader.read(), self._schema)
             check_keys(catalog, self._schema, reader.relations.key_holds)
-            return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
+            return Catalog(tuple(reader.relations.complete_relation(relation) for relation in catalog.relations))
         except Exception as error:
             raise self._source_error("read the catalog", error) from None
 

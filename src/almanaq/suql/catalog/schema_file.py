@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks
-from almanaq.corpus.files.sniff import TYPES, Hints, Reading
+from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.relations import ColumnKind
@@ -66,10 +66,10 @@ class RelationSchema:
     hints: Hints = field(default_factory=Hints)
     marks: Marks = field(default_factory=Marks)
 
-    def as_reading(self) -> Reading:
+    def as_read_options(self) -> ReadOptions:
         """Return what is said of how the file is to be read."""
         types = {name.casefold(): column.type for name, column in self.columns.items() if column.type}
-        return Reading(self.hints, self.marks, types)
+        return ReadOptions(self.hints, self.marks, types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
         )
         lines.append(f"foreign_keys = [{keys}]")
     lines += _file_lines(name, said)
-    types = said.as_reading().types
+    types = said.as_read_options().types
     written = {given.casefold(): entry.values for given, entry in said.columns.items()}
     for column in relation.columns:
         folded = column.name.casefold()
