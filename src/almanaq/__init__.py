@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
+    from almanaq.agent.conversation import Chat
     from almanaq.agent.response import Response
     from almanaq.connection import Connection, connect
     from almanaq.dbapi import (
@@ -72,7 +72,7 @@ threadsafety = 1
 paramstyle = "qmark"
 
 _HOMES = {
-    "almanaq.agent.chat": ("Chat",),
+    "almanaq.agent.conversation": ("Chat",),
     "almanaq.agent.response": ("Response",),
     "almanaq.connection": ("Connection", "connect"),
     "almanaq.dbapi": (

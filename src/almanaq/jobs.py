@@ -18,7 +18,7 @@ from typing import Any
 from almanaq.errors import AlmanaqError, DeadlineExceeded
 from almanaq.event_loops import CancelToken
 from almanaq.models.budget import Budget, spending
-from almanaq.suql.execution.watch import watched
+from almanaq.suql.execution.report import watched
 
 Event = tuple[str, dict[str, Any]]
 """The name of an event and its data."""

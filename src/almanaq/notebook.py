@@ -16,11 +16,11 @@ from almanaq.display import describe_progress
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
 from almanaq.jobs import show_progress
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
-from almanaq.suql.execution.watch import Interrupted
+from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Result
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
+    from almanaq.agent.conversation import Chat
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
 

@@ -11,10 +11,8 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import SourceError
-from almanaq.suql.catalog.apply_schema import apply_schema
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import parse_schema, read_schema
-from almanaq.suql.catalog.write_schema import describe
+from almanaq.suql.catalog.schema_file import apply_schema, describe, parse_schema, read_schema
 
 PLACES = Relation(
     "restaurants",

@@ -85,7 +85,7 @@ def _reads(pid: int, name: str) -> bool:
 JOINING = """
 import sys, time
 from pathlib import Path
-from almanaq.suql.execution import similar_texts
+from almanaq.suql.execution import similarity
 candidates, mark = similar_texts._candidates, Path(sys.argv.pop(1))
 
 def slowly(*given):

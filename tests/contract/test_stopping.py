@@ -11,7 +11,7 @@ import pytest
 
 import almanaq
 from almanaq.event_loops import CancelToken
-from almanaq.suql.execution.watch import watched
+from almanaq.suql.execution.report import watched
 from almanaq.testing import FunctionModel
 
 QUERY = "SELECT n FROM t WHERE answer(s, 'q?') = 'Yes'"

@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 MODULES = (
-    "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.agent.told", "almanaq_bench.runner",
+    "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.agent.responder", "almanaq_bench.runner",
     "almanaq.cli.app", "almanaq.cli.options", "almanaq.cli.run_query", "almanaq.connection",
     "almanaq.encode", "almanaq.models.providers", "almanaq.models.extractive.local_linker",
     "almanaq.models.extractive.reader", "almanaq.models.openai", "almanaq.models.model_names",

@@ -21,8 +21,7 @@ from almanaq.corpus.readers import read_corpus
 from almanaq.engines.files import load
 from almanaq.engines.open_source import open_database
 from almanaq.errors import SourceError
-from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, read_schema
-from almanaq.suql.catalog.write_schema import describe
+from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, describe, read_schema
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from almanaq.models.model_names import open_models
 from almanaq.models.protocols import LinkRequest
 from almanaq.options import Options
 from almanaq.suql.engine import Engine
-from almanaq.suql.execution import candidates, computed
+from almanaq.suql.execution import candidates, row_evaluation
 from almanaq.suql.execution import run as execution_run
 from almanaq.suql.optimizer import QUERY_RULES, RULES
 from almanaq.testing import FunctionModel
@@ -229,7 +229,7 @@ def without_threads() -> None:
     async def here(work: Callable[..., Any], *args: object, **named: object) -> Any:
         return work(*args, **named)
 
-    for module in (candidates, computed, execution_run):
+    for module in (candidates, row_evaluation, execution_run):
         module.in_thread = here  # type: ignore[attr-defined]
 
 

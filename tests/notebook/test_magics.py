@@ -12,7 +12,7 @@ import pytest
 import almanaq
 from almanaq import notebook
 from almanaq.errors import BudgetExceeded, UsageError
-from almanaq.suql.execution.watch import Interrupted, watched
+from almanaq.suql.execution.report import Interrupted, watched
 from almanaq.testing import FunctionModel
 
 TABLES = {"t": {"n": list(range(60)), "s": [f"text {i}" for i in range(60)]}}

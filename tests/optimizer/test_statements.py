@@ -9,7 +9,7 @@ from sqlglot import exp
 
 import almanaq
 from almanaq.models.protocols import AllOf, LinkRequest
-from almanaq.suql.execution.statements import Statements
+from almanaq.suql.execution.render import Statements
 from almanaq.testing import FunctionModel
 
 

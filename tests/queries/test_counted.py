@@ -6,9 +6,9 @@ import pytest
 
 from almanaq.errors import BudgetExceeded
 from almanaq.options import Options
-from almanaq.suql.execution import counted
+from almanaq.suql.execution import guards
 from almanaq.suql.execution.candidates import CandidateStream
-from almanaq.suql.execution.watch import watched
+from almanaq.suql.execution.report import watched
 
 from .support import Asked
 
@@ -63,10 +63,10 @@ def test_rows_and_texts_are_those_of_the_stage(asked: Asked, query: str, expecte
 def test_texts_are_told_apart_only_where_their_number_decides(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that tells a million texts apart holds them all."""
     told: list[str] = []
-    fetched = counted._fetched
+    fetched = guards._fetched
     monkeypatch.setattr(CandidateStream, "look_ahead", lambda _: None)
     monkeypatch.setattr(
-        counted,
+        guards,
         "_fetched",
         lambda stage, wanted, *given: told.extend(each.sql() for each in wanted) or fetched(stage, wanted, *given),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import almanaq
 from almanaq.suql.execution import text_stage
-from almanaq.suql.execution.semi_join import SemiJoinQueue
+from almanaq.suql.execution.text_stage import SemiJoinQueue
 from almanaq.suql.plan import lower
 from almanaq.testing import FunctionModel
 

@@ -10,7 +10,7 @@ import pytest
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.suql.execution.calls import Outcome, TextCalls
-from almanaq.suql.execution.collecting import collecting_seldom
+from almanaq.suql.execution.threads import collecting_seldom
 
 CALL = TextCall("answer", ("a text",), "what?")
 

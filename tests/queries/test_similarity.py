@@ -14,7 +14,7 @@ from tests.laws.oracle import Oracle
 import almanaq
 from almanaq.errors import OperationalError, QueryTypeError, RefusedQueryError
 from almanaq.models.embedders.base import LexicalEmbedder
-from almanaq.suql.execution import similar_texts
+from almanaq.suql.execution import similarity
 from almanaq.testing import FunctionModel
 
 from .support import Asked, said
@@ -136,7 +136,7 @@ def test_a_private_column_is_not_sent_to_a_remote_embedder(tmp_path: Any) -> Non
 
 
 def test_too_many_pairs_are_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similar_texts, "MOST_PAIRS", 50)
+    monkeypatch.setattr(similarity, "MOST_PAIRS", 50)
     table = pa.table({"t": ["good food"] * 8})
     with (
         almanaq.connect({"t": table}, model=FunctionModel(said), embedder="lexical", cache=False) as con,

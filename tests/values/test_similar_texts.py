@@ -17,9 +17,8 @@ import pyarrow as pa
 import pytest
 
 from almanaq.models.embedders.base import LexicalEmbedder
-from almanaq.suql.execution import similar_texts, text_vectors
-from almanaq.suql.execution.similar_texts import pairs_above
-from almanaq.suql.execution.text_vectors import TextVectors, on_grid
+from almanaq.suql.execution import similarity
+from almanaq.suql.execution.similarity import TextVectors, on_grid, pairs_above
 from almanaq.suql.execution.threads import in_thread
 
 WORDS = "good bad food service room clean dirty sea view breakfast staff friendly slow fast cheap dear".split()
@@ -31,11 +30,11 @@ def test_no_pair_is_missed_where_parts_of_the_vectors_bound_them(monkeypatch: py
     centres = draw.standard_normal((60, 96)) * scale
     sides = [centres[draw.integers(0, 60, n)] + 0.5 * scale * draw.standard_normal((n, 96)) for n in (700, 900)]
     first, second = (on_grid((side / np.linalg.norm(side, axis=1, keepdims=True)).astype(np.float32)) for side in sides)
-    monkeypatch.setattr(similar_texts, "_LEFT", 100)
-    monkeypatch.setattr(similar_texts, "_CANDIDATE", 100)
-    monkeypatch.setattr(similar_texts, "_RIGHT", 128)
+    monkeypatch.setattr(similarity, "_LEFT", 100)
+    monkeypatch.setattr(similarity, "_CANDIDATE", 100)
+    monkeypatch.setattr(similarity, "_RIGHT", 128)
     exact = [side.astype(float) / np.linalg.norm(side.astype(float), axis=1, keepdims=True) for side in (first, second)]
-    turned, _ = similar_texts._turned(exact[0].astype(np.float32), exact[1].astype(np.float32), 0.7)
+    turned, _ = similarity._turned(exact[0].astype(np.float32), exact[1].astype(np.float32), 0.7)
     assert turned.shape[1] < 96
     i, j, scores = pairs_above(first, second, 0.7)
     above = scores >= 0.7
@@ -59,7 +58,7 @@ def test_scores_are_the_same_alone_and_among_many() -> None:
 
 
 def test_memory_for_vectors_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("almanaq.suql.execution.text_vectors.MOST_BYTES", 1024 * 1024 * 4)
+    monkeypatch.setattr("almanaq.suql.execution.similarity.MOST_BYTES", 1024 * 1024 * 4)
     embedded: list[str] = []
 
     def embed(texts: Any) -> Any:
@@ -77,7 +76,7 @@ def test_memory_for_vectors_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 ONE_THREAD = """
 import numpy
 from threadpoolctl import threadpool_info, threadpool_limits
-from almanaq.suql.execution.blas_threads import one_thread_each
+from almanaq.suql.execution.threads import one_thread_each
 def threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 seen = []
@@ -103,8 +102,8 @@ def test_products_use_one_thread_until_the_last_block_is_left() -> None:
 
 @pytest.mark.parametrize("work", ["pairs", "vectors"])
 def test_work_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch, work: str) -> None:
-    monkeypatch.setattr(similar_texts, "_LEFT", 1)
-    monkeypatch.setattr(text_vectors, "_CHUNK", 1)
+    monkeypatch.setattr(similarity, "_LEFT", 1)
+    monkeypatch.setattr(similarity, "_CHUNK", 1)
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
     steps: list[object] = []
 
@@ -130,7 +129,7 @@ def test_work_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch, work: 
         finally:
             ended.set()
 
-    monkeypatch.setattr(similar_texts, "_candidates", candidates)
+    monkeypatch.setattr(similarity, "_candidates", candidates)
 
     async def stopped() -> None:
         task = asyncio.create_task(in_thread(compare))

@@ -33,9 +33,7 @@ def schema(
     from almanaq.cli.terminal import say, warn
     from almanaq.corpus.schema_places import schema_path
     from almanaq.engines.open_source import open_database
-    from almanaq.suql.catalog.apply_schema import keep_private
-    from almanaq.suql.catalog.schema_file import read_schema, schema_beside
-    from almanaq.suql.catalog.write_schema import describe
+    from almanaq.suql.catalog.schema_file import describe, keep_private, read_schema, schema_beside
 
     source = name_source(source, db, command="schema")
     if overwrite and not write:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
+from sqlglot import Dialect, exp
 
-from almanaq.errors import ParameterError, QueryTypeError, UnsupportedError
-from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.catalog.types import fold
+from almanaq.errors import ParameterError, QueryTypeError, UnknownNameError, UnsupportedError
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, fold
 from almanaq.suql.language import Language, Parameters, Statement
-from almanaq.suql.memberships import write_memberships
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import bindable, literal
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.syntax.nodes import nodes, nodes_of, write_memberships
 from almanaq.suql.text_functions import declared, is_text_call, place_of
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
@@ -50,10 +48,16 @@ class Binder:
         check_tree(nodes(tree))
         for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
             identifier.meta.pop("start", None)
+        _fix_subscripts(tree, self.language.dialect)
         tree = fill_parameters(tree, parameters, self.language.dialect)
         tree = _expand(write_memberships(tree))
         mark_aggregates(tree, self.language.aggregates)
-        tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
+        try:
+            tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
+        except UnknownNameError as error:
+            if not self.language.binds_texts:
+                raise
+            raise UnsupportedError(f"a name is not resolved beside text functions: {error.message}") from error
         _check_outputs(tree, names, self.language.dialect)
         for node in nodes_of(tree, exp.Anonymous):
             if is_text_call(node):
@@ -97,6 +101,18 @@ def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> ex
         if name in named:
             node.replace(literal(named[name], dialect))
     return tree
+
+
+def _fix_subscripts(tree: exp.Query, dialect: str) -> None:
+    """Count subscripts as the engine does: sqlglot counts from 0, and would add 1 to each that proves an integer."""
+    first = Dialect.get_or_raise(dialect).INDEX_OFFSET
+    for bracket in nodes_of(tree, exp.Bracket) if first else ():
+        if not bracket.args.get("offset"):
+            bracket.set(
+                "expressions", exp.apply_index_offset(bracket.this, bracket.expressions, first, dialect=dialect)
+            )
+            bracket.set("offset", first)
+        bracket.set("returns_list_for_maps", True)  # or a map's value gets [1], as older versions of DuckDB had it
 
 
 def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:

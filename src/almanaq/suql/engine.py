@@ -31,8 +31,7 @@ from almanaq.suql.bind import Binder, read_parameters
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.candidates import Similarity
-from almanaq.suql.execution.context import ExecutionContext
-from almanaq.suql.execution.execute import execute, stream
+from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (
     check_average,
     check_compared,
@@ -41,10 +40,9 @@ from almanaq.suql.execution.guards import (
     check_sampled,
     options_counted,
 )
-from almanaq.suql.execution.native import run_native
-from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.execution.statements import Statements
-from almanaq.suql.execution.text_vectors import TextVectors
+from almanaq.suql.execution.render import Statements
+from almanaq.suql.execution.run import ExecutionContext
+from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import errors_placed
@@ -53,8 +51,7 @@ from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
 from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
-from almanaq.suql.plan.native import NativeQuery
-from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.planner import Planner
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows
@@ -132,8 +129,8 @@ class Engine:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The relations of the source."""
-        return self._database.catalog()
+        """The relations of the source, with the dialect in which queries name them."""
+        return self._database.catalog().in_dialect(self.dialect)
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query and give its rows, the evidence for them and a trace.
@@ -280,6 +277,7 @@ class Engine:
             laid_out = explain_plan(
                 plan,
                 self.expected(plan),
+                dialect=self.dialect,
                 steps=shown,
                 approximate=_approximate(chosen),
                 cost=self._cost(),
@@ -302,6 +300,7 @@ class Engine:
         laid_out = explain_plan(
             plan,
             estimates,
+            dialect=self.dialect,
             actual=actual,
             approximate=_approximate(chosen),
             cost=self._cost(),
@@ -375,7 +374,7 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
+            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key, self.dialect)
         result, _ = run_sync(execute(self._context(), self._planner.lower(plan, exact), exact, suql=query))
         return why_not(result)
 

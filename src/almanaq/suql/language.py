@@ -10,6 +10,8 @@ from sqlglot import exp
 
 WORK_SCHEMA = "almanaq_work"
 """Stands before the name of a table that a part of a query becomes, until a session tells where it is."""
+ROW_OF_ANSWER = "almanaq_row"
+"""The column of such a table that leads to the quotes of its answers."""
 Parameters = Sequence[object] | Mapping[str, object]
 """Values for the placeholders of a query, in order or by name."""
 
@@ -58,23 +60,50 @@ class Part:
         name: the table's name.
         statement: over the tables of earlier parts, `almanaq_work.name`.
         columns: the names and types of the table's columns.
-        private: whether they may hold values of private columns.
+        private: the private columns, `relation.column`, whose values they may hold.
+        reads: the relation and the column that its documents are, "" where they are computed, of a part that asks about
+            documents that another part lists; None of any other, whose table has no column ROW_OF_ANSWER.
     """
 
     name: str
     statement: Statement
     columns: tuple[tuple[str, str], ...]
-    private: bool
+    private: tuple[str, ...] = ()
+    reads: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """Where the documents of a part stand, for the evidence of rows that rest on them.
+
+    Attributes:
+        part: whose answers they are; a hidden column holds its ROW_OF_ANSWER.
+        key: how many hidden columns follow that one, which name the relation's row.
+        named: what they are: "key", "number", "address" or "nothing".
+        private: whether the column is.
+    """
+
+    part: str
+    relation: str
+    column: str
+    key: int
+    named: str
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SplitStatement:
-    """A statement taken apart: parts, in order, and what the engine runs over their tables as it is."""
+    """A statement taken apart: parts, in order, and what the engine runs over their tables as it is.
+
+    Attributes:
+        cited: what the hidden columns say that follow those of the result.
+    """
 
     parts: tuple[Part, ...]
     sql: str
     parameters: tuple[str, ...]
     lookups: tuple[tuple[str, str], ...] = ()
+    cited: tuple[Cited, ...] = ()
 
 
 class Language(Protocol):
@@ -82,6 +111,8 @@ class Language(Protocol):
 
     dialect: str
     """sqlglot's name of the engine's dialect."""
+    binds_texts: bool
+    """Whether `names` raises for whatever name means nothing, within text functions too."""
 
     @property
     def aggregates(self) -> frozenset[str]:

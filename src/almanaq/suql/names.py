@@ -12,9 +12,15 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
-from almanaq.suql.catalog.relations import Catalog, Relation, as_written
-from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
-from almanaq.suql.catalog.types import fold, schema_of, typed
+from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
+from almanaq.suql.catalog.sources import (
+    columns_of,
+    enclosing_selects,
+    find_cte,
+    find_source,
+    from_items,
+    is_within,
+)
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import has_text, own_nodes
 
@@ -176,7 +182,7 @@ def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
 
 def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: Catalog) -> bool:
     """Return whether a column within an item of FROM belongs to one of those before it."""
-    inner = [own for select in enclosing_selects(column) if _is_in(select, item) for own in from_items(select)]
+    inner = [own for select in enclosing_selects(column) if is_within(select, item) for own in from_items(select)]
     if column.table:
         aliases = {other.alias_or_name for other in inner}
         return column.table not in aliases and any(other.alias_or_name == column.table for other in before)
@@ -184,13 +190,6 @@ def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: 
     if any(names is None or column.name in names or "*" in names for names in shown):
         return False
     return any(column.name in (columns_of(other, catalog) or ()) for other in before)
-
-
-def _is_in(node: exp.Expr, tree: exp.Expr) -> bool:
-    at: exp.Expr | None = node
-    while at is not None and at is not tree:
-        at = at.parent
-    return at is tree
 
 
 def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
@@ -331,7 +330,7 @@ def _expand_stars_of(block: exp.Select, catalog: Catalog) -> bool:
         plain = type(star) is exp.Star and not any(star.args.values())
         of = [output.table] if isinstance(output, exp.Column) else list(shown)
         names = [(alias, shown.get(alias)) for alias in of]
-        if not plain or any(columns is None or "*" in columns for _, columns in names):
+        if not plain or any(not columns or "*" in columns or "" in columns for _, columns in names):
             outputs.append(output)
             continue
         outputs += [_column(alias, name) for alias, columns in names for name in columns or ()]

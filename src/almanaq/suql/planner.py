@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
+from almanaq.errors import QueryError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import Binder, check_parameters
-from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.catalog.conditions import read_conditions
-from almanaq.suql.catalog.describe_statements import list_tables, listing
-from almanaq.suql.catalog.grouped_answers import check_grouped_answers
+from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
+from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read, private_columns_shown
-from almanaq.suql.catalog.relations import Catalog, unique_names
+from almanaq.suql.catalog.relations import Catalog, list_tables, listing, unique_names
 from almanaq.suql.execution.guards import check_accuracy
-from almanaq.suql.language import Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import ROW_OF_ANSWER, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased, column, quoted
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeTable, Output, Plan, Stage
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import nodes
 
 _DEEPEST_PARTS = 4
@@ -39,6 +35,7 @@ class Planner:
     Attributes:
         typed: whether every batch of the database's rows has the types of the whole.
         check: raises an error for a plan that would send to a model what may not leave the machine.
+        private_of: the private columns whose values the tables of a query's parts may hold, by the tables' names.
     """
 
     binder: Binder
@@ -46,6 +43,7 @@ class Planner:
     query_rules: tuple[QueryRule, ...]
     typed: bool
     check: Callable[[LogicalPlan, Options], None]
+    private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def catalog(self) -> Catalog:
@@ -100,7 +98,12 @@ class Planner:
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
-        return replace(plan, private_columns=private, private_compared=compared)
+        return replace(plan, private_columns=self._named(private), private_compared=self._named(compared))
+
+    def _named(self, private: tuple[str, ...]) -> tuple[str, ...]:
+        """Return private columns under the names that they have in the source."""
+        found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
+        return tuple(dict.fromkeys(name for names in found for name in names))
 
     def lower(self, plan: LogicalPlan, options: Options) -> Plan:
         """Return the optimized stages of a plan."""
@@ -141,16 +144,13 @@ class Planner:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
-        except (UnsupportedError, UnknownNameError) as error:
+        except UnsupportedError:
             if prefix.count("part_") > _DEEPEST_PARTS:
                 raise
-            try:
-                made = self.binder.language.split(statement, f"{prefix}part_", parameters)
-            except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
-                raise error from None
+            made = self.binder.language.split(statement, f"{prefix}part_", parameters)
             if made is None:
                 raise
-        return self._composed(made, statement, parameters, options, prefix)
+            return self._composed(made, statement, parameters, options, prefix)
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
@@ -161,19 +161,33 @@ class Planner:
         links: list[Link] = []
         notes: list[str] = []
         names = () if statement.lookups else self.binder.language.names(statement, parameters)
+        tables = tuple(part.name for part in made.parts)
+        blocks: dict[str, str] = {}
         for part in made.parts:
             if not part.statement.has_text:
-                stages.append(NativeTable(part.name, NativeQuery(part.statement.shown), "rows that are drawn"))
+                query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
+                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once"))
             else:
                 plan = planner._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
-                stages += [*plan.stages, _table_of(plan.output, part)]
+                stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]
+                blocks[part.name] = plan.output.evidence[0][0] if plan.output.evidence else ""
                 links += plan.links
                 notes += plan.notes
-            catalog = planner.catalog.with_table(part.name, part.columns, private=part.private)
-            planner = replace(planner, binder=replace(planner.binder, catalog=catalog))
-        tables = tuple(part.name for part in made.parts)
+            catalog = planner.catalog.with_table(part.name, part.columns, private=bool(part.private))
+            held = {**planner.private_of, part.name: part.private}
+            planner = replace(planner, binder=replace(planner.binder, catalog=catalog), private_of=held)
         output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
-        return Plan(tuple(links), tuple(stages), Output(output, names), tuple(notes), certain=False)
+        cited = tuple((blocks[each.part], each) for each in made.cited if names)
+        return Plan(tuple(links), tuple(stages), Output(output, names, cited=cited), tuple(notes), certain=False)
+
+
+def _reading(stage: Stage, part: Part) -> Stage:
+    """Return a stage of a part that reads documents where they stand in the source, not in the part's table."""
+    if not isinstance(stage, TextStage) or part.reads is None:
+        return stage
+    relation, column_name = part.reads
+    inputs = (replace(item, relation=relation, column=column_name) if item.relation else item for item in stage.inputs)
+    return replace(stage, inputs=tuple(inputs))
 
 
 def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
@@ -183,6 +197,10 @@ def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
     if isinstance(output.select, NativeQuery):
         return NativeTable(part.name, output.select, purpose)
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
-    listed = [quoted(f"c{i}") for i in range(len(output.select.selects))]  # and of what is hidden, for evidence
+    hidden = len(output.select.selects) - len(names)  # for evidence: the row of the block that has the quotes
+    if part.reads is not None:
+        row = column("rows", f"c{len(names)}") if hidden else exp.cast(exp.null(), "bigint")
+        shown.append(aliased(row, ROW_OF_ANSWER))
+    listed = [quoted(f"c{i}") for i in range(len(names) + hidden)]
     rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
     return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)

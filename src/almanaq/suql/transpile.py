@@ -26,8 +26,7 @@ from almanaq.errors import (
     first_line,
     suggest,
 )
-from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.types import schema_of
+from almanaq.suql.catalog.relations import Catalog, schema_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
 from almanaq.suql.text_functions import is_text_call

@@ -21,8 +21,7 @@ from almanaq.errors import (
     UnsupportedError,
     first_line,
 )
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, unique_names
-from almanaq.suql.catalog.types import fold
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
@@ -108,7 +107,7 @@ class TreeLanguage:
         describe: Callable[[str, Parameters], Sequence[str]],
         describe_text: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
-        self.dialect = dialect
+        self.dialect, self.binds_texts = dialect, False
         self._catalog, self._functions, self._describe = catalog, functions, describe
         self._describe_text = describe_text
         self._reader = Dialect.get_or_raise(dialect)
@@ -188,7 +187,8 @@ class TreeLanguage:
         used = tuple(dict.fromkeys(_parameters(self._reader.tokenize(sql))))
         statement = Statement(whole.text, sql, sql, True, whole.relations, used)
         names = unique_names(self.names(statement, parameters_of(used, parameters)))
-        private = any(c.private for r in map(self._catalog.find, whole.relations) if r is not None for c in r.columns)
+        read = [r for r in map(self._catalog.find, whole.relations) if r is not None]
+        private = tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
         return Part(name, statement, tuple((label, "unknown") for label in names), private)
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:

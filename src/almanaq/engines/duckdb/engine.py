@@ -20,9 +20,8 @@ from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.duckdb.session import DuckDBSession, open_instance
 from almanaq.errors import SourceError, UsageError, first_line
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.text.sql_literals import quote, string_literal
 
 _MOST_ENUM_VALUES = 10_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,7 @@ READERS = frozenset(
 
 _IN_FROM = frozenset(["table", "table_macro", "pragma"])
 _OWN_EXTENSIONS = frozenset(["", "core_functions", "json", "icu", "parquet"])
+_CALLED = re.compile(r"(\w+)\(")
 _READS_CATALOG = (
     "SELECT lower(function_name), function_type, coalesce(stability, ''), internal, "
     "coalesce(extension_name, ''), macro_definition, parameters, alias_of FROM duckdb_functions()"
@@ -83,14 +85,20 @@ class FunctionCatalog:
             self._entries.setdefault(name, []).append(entry)
             if alias and not own:
                 self.synonyms[name] = alias.lower()
-        self.aggregates = frozenset(
-            name for name, entries in self._entries.items() if any(entry.kind == "aggregate" for entry in entries)
+        plain = self._names_of(lambda entry: entry.kind == "aggregate")
+        self.aggregates = plain | self._names_of(
+            lambda entry: entry.kind == "macro" and not plain.isdisjoint(_CALLED.findall(entry.definition))
         )
+        self.own_names = self._names_of(lambda entry: entry.own)
+        self.volatile = self._names_of(lambda entry: entry.stability == "VOLATILE")
 
     @classmethod
     def read(cls, connection: Any) -> FunctionCatalog:
         """Read the catalog of a connection's instance."""
         return cls(connection.execute(_READS_CATALOG).fetchall())
+
+    def _names_of(self, is_it: Callable[[Function], bool]) -> frozenset[str]:
+        return frozenset(name for name, entries in self._entries.items() if any(map(is_it, entries)))
 
     def is_own(self, name: str) -> bool:
         """Return whether somebody has defined a function of that name in the database."""

@@ -5,30 +5,39 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
-import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
+from almanaq.engines.duckdb.answer_tables import take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
+from almanaq.engines.duckdb.parser import parse_written
 from almanaq.engines.duckdb.session import binding_error
-from almanaq.engines.duckdb.split import Part as TreePart
-from almanaq.engines.duckdb.split import (
+from almanaq.engines.duckdb.statements import StatementReader
+from almanaq.engines.duckdb.trees import (
     flatten_joins,
+    has_text,
     needs_split,
     number_groups,
     number_order,
-    split,
     walk,
     write_null_order,
 )
-from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.errors import UnsupportedError, first_line
+from almanaq.errors import QueryError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
-from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import (
+    ROW_OF_ANSWER,
+    WORK_SCHEMA,
+    Cited,
+    Parameters,
+    Part,
+    SplitStatement,
+    Statement,
+    parameters_of,
+)
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
@@ -56,6 +65,7 @@ class DuckDBLanguage:
     """
 
     dialect = "duckdb"
+    binds_texts = True
 
     def __init__(
         self,
@@ -96,7 +106,7 @@ class DuckDBLanguage:
         with self._lock:
             if isinstance(statement.tree, dict):
                 reader = self._reader()
-                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self._describe(statement.shown, ()))))
+                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self.describe(statement.shown, ()))))
                 write_null_order(ordered, *self._order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
@@ -104,7 +114,7 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
-            tree = sqlglot.parse_one(sql, read="duckdb")
+            tree = parse_written(sql)
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
@@ -133,50 +143,62 @@ class DuckDBLanguage:
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
         """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
-        if not isinstance(statement.tree, dict):
+        if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
             return None
         with self._lock:
             reader = self._reader()
-            made = split(statement.tree, prefix, self._columns_of, again="part_" in prefix.removesuffix("part_"))
-            if made is None:
-                return None
-            parts = tuple(self._part(reader, part, statement, parameters) for part in made.parts)
-            left = {str(node["identifier"]) for node in walk(made.tree) if node.get("class") == "PARAMETER"}
-            used = tuple(name for name in statement.parameters if name in left)
+            tree = copy.deepcopy(statement.tree)
+            write_null_order(tree, *self._order_settings())
+            number_groups(tree, reader.functions.aggregates)
+            parts = _Parts(self, reader, statement, prefix, parameters)
+            made = take_apart(tree, parts)
+            used = parts.parameters_in(made.tree)
             sql = reader.shown(made.tree, reader.write(made.tree))
-            return SplitStatement(parts, sql, used, reader.lookups(made.tree))
+            return SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
 
-    def _part(self, reader: StatementReader, part: TreePart, whole: Statement, parameters: Parameters) -> Part:
+    def part(
+        self,
+        reader: StatementReader,
+        name: str,
+        query: dict[str, Any],
+        whole: Statement,
+        parameters: Parameters,
+        documents: Sequence[Cited | None] | None,
+    ) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
-        tree = {"node": part.tree, "named_param_map": []}
+        tree = {"node": query, "named_param_map": []}
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
         tables = [
             reader.catalog.find(".".join(node["qualified_name"]["path"]))
-            for node in walk(part.tree)
+            for node in walk(query)
             if node.get("type") == "BASE_TABLE"
         ]
         relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
-        private = any(column.private for table in tables if table is not None for column in table.columns)
-        written = {str(node["identifier"]) for node in walk(part.tree) if node.get("class") == "PARAMETER"}
-        used = tuple(name for name in whole.parameters if name in written)
-        if used and not part.has_text:
+        if documents is None:
+            called = {str(node.get("function_name", "")).lower() for node in walk(query)}
+            if not called.isdisjoint(reader.functions.own_names):
+                tables = list(reader.catalog.relations)
+            read = [(table.name, c.name) for table in tables if table is not None for c in table.columns if c.private]
+        else:
+            read = [(each.relation, each.column) for each in documents if each is not None and each.private]
+        private = tuple(dict.fromkeys(".".join(each) for each in read))
+        alone = documents[0] if documents is not None and len(documents) == 1 else None
+        reads = (alone.relation, alone.column) if alone is not None else ("", "")
+        used, text = tuple(name for name in whole.parameters if name in _parameters_in(query)), has_text(query)
+        if used and not text:
             shown, used = self._with_literals(shown, parameters_of(used, parameters)), ()
-        statement = Statement(whole.text, sql, shown, part.has_text, relations, used, reader.lookups(tree), tree)
-        columns = tuple((str(row[0]), str(row[1])) for row in self._describe(shown, parameters_of(used, parameters)))
+        statement = Statement(whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
+        columns = tuple((str(row[0]), str(row[1])) for row in self.describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)
         listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
+        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text else []
         assert self._opened is not None
-        self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(part.name)} ({', '.join(listed)})")
-        return Part(part.name, statement, columns, private)
+        self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({', '.join(listed)})")
+        return Part(name, statement, columns, private, reads)
 
-    def _columns_of(self, item: Mapping[str, Any]) -> frozenset[str] | None:
-        if item["type"] != "BASE_TABLE":
-            return None
-        relation = self._catalog().find(".".join(item["qualified_name"]["path"]))
-        return None if relation is None else frozenset(column.name.lower() for column in relation.columns)
-
-    def _describe(self, sql: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+    def describe(self, sql: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+        """Return the names and types of a query's columns; raises DuckDB's error where it does not bind."""
         assert self._opened is not None
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
@@ -184,7 +206,7 @@ class DuckDBLanguage:
         except duckdb.Error as error:
             if not parameters or not isinstance(error, duckdb.BinderException):
                 raise binding_error(error) from error
-        return self._describe(self._with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
+        return self.describe(self._with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
 
     def _with_literals(self, sql: str, parameters: Parameters) -> str:
         """Return a query with its parameters written out."""
@@ -203,7 +225,7 @@ class DuckDBLanguage:
         with self._lock:
             self._reader()
             bound = parameters_of(statement.parameters, parameters)
-            return tuple(str(row[0]) for row in self._describe(statement.shown, bound))
+            return tuple(str(row[0]) for row in self.describe(statement.shown, bound))
 
     def _normalizer(self, reader: StatementReader) -> _Normalizer:
         if self._forms is None:
@@ -220,6 +242,67 @@ class DuckDBLanguage:
             reader = StatementReader(connection, self._catalog(), FunctionCatalog.read(connection), self._views)
             self._opened = connection, reader
         return self._opened[1]
+
+
+class _Parts:
+    """The parts of a statement that is taken apart, as they are made."""
+
+    def __init__(
+        self, language: DuckDBLanguage, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters
+    ) -> None:
+        self._language, self._reader, self._whole = language, reader, whole
+        self._prefix, self._parameters = prefix, parameters
+        self.made: list[Part] = []
+        functions = reader.functions
+        self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
+        self.volatile, self.own = functions.volatile, functions.own_names
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """Return the tree of a query."""
+        return self._reader.parse(text)
+
+    def make(self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None) -> str | None:
+        """Make a part; give the name of its table, None where DuckDB does not bind the query."""
+        name = f"{self._prefix}{len(self.made) + 1}"
+        try:
+            part = self._language.part(self._reader, name, query, self._whole, self._parameters, documents)
+        except QueryError:
+            return None
+        self.made.append(part)
+        return name
+
+    def place(self, item: dict[str, Any], column: str) -> tuple[Cited, tuple[str, ...]] | None:
+        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
+        relation = self._reader.catalog.find(".".join(item["qualified_name"]["path"]))
+        known = relation.column(column) if relation is not None and not item["column_name_alias"] else None
+        if relation is None or known is None:
+            return None
+        key = relation.key or ((relation.row_id,) if relation.row_id else ())
+        named = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
+        return Cited("", relation.name, known.name, len(key), named, known.private), key
+
+    def names(self, query: dict[str, Any]) -> Sequence[str]:
+        """Return what DuckDB calls the columns of a query; none where it does not bind."""
+        tree = {"node": query, "named_param_map": []}
+        try:
+            sql = self._reader.shown(tree, self._reader.write(tree))
+            used = parameters_of(self.parameters_in(query), self._parameters)
+            return [str(row[0]) for row in self._language.describe(sql, used)]
+        except QueryError:
+            return ()
+
+    def binds(self, query: dict[str, Any]) -> bool:
+        """Return whether DuckDB binds a query."""
+        return bool(self.names(query))
+
+    def parameters_in(self, tree: dict[str, Any]) -> tuple[str, ...]:
+        """Return the names of the parameters of a tree, in their order in the whole."""
+        found = _parameters_in(tree)
+        return tuple(name for name in self._whole.parameters if name in found)
+
+
+def _parameters_in(tree: dict[str, Any]) -> set[str]:
+    return {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
 
 
 def _uncast(node: dict[str, Any]) -> dict[str, Any]:

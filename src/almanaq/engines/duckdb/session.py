@@ -63,6 +63,7 @@ def _most_memory() -> int:
 
 _OFFERED = re.compile(r"^(?:Candidate bindings?: |Did you mean )(.*)$", re.MULTILINE)
 _NAME = re.compile(r'"((?:[^"]|"")+)"')
+_NO_NUMBER = re.compile(r"Could not convert string '.*' to (\w+) when casting from source column (\S+)")
 _UNKNOWN = re.compile(r'Referenced (?:column|table) "|does not have a column named|(?:Table|Function) with name')
 
 
@@ -78,6 +79,19 @@ def message_of(error: BaseException) -> str:
     names = [name.split(".")[-1] for name in _NAME.findall(offered[1])] if offered is not None else []
     nearest = " or ".join(map(repr, dict.fromkeys(names[:3])))
     return f"{first.removesuffix('!')}; did you mean {nearest}?" if names else first
+
+
+def advise(message: str) -> str:
+    """Return what DuckDB says of a value, with what to do about a column of text that is compared with numbers.
+
+    >>> advise("Conversion Error: Could not convert string 'x2' to INT32 when casting from source column id")[-68:]
+    'compare id::VARCHAR with text, or try_cast(id AS INT32) with numbers'
+    """
+    found = _NO_NUMBER.search(message)
+    if found is None:
+        return message
+    kind, name = found.groups()
+    return f"{message}: compare {name}::VARCHAR with text, or try_cast({name} AS {kind}) with numbers"
 
 
 def binding_error(error: duckdb.Error) -> DatabaseError:
@@ -283,7 +297,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 "DuckDB stumbles over this query, by a fault of its own: write a subquery in IN or EXISTS as a join, "
                 f"or run it on PostgreSQL ({message})"
             )
-        return engine_error(message, _kind(error))
+        return engine_error(advise(message), _kind(error))
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.corpus.inference import ColumnHints, ColumnReport, TypedColumn, infer_column
-from almanaq.suql.catalog.naming import singular, words_of
+from almanaq.suql.catalog.infer import singular, words_of
 from almanaq.suql.catalog.schema_file import RelationSchema
 from almanaq.text.sql_literals import quote
 

@@ -20,10 +20,9 @@ from almanaq.engines.ibis.session import IbisSession, Link
 from almanaq.engines.listed import ListedFunctions, RelationQueries, Rows
 from almanaq.engines.sources import find_secret, hide
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.reading import declared_column
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.language import Parameters
 from almanaq.suql.tree_language import TreeLanguage
 

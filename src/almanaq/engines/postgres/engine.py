@@ -47,9 +47,8 @@ from almanaq.errors import (
     SourceError,
     first_line,
 )
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.language import Parameters
 from almanaq.text.sql_literals import quote
 

@@ -160,6 +160,7 @@ class PostgresLanguage:
     """
 
     dialect = "postgres"
+    binds_texts = False
 
     def __init__(
         self,

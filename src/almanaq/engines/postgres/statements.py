@@ -23,8 +23,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Parameters, Statement
-from almanaq.suql.syntax.hints import clause_meant
-from almanaq.suql.syntax.limits import DEEPEST, check_length
+from almanaq.suql.syntax.limits import DEEPEST, check_length, clause_meant
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 
 Tree = Any

@@ -33,9 +33,8 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.language import Parameters
 from almanaq.suql.tree_language import TreeLanguage
 

@@ -1,20 +1,16 @@
-"""Column lineage: which columns of the catalog the values of an expression of a bound query are made of.
-
-What decides only *which* rows there are (WHERE, JOIN … ON, GROUP BY, ORDER BY, LIMIT of a query) makes no value of an
-output. Within an expression every column counts, those that only choose the value included (the condition of a CASE, a
-FILTER, the keys of a window): what is chosen tells what it was chosen by. Where a name cannot be followed, every column
-that it could stand for counts: rather one too many.
-"""
+"""Of which columns what a query shows, or sends to a model, is made; private ones are told (semantics 16)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items
-from almanaq.suql.syntax.nodes import nodes
+from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items, relations_in
+from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.text_functions import is_model_call, is_similarity
 
 ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range enum_range_boundary".split())
 """Functions that give values of an ENUM's type, whatever column has it."""
@@ -180,3 +176,46 @@ def _renamed(item: exp.Expr, names: list[str]) -> list[str]:
 def _position(names: list[str], name: str | None) -> int | None:
     """Return the place of a name; None, which is every place, for one that is not there or there twice."""
     return names.index(name) if name is not None and names.count(name) == 1 else None
+
+
+def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Catalog) -> tuple[str, ...]:
+    """Return the private columns that what a query asks a model, also to link its literals, is made of."""
+    if not _any_private(tree, catalog):
+        return ()
+    linked = [catalog.relation(link.relation) for link in links]
+    found = [
+        (relation, column)
+        for relation, link in zip(linked, links, strict=True)
+        if (column := relation.column(link.column)) is not None
+    ]
+    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_model_call(call)]
+    return _private([*(origin for call in calls for origin in origins(call, catalog)), *found])
+
+
+def private_columns_compared(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
+    """Return the private columns that the arguments of `similarity` are made of, which an embedder sees."""
+    if not _any_private(tree, catalog):
+        return ()
+    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_similarity(call)]
+    return _private(origin for call in calls for origin in origins(call, catalog))
+
+
+def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
+    """Return the private columns that a query's rows, or the quotes that they rest on, are made of."""
+    if not _any_private(tree, catalog):
+        return ()
+    return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
+
+
+def _reads_labels(tree: exp.Query, catalog: Catalog) -> bool:
+    return any(relation.location == ENUM_LABELS for relation in relations_in(tree, catalog))
+
+
+def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
+    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof))) or _reads_labels(tree, catalog)
+    relations = catalog.relations if lists else relations_in(tree, catalog)
+    return any(column.private for relation in relations for column in relation.columns)
+
+
+def _private(found: Iterable[Origin]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{relation.name}.{column.name}" for relation, column in found if column.private))

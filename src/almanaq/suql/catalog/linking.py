@@ -14,8 +14,7 @@ from sqlglot import exp
 from almanaq.models.protocols import AllOf
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
 from almanaq.suql.catalog.sources import origin, relations_in
-from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.normal_forms import joined
+from almanaq.suql.syntax.nodes import joined, nodes_of
 
 LINKED = "_linked"
 

@@ -1,4 +1,4 @@
-"""What a database holds: relations, their columns, and the kind of each column."""
+"""The relations that queries may name, what sqlglot is told of them, and statements that list or describe them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,88 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
+from typing import Any
 
-from almanaq.errors import SourceError, UnknownNameError, suggest
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.schema import MappingSchema
+
+from almanaq.errors import SourceError, UnknownNameError, UnsupportedError, suggest
+
+_WHOLE = frozenset(
+    [
+        *("array_position", "cardinality", "json_array_length", "jsonb_array_length", "octet_length"),
+        *("regexp_count", "width_bucket"),
+    ]
+)
+"""Functions without a class of sqlglot's own that give integers."""
+
+
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_FOLD_ALL = ("duckdb", "spark", "databricks", "sqlite", "mysql", "tsql")
+"""Dialects in which names match whatever their case, quoted ones too."""
+
+
+def fold(name: str, dialect: str, *, quoted: bool) -> str:
+    """Return a name in the form by which an engine finds it.
+
+    >>> fold("Öl", "duckdb", quoted=False), fold("Id", "duckdb", quoted=True), fold("Id", "postgres", quoted=True)
+    ('Öl', 'id', 'Id')
+    """
+    if dialect in _FOLD_ALL:
+        return name.translate(_ASCII_LOWER)
+    if dialect == "postgres":
+        return name if quoted else name.translate(_ASCII_LOWER)
+    identifier = exp.to_identifier(name, quoted=quoted)
+    return Dialect.get_or_raise(dialect).normalize_identifier(identifier).name
+
+
+def schema_of(relations: Iterable[Relation], dialect: str = "postgres") -> MappingSchema:
+    """Return the columns of relations with their types, as sqlglot is told them."""
+    types: dict[str, exp.DataType] = {}
+
+    def type_of(column: Column) -> exp.DataType:
+        written = column.type + ("[]" if column.array else "")
+        return types.get(written) or types.setdefault(written, _read_type(written).copy())
+
+    mapping = {r.name: {fold(c.name, dialect, quoted=True): type_of(c) for c in r.columns} for r in relations}
+    return MappingSchema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
+
+
+@cache
+def _read_type(written: str) -> exp.DataType:
+    return exp.DataType.from_str(written, dialect="postgres", udt=True)
+
+
+def typed(tree: exp.Query, schema: MappingSchema, dialect: str = "postgres") -> exp.Query:
+    """Return a qualified query, which is changed, with the type of every expression that is known."""
+    known = Dialect.get_or_raise(dialect).EXPRESSION_METADATA
+    own: dict[Any, Any] = {
+        exp.Extract: {"returns": exp.DType.DECIMAL},
+        exp.Sign: {"returns": exp.DType.DOUBLE},
+        exp.RegexpCount: {"returns": exp.DType.INT},
+        exp.ArrayPosition: {"returns": exp.DType.INT},
+        exp.Anonymous: {"annotator": _annotate_function},
+        exp.Sub: {"annotator": _annotate_difference},
+    }
+    return annotate_types(tree, schema=schema, expression_metadata={**known, **own}, dialect=dialect)
+
+
+def _annotate_function(annotator: Any, node: exp.Expr) -> exp.Expr:
+    whole = node.name.lower() in _WHOLE
+    annotator._set_type(node, exp.DType.INT if whole else exp.DType.UNKNOWN)
+    return node
+
+
+def _annotate_difference(annotator: Any, node: exp.Expr) -> exp.Expr:
+    """A day less a day is a number of days."""
+    annotator._annotate_binary(node)
+    if node.this.is_type("date") and node.expression.is_type("date"):
+        annotator._set_type(node, exp.DType.INT)
+    return node
+
 
 _FIXED = re.compile(
     r"boolean|smallint|integer|bigint|real|double precision|date|time|timestamp|timestamptz|(?:numeric|decimal)\(.*\)"
@@ -122,6 +202,7 @@ class Catalog:
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
+        dialect: sqlglot's name of the SQL of the engine that holds the relations: queries over them are written in it.
     """
 
     relations: tuple[Relation, ...]
@@ -129,6 +210,7 @@ class Catalog:
     broken: tuple[tuple[str, str], ...] = ()
     separate: bool = False
     unlisted: tuple[Relation, ...] = ()
+    dialect: str = "duckdb"
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -139,6 +221,10 @@ class Catalog:
         named = by_place | {r.name.casefold(): r for r in self.relations}
         unlisted = {name: r for r in self.unlisted for name in (*_qualified(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
+
+    def in_dialect(self, dialect: str) -> Catalog:
+        """Return the catalog for queries of a dialect."""
+        return self if self.dialect == dialect else replace(self, dialect=dialect)
 
     def with_table(self, name: str, columns: Sequence[tuple[str, str]], *, private: bool) -> Catalog:
         """Return the catalog with a table that a part of a query becomes: names and types of its columns."""
@@ -237,3 +323,87 @@ def as_written(name: str) -> str:
     ('price', '"Price (EUR)"')
     """
     return name if re.fullmatch(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)*", name) else '"' + name.replace('"', '""') + '"'
+
+
+_NAME = r"""(?P<name>"(?:[^"]|"")+"(?:\."(?:[^"]|"")+")*|[\w.]+)"""
+_TABLES = re.compile(r"\s*(?:show\s+(?:all\s+)?tables|\\dt?|\.tables)\s*;?\s*", re.I)
+_COLUMNS = re.compile(
+    rf"\s*(?:(?:describe|desc)(?:\s+table)?|show\s+columns\s+(?:from|in)|\\d|\.schema)\s+{_NAME}\s*;?\s*", re.I
+)
+_SUMMARY = re.compile(rf"\s*summarize(?:\s+table)?\s+{_NAME}\s*;?\s*", re.I)
+_BEGINS = re.compile(r"\s*(describe|desc|summarize)\b", re.I)
+_SHOWN = ("column", "type", "kind", "description")
+_MOST = 5
+"""Values and samples of a column that a summary shows."""
+
+Cell = str | int | None
+
+
+def listing(text: str, catalog: Catalog, dialect: str) -> str | None:
+    """Return the query that answers DESCRIBE, SHOW TABLES or SUMMARIZE from what is known; None for any other text.
+
+    Raises:
+        UnknownNameError: no such relation; with near names.
+        UnsupportedError: DESCRIBE or SUMMARIZE of something that is no relation.
+    """
+    if tables := list_tables(text, catalog, dialect):
+        return tables
+    if found := _COLUMNS.fullmatch(text):
+        columns = catalog.relation(_relation(found)).columns
+        return _query(_SHOWN, [_described(column) for column in columns], dialect)
+    if found := _SUMMARY.fullmatch(text):
+        relation = catalog.relation(_relation(found))
+        summary = [[*_described(column), _values(column), relation.rows] for column in relation.columns]
+        return _query((*_SHOWN, "values", "rows"), summary, dialect, whole=("rows",))
+    if begun := _BEGINS.match(text):
+        keyword = begun[1].upper()
+        raise UnsupportedError(
+            f"{keyword} takes the name of a relation: {keyword} name; --explain shows what a query does"
+        )
+    return None
+
+
+def list_tables(text: str, catalog: Catalog, dialect: str = "duckdb") -> str | None:
+    """Return the query that answers SHOW TABLES, from what is known of the relations; None for any other text."""
+    if not _TABLES.fullmatch(text):
+        return None
+    rows: list[list[Cell]] = [[r.name, len(r.columns), r.rows, r.description or None] for r in catalog.relations]
+    return _query(("table", "columns", "rows", "description"), rows, dialect, whole=("columns", "rows"))
+
+
+def _relation(found: re.Match[str]) -> str:
+    name = found["name"]
+    return name.replace('""', '"').strip('"').replace('"."', ".") if name.startswith('"') else name
+
+
+def _described(column: Column) -> list[Cell]:
+    return [column.name, column.type + ("[]" if column.array else ""), column.kind.value, column.description or None]
+
+
+def _values(column: Column) -> str | None:
+    """Return an ENUM's values, else samples; none of a private column."""
+    known = column.values or column.samples
+    if column.private or not known:
+        return None
+    return ", ".join(known[:_MOST]) + (f", … ({len(known)} in all)" if len(known) > _MOST else "")
+
+
+def _query(names: Sequence[str], rows: Sequence[Sequence[Cell]], dialect: str, whole: Sequence[str] = ()) -> str:
+    """Return a query for rows; each cell has its type, so that columns of nothing but NULL have one."""
+    kinds = ["bigint" if name in whole else "text" for name in names]
+    cells = rows or [[None] * len(names)]
+    written = [
+        exp.Tuple(expressions=[exp.cast(_literal(cell), kind) for cell, kind in zip(row, kinds, strict=True)])
+        for row in cells
+    ]
+    alias = exp.TableAlias(
+        this=exp.to_identifier("listing", quoted=True), columns=[exp.to_identifier(name, quoted=True) for name in names]
+    )
+    select = exp.select("*").from_(exp.Values(expressions=written, alias=alias))
+    return (select if rows else select.where(exp.false())).sql(dialect)
+
+
+def _literal(cell: Cell) -> exp.Expr:
+    if cell is None:
+        return exp.null()
+    return exp.Literal.number(cell) if isinstance(cell, int) else exp.Literal.string(cell)

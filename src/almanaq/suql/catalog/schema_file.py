@@ -1,27 +1,11 @@
-"""`SOURCE.almanaq.toml`: what a person says of a source's relations and columns, as it is read.
-
-[restaurants]
-description = "Places to eat in the Bay Area"
-key = ["id"]
-named_by = "name"           # the column that names a row, as people speak of it
-[restaurants.file]          # how the file is written, where it was guessed wrong: header, separator, encoding,
-days = "DMY"                # days (DMY, MDY), decimal ("," or ".")
-[restaurants.columns.zip]
-type = "text"               # the type that the file's cells are read as
-[restaurants.columns.reviews]
-kind = "free_text"          # structured | free_text | enum
-description = "what guests wrote"
-private = false             # true: never sent to a remote model
-vectors = "reviews_vector"  # a column of pgvector's type with the vector of each text: the database orders by them
-[restaurants.columns.price]
-kind = "enum"
-values = ["cheap", "moderate"]    # in their order; left out: the values that the column holds, without an order
-"""
+"""Schema files: written from a catalog, read, and applied to what a database says of itself."""
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +13,104 @@ from typing import Any
 from almanaq.corpus.files.marks import ORDERS, Marks
 from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
+from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
-from almanaq.suql.catalog.relations import ColumnKind
+from almanaq.suql.catalog.infer import naming_column
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+
+
+def describe(catalog: Catalog, schema: Schema | None = None) -> str:
+    """Return the catalog as a schema file, with types, row counts and samples as comments; none of a private column.
+
+    Args:
+        schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
+    """
+    declared = {catalog.relation(name).name: entry for name, entry in schema.relations.items()} if schema else {}
+    nothing = RelationSchema()
+    return "\n".join(_relation_text(each, declared.get(each.name, nothing)) for each in catalog.relations)
+
+
+def _relation_text(relation: Relation, said: RelationSchema) -> str:
+    name = _key(relation.name)
+    lines = [] if relation.rows is None else [f"# {relation.rows:,} rows"]
+    if relation.origin:
+        lines.append(f"# read from {relation.origin}")
+    if relation.unread:
+        lines.append(f"# its rows could not be looked at: {relation.unread}")
+    lines.append(f"[{name}]")
+    if relation.description:
+        lines.append(f"description = {_string(relation.description)}")
+    if relation.key:
+        lines.append(f"key = {_list(relation.key)}")
+    if relation.named_by:
+        lines.append(f"named_by = {_string(relation.named_by)}")
+    if relation.foreign_keys:
+        keys = ", ".join(
+            f"{{columns = {_list(own)}, table = {_string(other)}, references = {_list(theirs)}}}"
+            for own, other, theirs in relation.foreign_keys
+        )
+        lines.append(f"foreign_keys = [{keys}]")
+    lines += _file_lines(name, said)
+    types = said.as_read_options().types
+    written = {given.casefold(): entry.values for given, entry in said.columns.items()}
+    for column in relation.columns:
+        folded = column.name.casefold()
+        # Of a private column only what a person wrote of it is written again, nothing that its cells or type hold.
+        shown = replace(column, samples=(), values=written.get(folded, ())) if column.private else column
+        lines.extend(_column_lines(name, shown, types.get(folded, "")))
+    return "\n".join(lines) + "\n"
+
+
+def _file_lines(relation: str, said: RelationSchema) -> list[str]:
+    """Return the lines that say how a file is to be read, where a person said it."""
+    fields = {
+        "header": None if said.hints.header is None else str(said.hints.header).lower(),
+        "names": said.hints.names and _list(said.hints.names),
+        "separator": said.hints.separator and _string(said.hints.separator),
+        "encoding": said.hints.encoding and _string(said.hints.encoding),
+        "days": said.marks.days and _string(said.marks.days),
+        "decimal": said.marks.decimal and _string(said.marks.decimal),
+    }
+    lines = [f"{name} = {value}" for name, value in fields.items() if value]
+    return [f"[{relation}.file]", *lines] if lines else []
+
+
+def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
+    samples = ", ".join(_string(sample) for sample in column.samples[:3])
+    lines = [
+        f"[{relation}.columns.{_key(column.name)}]",
+        f"# {column.type}{'[]' if column.array else ''}{', e.g. ' + samples if samples else ''}",
+        f'kind = "{column.kind.value}"',
+    ]
+    if type_:
+        lines.append(f"type = {_string(type_)}")
+    if column.kind is ColumnKind.ENUM:
+        # Without an order they are left out when this is read: nobody shall take how they stand here for one.
+        listed = column.ordered or not column.values
+        if column.values or not column.private:
+            lines.append(f"{'' if listed else '# '}values = {_list(column.values)}")
+    if column.description:
+        lines.append(f"description = {_string(column.description)}")
+    if column.vectors:
+        lines.append(f"vectors = {_string(column.vectors)}")
+    if column.private:
+        lines.append("private = true")
+    return lines
+
+
+def _string(text: str) -> str:
+    """Write a TOML basic string: JSON's escapes are TOML's, and what steers a terminal is written out too."""
+    return STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _list(texts: tuple[str, ...]) -> str:
+    return "[" + ", ".join(_string(text) for text in texts) + "]"
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _string(name)
+
 
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
@@ -219,3 +299,123 @@ def _strings(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SourceError(f"{where}: {name} must be a list of strings, not {value!r}")
     return tuple(value)
+
+
+_VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
+
+
+def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
+    """Return the catalog with what the schema says in place of what was found; raises SourceError for unknown names.
+
+    Keys are taken over unchecked: the database checks them against its rows. The values of an ENUM without declared
+    ones are left empty: the database reads them.
+    """
+    declared: dict[str, RelationSchema] = {}
+    for name, entry in schema.relations.items():
+        found = catalog.find(name)
+        if found is None:
+            raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
+        declared[found.name] = entry
+    nothing = RelationSchema()
+    relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name)) for r in catalog.relations)
+    return replace(catalog, relations=relations)
+
+
+def keep_private(catalog: Catalog, schema: Schema) -> Catalog:
+    """Return the catalog in which each column is private that a schema calls so; what it says of others is left out."""
+    marked = {
+        (found.name, name.casefold())
+        for table, entry in schema.relations.items()
+        if (found := catalog.find(table)) is not None
+        for name, column in entry.columns.items()
+        if column.private
+    }
+    return replace(
+        catalog,
+        relations=tuple(
+            replace(
+                relation,
+                columns=tuple(
+                    replace(column, private=column.private or (relation.name, column.name.casefold()) in marked)
+                    for column in relation.columns
+                ),
+            )
+            for relation in catalog.relations
+        ),
+    )
+
+
+def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
+    """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold.
+
+    Args:
+        holds: whether columns of a relation are unique and not null together, as the database finds.
+    """
+    for name, declared in schema.relations.items():
+        relation = catalog.relation(name)
+        if declared.key and not holds(relation, relation.key):
+            raise SourceError(
+                f"{schema.name}, [{relation.name}]: the key ({', '.join(relation.key)}) is not unique or has nulls; "
+                "name columns that tell every row apart, or leave the key out"
+            )
+
+
+def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
+    place = f"{where}, [{relation.name}]"
+    known = {column.name.casefold(): column.name for column in relation.columns}
+    own = [name for names, _, _ in said.foreign_keys for name in names]
+    for name in filter(None, (*said.columns, *said.key, said.named_by, *own)):
+        if name.casefold() not in known:
+            raise SourceError(f"{place}: no column {name!r}{suggest(name, known.values())}")
+    columns = {name.casefold(): entry for name, entry in said.columns.items()}
+    return replace(
+        relation,
+        description=relation.description if said.description is None else said.description,
+        key=tuple(known[name.casefold()] for name in said.key) or relation.key,
+        foreign_keys=said.foreign_keys or relation.foreign_keys,
+        named_by=known.get(said.named_by.casefold(), relation.named_by),
+        columns=tuple(
+            _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place, relation) for c in relation.columns
+        ),
+    )
+
+
+def _named(relation: Relation) -> Relation:
+    """Return the relation with the column that names its rows, where its columns' names tell it."""
+    return relation if relation.named_by else replace(relation, named_by=naming_column(relation))
+
+
+def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Relation) -> Column:
+    kind = said.kind or column.kind
+    if kind is not ColumnKind.STRUCTURED and column.type != "text":
+        raise SourceError(f"{where}, column {column.name!r}: {kind.value} needs text, and the column is {column.type}")
+    values = (said.values or column.values) if kind is ColumnKind.ENUM else ()
+    description = column.description if said.description is None else said.description
+    private = column.private if said.private is None else said.private
+    vectors = column.vectors if said.vectors is None else _vectors(column, said.vectors, where, relation)
+    ordered = bool(said.values) or (column.ordered and bool(values))
+    return replace(
+        column,
+        kind=kind,
+        values=values,
+        ordered=ordered,
+        description=description,
+        private=private,
+        vectors=vectors,
+        written=said.written or column.written,
+    )
+
+
+def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
+    """Return the name of the column that holds a column's vectors; raises SourceError when it cannot."""
+    found = relation.column(name)
+    if found is None:
+        raise SourceError(
+            f"{where}, column {column.name!r}: no column {name!r}{suggest(name, [c.name for c in relation.columns])}"
+        )
+    if not _VECTOR.fullmatch(found.type):
+        raise SourceError(
+            f"{where}, column {column.name!r}: vectors need pgvector's type with its dimensions, such as vector(384), "
+            f"and {found.name!r} is {found.type}"
+        )
+    return found.name

@@ -1,4 +1,4 @@
-"""The items of a block's FROM, and which of them a column belongs to."""
+"""What a block reads and groups by: the items of FROM, the keys of GROUP BY, and what stands in an aggregate."""
 
 from __future__ import annotations
 
@@ -36,12 +36,20 @@ def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
 
 
 def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
-    """Return the FROM item of that alias, looking outwards from a block."""
+    """Return the FROM item of that alias, looking outwards from a block; an item does not see itself."""
     for select in enclosing_selects(block):
         for item in from_items(select):
-            if item.alias_or_name == alias:
+            if item.alias_or_name == alias and not is_within(block, item):
                 return item
     return None
+
+
+def is_within(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Return whether a node is a part of a tree, or the tree itself."""
+    at: exp.Expr | None = node
+    while at is not None and at is not tree:
+        at = at.parent
+    return at is tree
 
 
 def find_cte(table: exp.Table) -> exp.CTE | None:
@@ -106,3 +114,38 @@ def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | No
         return None
     shown = query.selects[names.index(column.name)].unalias()
     return origin(shown, catalog) if isinstance(shown, exp.Column) and shown.table else None
+
+
+_SETS = ("rollup", "cube", "grouping_sets")
+
+
+def keys_in(group: exp.Group) -> list[exp.Expr]:
+    """Return the keys of a GROUP BY, those of ROLLUP, CUBE and GROUPING SETS included."""
+    return [*group.expressions, *keys_of_grouping_sets(group)]
+
+
+def keys_of_grouping_sets(group: exp.Group) -> list[exp.Expr]:
+    """Return the keys that only some of the groups have: those of ROLLUP, CUBE and GROUPING SETS."""
+    return [key for kind in _SETS for sets in group.args.get(kind) or () for key in _parts(sets)]
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _parts(node.this)
+    if isinstance(node, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+        return [key for part in node.expressions for key in _parts(part)]
+    return [node]
+
+
+def is_aggregated(node: exp.Expr, block: exp.Select) -> bool:
+    """Return whether an expression of a block is, or stands in, an aggregate, which is not the function of a window."""
+    at: exp.Expr | None = node
+    while at is not None and at is not block:
+        parent = at.parent
+        while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is at:
+            at, parent = parent, parent.parent
+        if isinstance(at, exp.AggFunc | exp.Filter | exp.WithinGroup):
+            if not (isinstance(parent, exp.Window) and parent.this is at):
+                return True
+        at = parent
+    return False

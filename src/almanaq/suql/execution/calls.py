@@ -16,7 +16,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
-from almanaq.suql.execution.spellings import spelled
+from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
 
@@ -28,14 +28,14 @@ MOST_OPTIONS = 500
 class Outcome:
     """What a text call came to: `value` None is "no information"; `unknown` says that the call failed.
 
-    `chances` are how likely each verdict is "yes", where the reader says so.
+    `probabilities` are how likely each verdict is "yes", where the reader says so.
     """
 
     value: str | None = None
     verdicts: Mapping[str, bool | None] = field(default_factory=dict)
     quotes: tuple[Quote, ...] = ()
     unknown: bool = False
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 MOST_WAITED = 1.0
@@ -81,6 +81,8 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.unparsed = self.silent = 0
+        self.cast: dict[tuple[str, exp.DataType], dict[str, None]] = {}
+        """Texts that the engine casts to a type, by the question that they answer."""
         self.failures: Counter[str] = Counter()
         self._under_way, self._ended = 0, asyncio.Event()
         self._refused = self._undecided = 0
@@ -231,8 +233,15 @@ class TextCalls:
                 waiter.set_result(outcome)
         return outcome
 
-    def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
-        """Return an outcome, without its value where that is a number too large for the SQL type asked for."""
+    def within(self, site: Site, outcome: Outcome) -> Outcome:
+        """Return an outcome, without its value where that is a number too large for the SQL type asked for.
+
+        A text that the engine is to cast is noted in `cast`.
+        """
+        bound = site.bound
+        if outcome.value is not None:
+            for cast in site.casts:
+                self.cast.setdefault((site.question.name, cast), {})[str(outcome.value)] = None
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
         self.unparsed += 1
@@ -329,7 +338,7 @@ class TextCalls:
         if reply.value is not None and value is None and call.options:
             return Outcome(quotes=quotes)  # what is none of the options equals none of them
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
-        return Outcome(value, verdicts, quotes, chances=reply.chances or _UNTOLD)
+        return Outcome(value, verdicts, quotes, probabilities=reply.probabilities or _UNTOLD)
 
 
 def _kept(outcome: Outcome) -> Outcome | str:

@@ -1,17 +1,73 @@
-"""Which quotes stand behind which row."""
+"""Which quotes stand behind which row, and the passages that they stand in."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from almanaq.suql.execution.cited import keeper
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
+from almanaq.suql.language import Cited
 from almanaq.suql.plan.stages import RowName
 from almanaq.suql.result import UNPLACED, Evidence
+
+Place = tuple[str, str, str, int]
+"""(relation, key, column, passage) of an Evidence."""
+
+
+@dataclass
+class CitedTexts:
+    """The passages behind the evidence of the queries that ran meanwhile.
+
+    Attributes:
+        texts: by place.
+        moved: by place and start in characters, the start in UTF-16 units, where the two differ.
+        most: characters that are kept; what comes later is not kept, and its place is in `left_out`.
+    """
+
+    most: int = 16_000_000
+    texts: dict[Place, str] = field(default_factory=dict)
+    moved: dict[tuple[Place, int], int] = field(default_factory=dict)
+    left_out: set[Place] = field(default_factory=set)
+    _held: int = 0
+
+    def add(self, place: Place, start: int, text: str) -> None:
+        """Keep a passage in which a quote begins at `start`."""
+        beyond = sum(character > "\uffff" for character in text[:start])
+        if beyond:
+            self.moved[place, start] = start + beyond
+        if place in self.texts:
+            return
+        if self._held + len(text) > self.most:
+            self.left_out.add(place)
+            return
+        self._held += len(text)
+        self.texts[place] = text
+
+
+_keeper: ContextVar[CitedTexts | None] = ContextVar("almanaq_cited_texts", default=None)
+
+
+@contextmanager
+def citing(most: int = CitedTexts.most) -> Iterator[CitedTexts]:
+    """Keep the passages that the evidence of queries run in this block stands in."""
+    kept = CitedTexts(most)
+    token = _keeper.set(kept)
+    try:
+        yield kept
+    finally:
+        _keeper.reset(token)
+
+
+def keeper() -> CitedTexts | None:
+    """Return what keeps passages, None where nothing does."""
+    return _keeper.get()
+
 
 _MOST_PER_AGGREGATE = 3
 
@@ -44,6 +100,23 @@ class EvidenceBook:
         if not isinstance(rows, list) and behind == [rows]:
             return tuple(found)
         return tuple(evidence for evidence, _ in zip(found, range(_MOST_PER_AGGREGATE), strict=False))
+
+    def placed(
+        self, block: str, answers: Sequence[object], place: Cited, key: Sequence[Sequence[object]]
+    ) -> Iterator[tuple[Evidence, ...]]:
+        """Yield the evidence of rows whose answers were looked up, with the rows of relations that the texts are of.
+
+        Args:
+            answers: the row of the block that each rests on; key: columns that name the row of the relation.
+        """
+        by_row = place.named != "key"
+        for number, answer in enumerate(answers):
+            named = ", ".join(str(column[number]) for column in key) or f"{UNPLACED}{number}"
+            named = f"rowid {named}" if place.named == "address" and named.isdigit() else named
+            yield tuple(
+                replace(found, relation=place.relation, key=named, column=place.column, by_row=by_row)
+                for found in self._quotes.get((block, answer), ())
+            )
 
     def inferred(self, sources: Sequence[tuple[str, str]], hidden: Sequence[pa.ChunkedArray]) -> tuple[bool, ...]:
         """Say of each row of a result whether a row behind it was inferred.

@@ -1,30 +1,139 @@
-"""Running a plan to its result, whole or row by row, and leaving nothing behind."""
+"""Running a plan to its result: as the engine runs it, whole, or row by row, leaving nothing behind."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 
+from almanaq.engines.protocols import Database
 from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget, spending
 from almanaq.models.retrying import raise_public_errors
 from almanaq.options import Options
-from almanaq.suql.execution.bounds import interrupted_at_errors
-from almanaq.suql.execution.collecting import collecting_seldom
-from almanaq.suql.execution.context import ExecutionContext
-from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.report import RunReport
-from almanaq.suql.execution.run import Run, Sink
-from almanaq.suql.execution.statements import Statements
-from almanaq.suql.execution.streaming import run_in_batches
-from almanaq.suql.execution.watch import Interrupted
-from almanaq.suql.plan.stages import Plan
-from almanaq.suql.result import Result
+from almanaq.suql.catalog.reading import written_name
+from almanaq.suql.execution.guards import call_budget, interrupted_at_errors, refuse_if_larger
+from almanaq.suql.execution.render import Statements
+from almanaq.suql.execution.report import Interrupted, RunReport
+from almanaq.suql.execution.run import ExecutionContext, Run, Sink
+from almanaq.suql.execution.threads import collecting_seldom, in_thread
+from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.references import quoted
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage, selects_of
+from almanaq.suql.result import Result, Trace
 from almanaq.suql.row_values import python_rows
+from almanaq.suql.syntax.nodes import nodes_of
+
+
+async def run_native(database: Database, plan: Plan, options: Options, suql: str) -> Result:
+    """Return the rows of a plan without stages.
+
+    Raises:
+        DeadlineExceeded, OperationalError, BudgetExceeded: as of any other query.
+    """
+    query = plan.output.select
+    assert isinstance(query, NativeQuery)
+    started = time.perf_counter()
+    most = options.max_rows
+    bytes_held = None if options.max_result_mb is None else options.max_result_mb * 1_000_000
+
+    with database.session(options.deadline) as session:
+
+        def fetch() -> pa.Table:
+            sql = query.looked_up(lambda name: written_name(session.locate(name), database.dialect), values_of)
+            return session.fetch(sql, bytes_held, query.parameters, None if most is None else most + 1)
+
+        def values_of(sql: str) -> list[str]:
+            return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
+
+        try:
+            with interrupted_at_errors(session):
+                table = await in_thread(fetch)
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
+    if plan.output.names:
+        table = table.rename_columns(list(plan.output.names))
+    refuse_if_larger(table, options.max_result_mb)
+    cut = most is not None and table.num_rows > most
+    warnings = [*plan.notes, *([f"there are more rows: only the first {most:,} were read"] if cut else [])]
+    table = table.slice(0, most) if cut else table
+    trace = Trace(seconds=time.perf_counter() - started, partial=cut, warnings=tuple(warnings))
+    return Result(table, ((),) * table.num_rows, trace, suql)
+
+
+async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
+    """Run a plan and give its rows to a sink: one by one where each stands by itself, else when all are there."""
+    number = next((i for i, stage in enumerate(plan.stages) if _goes_on_row_by_row(plan, i)), None)
+    if number is None:
+        return await run.pieces(sink)
+    filter_ = plan.stages[number]
+    assert isinstance(filter_, TextStage)
+    await run.link()
+    await run.run_stages(plan.stages[:number])
+    names = [stage.name for stage in plan.stages[number:]]
+    batch = 0
+    found = _nothing(plan)
+    named = {name: f"{name}_{batch}" for name in names}
+    batches = run.batches(filter_, lambda: f"{filter_.name}_{batch}")
+    try:
+        async for _ in batches:
+            rest = [_renamed(stage, named) for stage in plan.stages[number + 1 :]]
+            await run.run_stages(rest)
+            found = await run.output(_rename(plan.output.tree, named))
+            await sink(found[0])
+            batch += 1
+            named = {name: f"{name}_{batch}" for name in names}
+    finally:
+        await batches.aclose()  # type: ignore[attr-defined]
+    return found
+
+
+def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
+    """Return whether what follows a text filter treats each row by itself, so that rows can be given one by one."""
+    stage, rest, output = plan.stages[number], plan.stages[number + 1 :], plan.output
+    if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
+        return False
+    if not all(isinstance(other, Materialize | TextStage) for other in rest):
+        return False
+    selects = [select for other in rest for select in selects_of(other)]
+    selects += nodes_of(output.select, exp.Select)
+    cut = any(
+        select.args.get("offset") or (select.args.get("limit") and stage.stop_after is None) for select in selects
+    )
+    sorted_ = output.tree.args.get("order") is not None and not stage.ordered
+    blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}
+    return blocks == {stage.block} and not cut and not sorted_ and is_plain(output.select)
+
+
+def _nothing(plan: Plan) -> tuple[pa.Table, tuple[Any, ...]]:
+    return pa.table({f"c{i}": pa.nulls(0) for i in range(len(plan.output.names))}).rename_columns(
+        list(plan.output.names)
+    ), ()
+
+
+def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
+    if isinstance(stage, Materialize):
+        return replace(stage, name=names[stage.name], select=_rename(stage.select, names))
+    assert isinstance(stage, TextStage)
+    source = _rename(stage.source, names)
+    assert isinstance(source, exp.Select)
+    return replace(stage, name=names[stage.name], source=source)
+
+
+def _rename(tree: exp.Query, names: dict[str, str]) -> exp.Query:
+    """Return a tree in which the tables of one batch stand for those of the plan."""
+
+    def rename(node: exp.Expr) -> exp.Expr:
+        return quoted(names[node.name]) if isinstance(node, exp.Identifier) and node.name in names else node
+
+    renamed = tree.transform(rename)
+    assert isinstance(renamed, exp.Query)
+    return renamed
 
 
 async def execute(

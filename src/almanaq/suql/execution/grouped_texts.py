@@ -17,11 +17,10 @@ from sqlglot import exp
 from almanaq.engines.protocols import Session
 from almanaq.models.budget import operator
 from almanaq.options import Options
-from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.evidence import EvidenceBook, rows_behind
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
-from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
+from almanaq.suql.execution.stage_rows import SiteQuote, StageRow, id_column
 from almanaq.suql.plan.predicates import Computed, atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS

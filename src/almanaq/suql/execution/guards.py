@@ -1,20 +1,80 @@
-"""What is checked before a query spends anything: its budget, and what may leave the machine."""
+"""What a query may spend and hold: checked before the first call, and of its result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.errors import BudgetExceeded, RefusedQueryError
+from almanaq.engines.protocols import Session
+from almanaq.errors import BudgetExceeded, OperationalError, RefusedQueryError
 from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.candidates import Candidate, CandidateStream, passages_of
+from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.row_evaluation import call_of, question_of
+from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.execution.trial_order import Candidates
+from almanaq.suql.plan.blocks import is_plain, keeps_each_row
 from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.sites import literal_options
-from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
+
+
+def limited(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
+    """Return a query that gives one row more than `rows` at most, so that it shows whether there are more."""
+    if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
+        return select
+    limit = select.args.get("limit")
+    if limit is not None:
+        count = limit.args.get("expression") or limit.args.get("count")
+        if not isinstance(count, exp.Literal) or count.is_string or int(count.name) <= rows:
+            return select
+    bounded = select.copy()
+    bounded.set("limit", exp.Limit(expression=exp.Literal.number(rows + 1)))
+    return bounded
+
+
+def refuse_if_larger(table: pa.Table, megabytes: int | None) -> None:
+    """Raise BudgetExceeded for rows that take more memory than they may."""
+    if megabytes is not None and table.nbytes > megabytes * 1_000_000:
+        raise BudgetExceeded(
+            f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
+            "it a LIMIT, write it as it comes with --out FILE.csv or FILE.parquet, or raise --max-result-mb"
+        )
+
+
+@contextmanager
+def interrupted_at_errors(session: Session) -> Iterator[None]:
+    """Stop what a session runs when an error ends the work with it; rows beyond the memory are an OperationalError."""
+    try:
+        yield
+    except MemoryError as error:  # Arrow's is one of these
+        session.interrupt()
+        message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
+        raise OperationalError(message) from error
+    except BaseException:
+        session.interrupt()
+        raise
+
+
+def rows_are_sure(plan: Plan, stage: TextStage) -> bool:
+    """Return whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
+    output = plan.output
+    texts = [other for other in plan.stages if isinstance(other, TextStage)]
+    if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):
+        return False
+    made = {stage.block, *(other.name for other in plan.stages)}
+    alone = [block for block, _ in output.evidence] == [stage.block]
+    return alone and keeps_each_row(output.select, made, cut=stage.stop_after is not None)
 
 
 def call_budget(options: Options, models: Models) -> int | None:
@@ -44,11 +104,6 @@ def check_compared(plan: LogicalPlan, *, vectors_are_remote: bool) -> None:
         )
 
 
-def may_infer(stage: TextStage) -> bool:
-    """Return whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
-    return stage.predicate is not None and stage.stop_after is None and stage.semi_join_key is None
-
-
 def check_accuracy(plan: Plan) -> None:
     """Raise RefusedQueryError where targets of recall and precision would have no meaning, or no guarantee."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
@@ -63,7 +118,7 @@ def check_accuracy(plan: Plan) -> None:
             "accuracy: which rows ORDER BY with LIMIT returns is never inferred: leave the LIMIT, the ORDER BY, or "
             "accuracy out"
         )
-    if sum(map(may_infer, texts)) > 1:
+    if sum(stage.may_infer for stage in texts) > 1:
         raise RefusedQueryError(
             "accuracy: the query has several text filters, and targets hold for one: ask them one after another"
         )
@@ -73,7 +128,7 @@ def check_countable(plan: Plan) -> None:
     """Raise RefusedQueryError unless the rows of a query are those that pass its one text filter."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     select = plan.output.select
-    one = len(texts) == 1 and may_infer(texts[0]) and [block for block, _ in plan.output.evidence] == [texts[0].block]
+    one = len(texts) == 1 and texts[0].may_infer and [block for block, _ in plan.output.evidence] == [texts[0].block]
     if not one or not isinstance(select, exp.Select) or not is_plain(select) or select.args.get("joins"):
         raise RefusedQueryError(
             "estimate: write the query whose rows are to be counted, with answer() in its WHERE and nowhere else, and "
@@ -158,3 +213,166 @@ def refuse_over_budget(total: int, budget: int) -> None:
             f"the query is expected to make about {total:,} model calls, above the budget of {budget:,}: "
             "narrow its structured conditions, add a LIMIT, or raise --max-calls; nothing was asked"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Rows, and the distinct texts among them that will be asked about: so many at most where that is few enough.
+
+    Where one row will do for each value of a key (EXISTS, IN), they are as many as there are values.
+    """
+
+    rows: int
+    texts: int
+
+
+def counted(
+    stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer, most: int | None
+) -> Counted:
+    """Return what a stage has before it; blocks while the database looks for it.
+
+    Args:
+        candidates: the stage's; None where to look at them would spend something.
+        most: how many texts are no matter, so that they need not be told apart; None: any number.
+    """
+    batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
+    if batches is None:
+        return _counted_there(stage, session, renderer, most)
+    texts = [len({found for batch in batches for found in _hashes(batch[item.document])}) for item in stage.inputs]
+    key = stage.semi_join_key
+    keys = 0 if key is None else sum(len(batch[key].unique()) for batch in batches)
+    return Counted(sum(batch.num_rows for batch in batches), _at_least(stage, _together(stage, texts), keys))
+
+
+def _hashes(texts: pa.Array) -> Iterator[int]:
+    """Yield what tells texts apart, and holds none of them; where there is no text nothing is asked."""
+    for text in texts:
+        if passages := passages_of(text.as_py()):
+            yield hash(passages)
+
+
+def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most: int | None) -> Counted:
+    (rows,) = _fetched(stage, [aliased(exp.Count(this=exp.Star()), "n")], session, renderer)
+    texts = _together(stage, [rows] * len(stage.inputs))
+    if most is None or texts <= most:
+        # To tell a million texts apart, the database would hold them all.
+        return Counted(rows, texts)
+    documents = [item.document for item in stage.inputs]
+    names = documents if stage.semi_join_key is None else [*documents, stage.semi_join_key]
+    wanted = [
+        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", name)])), f"n{i}")
+        for i, name in enumerate(names)
+    ]
+    found = _fetched(stage, wanted, session, renderer)
+    return Counted(rows, _at_least(stage, _together(stage, found[: len(documents)]), found[-1]))
+
+
+def _at_least(stage: TextStage, texts: int, keys: int) -> int:
+    """Return the texts that are asked about even where the first one for each value of a semi-join's key passes."""
+    if stage.semi_join_key is None:
+        return texts
+    return min(texts, keys if stage.values_wanted is None else min(keys, stage.values_wanted))
+
+
+def _fetched(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:
+    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+    found = session.fetch(renderer.sql(exp.Select(expressions=wanted, from_=exp.From(this=source))))
+    return [int(values[0].as_py()) for values in found.columns]
+
+
+def _together(stage: TextStage, texts: Sequence[int]) -> int:
+    """Return the texts of all inputs: each is asked about in an output; in a filter often one decides."""
+    return sum(texts) if stage.predicate is None else max(texts)
+
+
+_AT_ONCE = 500
+"""Rows whose replies are looked up together."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCalls:
+    """Calls of a stage that are surely new, and those whose replies are kept.
+
+    Attributes:
+        all_seen: every row was looked at; else there are more of both.
+        stops: the stage ends when enough rows passed.
+    """
+
+    new: int
+    kept: int
+    all_seen: bool
+    stops: bool
+
+    @property
+    def share(self) -> float:
+        """The share of new calls among those seen; 0 where there were none."""
+        return self.new / max(1, self.new + self.kept)
+
+    def of(self, expected: int) -> int:
+        """Return how many of so many calls are expected to be new."""
+        others = max(0, expected - self.kept)
+        if not self.all_seen:
+            return others if self.stops else max(others, min(expected, self.new))
+        return min(self.new, others if self.stops else expected)
+
+
+async def new_calls(stage: TextStage, calls: TextCalls, session: Session, renderer: Renderer, enough: int) -> NewCalls:
+    """Count the calls that a stage has to make; asks no model.
+
+    Args:
+        enough: stop once more calls than that are new.
+    """
+    seen = _Seen(stage, calls)
+    rows = CandidateStream(session, renderer.sql(stage.source))
+    try:
+        while found := await in_thread(rows.pull, _AT_ONCE):
+            await seen.add(found)
+            if seen.new > enough:
+                return NewCalls(seen.new, seen.kept, all_seen=False, stops=stage.stop_after is not None)
+    finally:
+        await rows.aclose()
+    return NewCalls(seen.new, seen.kept, all_seen=True, stops=stage.stop_after is not None)
+
+
+class _Seen:
+    """The calls of the rows that were looked at, by the inputs of a stage, and by the values of a semi-join's key."""
+
+    def __init__(self, stage: TextStage, calls: TextCalls) -> None:
+        self._stage, self._calls = stage, calls
+        self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
+        self._keys: dict[object, bool] = {}
+
+    async def add(self, rows: Sequence[Candidate]) -> None:
+        """Look for the replies to what is asked of some rows."""
+        for item, known in zip(self._stage.inputs, self._kept, strict=True):
+            asked = [
+                call_of(item.site, passages_of(row.values[item.document]), question_of(item, row), self._calls)
+                for row in rows
+            ]
+            fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
+            known.update(zip(fresh, await asyncio.gather(*map(self._calls.kept, fresh.values())), strict=True))
+            if (key := self._stage.semi_join_key) is not None:
+                for row, found in zip(rows, asked, strict=True):
+                    if found is not None:
+                        value = row.values[key]
+                        self._keys[value] = self._keys.get(value, False) or known[found[0]]
+
+    @property
+    def kept(self) -> int:
+        """Calls whose replies are kept."""
+        return max(sum(known.values()) for known in self._kept)
+
+    @property
+    def new(self) -> int:
+        """Calls that are made whatever the replies that are kept say.
+
+        For a value of a semi-join's key one reply may do, and in a filter the replies to one of its inputs.
+        """
+        if self._stage.semi_join_key is not None:
+            wanted = self._stage.values_wanted
+            new = sum(not kept for kept in self._keys.values())
+            return new if wanted is None else max(0, min(new, wanted - len(self._keys) + new))
+        new_calls = [len(known) - sum(known.values()) for known in self._kept]
+        if self._stage.predicate is None:
+            return sum(new_calls)
+        return min(new_calls) if self.kept else max(new_calls)

@@ -1,9 +1,11 @@
-"""A stage's tree → SQL text of the engine: real places of tables, links filled in, differences written out."""
+"""A stage's tree → SQL text of the engine, kept from run to run, with linked literals and options filled in."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import ErrorLevel, exp, parse_one
@@ -12,18 +14,66 @@ from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 from almanaq.engines.protocols import Session
 from almanaq.engines.rendering import write_for_postgres, write_stage, write_texts
 from almanaq.errors import UnsupportedError
+from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
-from almanaq.suql.execution.statements import Statements
+from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
-from almanaq.suql.plan.native import NativeQuery
 from almanaq.suql.plan.references import aliased
-from almanaq.suql.plan.stages import ROW
+from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import nodes_of
+
+_MOST_TEXTS = 16
+"""Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    names: tuple[str, ...] = ()
+    """The tables that the tree names."""
+    texts: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
+    """What a text depends on ⇒ the prefix of the session that wrote it, and the text."""
+
+
+class Statements:
+    """The SQL texts of a plan's own trees; that of any other tree is written anew each time.
+
+    Temporary tables have other names in every session, which begin with the session's own random prefix: a text is kept
+    with the prefix that it was written under, and given with that of the session that asks for it.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan  # as long as its trees live, no other tree has their ids
+        trees = [tree for stage in plan.stages for tree in selects_of(stage)]
+        self._kept = {id(tree): _Kept() for tree in (*trees, plan.output.select)}
+
+    def text(
+        self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
+    ) -> str:
+        """Return the text of a tree, written if it is not kept.
+
+        Args:
+            known: gives all that a text depends on besides its tree, the catalog and the session's prefix, for the
+                names of the tables in it.
+        """
+        kept = self._kept.get(id(tree))
+        if kept is None:
+            return write()
+        if not kept.texts:
+            kept.names = tuple(sorted({table.name for table in nodes_of(tree, exp.Table)}))
+        state = known(kept.names)
+        found = kept.texts.get(state)
+        if found is None:
+            if len(kept.texts) >= _MOST_TEXTS:
+                kept.texts.clear()
+            found = kept.texts[state] = (prefix, write())
+        return found[1].replace(found[0], prefix)
+
 
 _ROWS_WRITTEN_OUT = 100
 """Row ids that are written into SQL instead of a temporary table, which takes longer for so few."""
@@ -179,3 +229,29 @@ def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
         shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
+
+
+async def find_options(stage: TextStage, calls: TextCalls, session: Session, renderer: Renderer) -> None:
+    """Ask the database for the options that a stage's answers have from queries; tell the calls."""
+    for site in (item.site for item in stage.inputs):
+        if site.options_from is not None and calls.options_of(site) is None:
+            found = await in_thread(session.fetch, renderer.sql(site.options_from))
+            calls.know_options(site, found.column(0).to_pylist())
+
+
+async def link_literals(
+    links: tuple[Link, ...], linker: Linker, renderer: Renderer
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Find what each literal means and make it known to the renderer; give (column, literal, values) for the trace."""
+    requests = [LinkRequest(link.literal, f"{link.relation}.{link.column}", link.values, link.array) for link in links]
+    found = await asyncio.gather(*(linker.link(request) for request in requests))
+    known = [_known(link, values) for link, values in zip(links, found, strict=True)]
+    renderer.add_links({link.id: link for link in links}, dict(zip((link.id for link in links), known, strict=True)))
+    return tuple((request.column, request.literal, values) for request, values in zip(requests, known, strict=True))
+
+
+def _known(link: Link, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the values that the column has; of values that all have to be there, all or none."""
+    if isinstance(values, AllOf):
+        return values if set(values) <= set(link.values) else ()
+    return tuple(value for value in values if value in link.values)

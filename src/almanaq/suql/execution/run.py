@@ -8,54 +8,61 @@ import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.engines.protocols import Session
+from almanaq.engines.protocols import Database, Session
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.budget import Spending, operator
+from almanaq.models.protocols import Models
 from almanaq.options import Options
-from almanaq.suql.execution.approximate_filter import ApproximateFilter
-from almanaq.suql.execution.bounds import limited, refuse_if_larger
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.execution.approximate_stages import AnyRun, ApproximateFilter, StageRuns
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
     CandidateStream,
     Listed,
     MostSimilarFirst,
     PassageSelection,
+    Similarity,
     similar_candidates,
 )
-from almanaq.suql.execution.cautions import cautions
-from almanaq.suql.execution.columns import id_column
-from almanaq.suql.execution.computed import cells_read
-from almanaq.suql.execution.context import ExecutionContext
-from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.grouped_texts import Groups
-from almanaq.suql.execution.guards import at_most, call_budget, expected_calls, refuse_over_budget
-from almanaq.suql.execution.link_stage import link_literals
-from almanaq.suql.execution.new_calls import new_calls
-from almanaq.suql.execution.option_queries import find_options
-from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
-from almanaq.suql.execution.partial import rows_are_sure
-from almanaq.suql.execution.projected import ProjectedRows, unsorted
-from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.report import RunReport
-from almanaq.suql.execution.similar_texts import compared
-from almanaq.suql.execution.spellings import Spellings
-from almanaq.suql.execution.stage_rows import StageRow, payload_of
-from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
-from almanaq.suql.execution.statements import Statements
+from almanaq.suql.execution.guards import (
+    at_most,
+    call_budget,
+    counted,
+    expected_calls,
+    limited,
+    new_calls,
+    refuse_if_larger,
+    refuse_over_budget,
+    rows_are_sure,
+)
+from almanaq.suql.execution.render import Renderer, Statements, find_options, link_literals
+from almanaq.suql.execution.report import RunReport, cautions, current_watch
+from almanaq.suql.execution.row_evaluation import cells_read, refused_casts
+from almanaq.suql.execution.similarity import TextVectors, compared
+from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, unsorted
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
-from almanaq.suql.execution.watch import current_watch
-from almanaq.suql.plan.native import NativeQuery
+from almanaq.suql.execution.trial_order import (
+    Candidates,
+    FewestNewCalls,
+    calls_of,
+    has_vectors,
+    is_of_pairs,
+    ordered_by_vectors,
+    tries_by_similarity,
+)
 from almanaq.suql.plan.stages import (
     ROW,
     Materialize,
+    NativeQuery,
     NativeTable,
     Plan,
     SimilarityJoin,
@@ -64,6 +71,19 @@ from almanaq.suql.plan.stages import (
     TextStage,
 )
 from almanaq.suql.result import Trace
+
+
+@dataclass(frozen=True)
+class ExecutionContext:
+    """The source, the models, and what compares texts."""
+
+    database: Database
+    catalog: Catalog
+    models: Models
+    similarity: Similarity
+    vectors: TextVectors
+    proxy_models: Callable[[str], Models] | None = None
+
 
 Sink = Callable[[pa.Table], Awaitable[None]]
 """Takes rows of a result as they are found."""
@@ -184,6 +204,9 @@ class Run:
                 with operator(stage.name):
                     await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
+        if self.calls.cast:
+            dialect = self._context.database.dialect
+            self._warnings += await in_thread(refused_casts, self.calls, self._session, self._renderer, dialect)
 
     async def _make(self, stage: Materialize | NativeTable) -> int:
         """Make the table of a SELECT; give its number of rows."""
@@ -413,6 +436,11 @@ class Run:
                 await in_thread(self._groups.find, block, column)
             hidden = column.to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
+        hidden = iter(table.columns[len(output.names) :])
+        for block, place in output.cited if self._cited else ():
+            answers, key = next(hidden).to_pylist(), [next(hidden).to_pylist() for _ in range(place.key)]
+            found = self._evidence.placed(block, answers, place, key)
+            evidence = [tuple(dict.fromkeys((*e, *quotes))) for e, quotes in zip(evidence, found, strict=True)]
         if self._approximate is not None:
             self.inferred = self._evidence.inferred(output.evidence, table.columns[len(output.names) :])
         return visible, tuple(evidence)

@@ -1,21 +1,22 @@
-"""Blocking work off the event loop, in threads that are kept from one query to the next and that no exit waits for.
-
-Work that computes for long asks `refuse_given_up` now and then: nobody can stop a thread from outside.
-"""
+"""Where a query works: blocking work off the event loop, products of matrices, and when garbage is searched for."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import contextvars
+import gc
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
+
+from threadpoolctl import threadpool_limits
 
 from almanaq.engines.interruption import silence_stderr
 from almanaq.errors import OperationalError
@@ -116,3 +117,72 @@ def _settle() -> None:
     """Let no thread hold an engine's objects when the interpreter is gone: DuckDB's binding prints pages about them."""
     if _pool.cache_info().currsize and not _pool().settle(_SETTLING_SECONDS):
         silence_stderr()
+
+
+_lock = threading.Lock()
+_limits: list[threadpool_limits] = []
+_inside = 0
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Let a product of matrices use the thread that asks for it, and no other, until the last such block is left.
+
+    BLAS's threads wait for one another without sleeping. On a machine with other work, or with as many callers as
+    cores, a product with them takes ten times the processor time of one without.
+    """
+    global _inside
+    with _lock:
+        if not _inside:
+            _limits.append(threadpool_limits(1, user_api="blas"))
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _limits.pop().restore_original_limits()
+
+
+_NEW_OBJECTS = 50_000
+"""Objects that are made before the next search; Python's own 700 are a dozen calls, and a fifth of a call's time."""
+
+
+class _Running:
+    """How many queries run in the process, and what it had set before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queries = 0
+        self._before: tuple[int, int, int] | None = None
+
+    def enter(self) -> None:
+        with self._lock:
+            self._queries += 1
+            now = gc.get_threshold()
+            # 0 is off, and somebody else's choice.
+            if self._queries == 1 and 0 < now[0] < _NEW_OBJECTS:
+                self._before = now
+                gc.set_threshold(_NEW_OBJECTS, *now[1:])
+
+    def leave(self) -> None:
+        with self._lock:
+            self._queries -= 1
+            if self._queries == 0 and self._before is not None:
+                if gc.get_threshold()[0] == _NEW_OBJECTS:
+                    gc.set_threshold(*self._before)
+                self._before = None
+
+
+_running = _Running()
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Search for cycles seldom inside the block, and as before after the last of such blocks."""
+    _running.enter()
+    try:
+        yield
+    finally:
+        _running.leave()

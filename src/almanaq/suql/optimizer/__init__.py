@@ -7,19 +7,18 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from almanaq.suql.optimizer.direct_rows import direct_rows
-from almanaq.suql.optimizer.exists_limit import exists_limit
-from almanaq.suql.optimizer.exists_stop import exists_stop
-from almanaq.suql.optimizer.inner_joins import inner_joins
-from almanaq.suql.optimizer.late_projection import late_projection
-from almanaq.suql.optimizer.lazy_branches import lazy_branches
-from almanaq.suql.optimizer.limit_stop import limit_stop
-from almanaq.suql.optimizer.merged_derived_tables import merged_derived_tables
-from almanaq.suql.optimizer.preserved_derived_tables import preserved_derived_tables
-from almanaq.suql.optimizer.pushed_conditions import pushed_conditions
-from almanaq.suql.optimizer.text_filter import text_filter
-from almanaq.suql.optimizer.unused_outputs import unused_outputs
-from almanaq.suql.optimizer.weakest_condition import weakest_condition
+from almanaq.suql.optimizer.block_rules import (
+    direct_rows,
+    exists_stop,
+    late_projection,
+    lazy_branches,
+    limit_stop,
+    text_filter,
+    weakest_condition,
+)
+from almanaq.suql.optimizer.derived_tables import merged_derived_tables, preserved_derived_tables
+from almanaq.suql.optimizer.pushed_conditions import inner_joins, pushed_conditions
+from almanaq.suql.optimizer.unused_outputs import exists_limit, unused_outputs
 from almanaq.suql.plan.stages import LogicalPlan, TextBlock
 from almanaq.suql.text_functions import has_text
 

@@ -1,27 +1,24 @@
-"""Rewrites that bring every text function into a plain block: one that only joins, filters and computes per row.
-
-Each takes a SELECT block that is part of a tree and changes it in place; the rows stay the same.
-"""
+"""SELECT blocks: what they do besides filtering and computing, and what of that stands above their text."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.grouping import keys_in
-from almanaq.suql.catalog.sources import from_items
-from almanaq.suql.plan.grouped_keys import AGGREGATES, is_read_from
-from almanaq.suql.plan.predicates import conjuncts
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.answer_types import answer_type, is_whole_text
+from almanaq.suql.catalog.sources import from_items, keys_in, keys_of_grouping_sets
+from almanaq.suql.plan.predicates import ask_lazily, conjuncts
 from almanaq.suql.plan.references import (
     aliased,
     carried_name,
     column,
+    in_where,
     own_columns,
     quoted,
     repoint,
     take_rows,
     where_of,
 )
-from almanaq.suql.plan.short_circuit import ask_lazily
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
 from almanaq.suql.syntax.nodes import nodes, nodes_of
@@ -34,6 +31,68 @@ from almanaq.suql.text_functions import (
     own_nodes,
     own_text_calls,
 )
+
+
+def derive_functions(block: exp.Select) -> None:
+    """Write each function in FROM with text functions in its arguments as a LATERAL query, in place.
+
+    `t, unnest(f(answer(t.x, q))) AS d(v)` becomes `t, LATERAL (SELECT unnest(f(answer(t.x, q))) AS v) AS d`.
+    """
+    for item in list(from_items(block)):
+        function = item if isinstance(item, exp.Unnest) else item.this
+        kinds = (exp.Unnest, exp.GenerateSeries, exp.ExplodingGenerateSeries)
+        if not isinstance(function, kinds) or not has_text(function):
+            continue
+        alias = item.alias
+        names = item.alias_column_names or [alias]
+        if isinstance(function, exp.Unnest):
+            if function.args.get("offset") or len(function.expressions) != 1:
+                raise UnsupportedError(
+                    "unnest of answers WITH ORDINALITY, or of several lists, is not supported in FROM; SELECT takes it"
+                )
+            function = exp.Explode(this=function.expressions[0])
+        elif isinstance(function, exp.GenerateSeries):
+            function = exp.Explode(this=function)
+        query = exp.Subquery(this=exp.Select(expressions=[aliased(function, names[0])]))
+        item.replace(exp.Lateral(this=query, alias=exp.TableAlias(this=quoted(alias))))
+
+
+AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
+
+
+def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None:
+    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` or `answer(a, q)::boolean` above it: one in a whole group.
+
+    Under ROLLUP and its like the key, and so what is read from it, is NULL in the groups that it does not tell apart.
+    """
+    group = block.args.get("group") or exp.Group()
+    sometimes = keys_of_grouping_sets(group)
+    keys = [*group.expressions, *sometimes]
+    for call in calls:
+        unit = text_unit(call)
+        key = next((key for key in keys if is_read_from(unit, call, key)), None)
+        if key is None or any(unit == key.unnest() for key in keys) or in_where(unit, block):
+            continue
+        if unit.find_ancestor(exp.Group, *AGGREGATES, exp.Query) is block:
+            of_truth = unit.to.this is exp.DType.BOOLEAN if isinstance(unit, exp.Cast) else unit is not call
+            reading: exp.Expr = exp.LogicalOr(this=unit.copy()) if of_truth else exp.Max(this=unit.copy())
+            if key in sometimes:
+                told_apart = exp.EQ(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(0))
+                reading = exp.Case(ifs=[exp.If(this=told_apart, true=reading)])
+            unit.replace(reading)
+
+
+def is_read_from(unit: exp.Expr, call: exp.Expr, key: exp.Expr) -> bool:
+    """Return whether a group's key decides what is read of a call: it is the answer itself, or is read as that type."""
+    key = key.unnest()
+    if key == call:
+        return True
+    if not isinstance(key, exp.Cast) or key.this.unnest() != call:
+        return False
+    return is_whole_text(key.to) or answer_type(key.to) == (
+        answer_type(unit.to) if isinstance(unit, exp.Cast) else "text"
+    )
+
 
 _GROUPED = ("group", "having", "distinct", "qualify")
 _SET_RETURNING = ("json_array_elements", "jsonb_array_elements", "regexp_matches")

@@ -1,8 +1,8 @@
-"""Bound query → logical plan: every text function ends up in a plain block that becomes a table of its own."""
+"""A bound tree → text blocks between SQL stages, with members of WITH planned once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,14 +10,11 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan import blocks, joins, similarities
+from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
 from almanaq.suql.plan.certain_rows import KEEPS_UNKNOWN, Marked, keep_unknown, kept_by, shows_only_certain_rows
-from almanaq.suql.plan.common_tables import CommonTables
-from almanaq.suql.plan.grouped_keys import keep_grouped_readings
-from almanaq.suql.plan.matches_wanted import matches_wanted, order_known_before
-from almanaq.suql.plan.outputs import number_outputs
-from almanaq.suql.plan.predicates import conjuncts, weakest
+from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.references import (
     aliased,
     carried_name,
@@ -34,10 +31,8 @@ from almanaq.suql.plan.references import (
     table,
     where_of,
 )
-from almanaq.suql.plan.semi_joins import OUTER, OneWillDo, restrict_semi_joins
-from almanaq.suql.plan.set_functions import derive_functions
-from almanaq.suql.plan.short_circuit import any_of, ask_lazily, matters_under
-from almanaq.suql.plan.sites import text_unit
+from almanaq.suql.plan.semi_joins import OUTER, OneWillDo, matches_wanted, order_known_before, restrict_semi_joins
+from almanaq.suql.plan.sites import Site, text_unit
 from almanaq.suql.plan.stages import (
     ORDINAL,
     ROW,
@@ -45,9 +40,87 @@ from almanaq.suql.plan.stages import (
     LogicalStage,
     Materialize,
     Output,
+    TextBlock,
 )
-from almanaq.suql.plan.text_blocks import text_block
+from almanaq.suql.plan.text_blocks import number_outputs, text_block
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
+
+
+class CommonTables:
+    """The members of WITH met so far, under names of their own.
+
+    Args:
+        name: gives a new name of a kind.
+        compile_query: gives an equivalent of a query without text functions.
+    """
+
+    def __init__(self, name: Callable[[str], str], compile_query: Callable[[exp.Query], exp.Query]) -> None:
+        self._name, self._compile = name, compile_query
+        self._members: dict[str, exp.CTE] = {}
+        self._recursive = False
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members
+
+    def hoist(self, query: exp.Query) -> None:
+        """Take a query's WITH away and keep its members."""
+        with_ = query.args.get("with_")
+        if with_ is None:
+            return
+        self._recursive |= bool(with_.args.get("recursive"))
+        references: dict[int, list[exp.Table]] = {}
+        for named in nodes_of(query, exp.Table):
+            references.setdefault(id(find_cte(named)), []).append(named)
+        for cte in list(with_.expressions):
+            name = self._name(f"cte_{cte.alias}")
+            for reference in references.get(id(cte), ()):
+                reference.set("this", quoted(name))
+            cte.args["alias"].set("this", quoted(name))
+            if has_text(cte.this):
+                _check_recursion(cte, name)
+                cte.this.replace(self._compile(cte.this))
+            self._members[name] = cte
+        query.set("with_", None)
+
+    def attach(self, query: exp.Query) -> exp.Query:
+        """Return a query the members that it needs."""
+        query.set("with_", self._needed([query]))
+        return query
+
+    def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
+        """Return a stage the members that its SQL needs."""
+        if isinstance(stage, Materialize):
+            return replace(stage, select=self.attach(stage.select))
+        if not isinstance(stage, TextBlock):
+            return stage  # it reads tables that were made before
+        parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
+        parts += [node for site in stage.sites for node in (site.document, site.question)]
+        sites = tuple(map(self._attach_to_site, stage.sites))
+        return replace(stage, sites=sites, with_=self._needed(parts))
+
+    def _attach_to_site(self, site: Site) -> Site:
+        return site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
+
+    def _needed(self, nodes: list[exp.Expr]) -> exp.With | None:
+        needed: set[str] = set()
+        pending = list(nodes)
+        while pending:
+            for name in {t.name for t in nodes_of(pending.pop(), exp.Table) if t.name in self._members} - needed:
+                needed.add(name)
+                pending.append(self._members[name])
+        members = [cte.copy() for name, cte in self._members.items() if name in needed]
+        return exp.With(expressions=members, recursive=self._recursive) if members else None
+
+
+def _check_recursion(cte: exp.CTE, name: str) -> None:
+    """Refuse text functions in the part of a recursive member that reads the member: each step would ask anew."""
+    arms = [cte.this.this, cte.this.expression] if isinstance(cte.this, exp.SetOperation) else []
+    if any(has_text(arm) and any(table.name == name for table in nodes_of(arm, exp.Table)) for arm in arms):
+        raise UnsupportedError(
+            "text functions in the part of WITH RECURSIVE that refers to itself are not supported: answer them in a "
+            "member of WITH before it, which that part may join"
+        )
 
 
 def build_plan(

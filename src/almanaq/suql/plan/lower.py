@@ -1,4 +1,4 @@
-"""Logical plan → physical plan: each text block as SQL stages and text stages that run one after another."""
+"""Blocks → the SQL stages and text stages that run in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from almanaq.suql.plan.filtered_rows import shown_columns
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
@@ -16,6 +15,7 @@ from almanaq.suql.plan.stages import (
     ROW,
     LogicalPlan,
     Materialize,
+    Output,
     Plan,
     SiteInput,
     Stage,
@@ -23,6 +23,39 @@ from almanaq.suql.plan.stages import (
     TextStage,
 )
 from almanaq.suql.syntax.nodes import nodes_of
+
+
+def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
+    """Return the columns of a block's FROM that a result shows, one row for each that passes the block's filter.
+
+    They can be brought along with the candidates, of which a LIMIT lets few be fetched: when it is satisfied, the rows
+    of the result are there, and no statement is left to run.
+
+    Returns:
+        None where the result is anything else: computed, asked for, joined, cut by OFFSET, or without a LIMIT.
+    """
+    stops = block.direct and block.filtered and block.stop_after is not None and block.offset is None
+    if not stops or block.output_sites or len(output.evidence) != 1 or not isinstance(output.select, exp.Select):
+        return None
+    select, visible = output.select, len(output.names)
+    clauses = {name for name, clause in select.args.items() if clause}
+    from_ = select.args.get("from_")
+    if from_ is None or not clauses <= {"from_", "expressions", "order"} or not _is(from_.this, block.name):
+        return None
+    order = select.args.get("order")
+    if order is not None and [node.this.name for node in order.expressions] != [ORDINAL]:
+        return None
+    read = [item.unalias() for item in select.expressions]
+    if not all(isinstance(node, exp.Column) for node in read) or [node.name for node in read[visible:]] != [ROW]:
+        return None
+    outputs = {f"c{i}": node for i, node in enumerate(block.outputs)}
+    shown = tuple(outputs[node.name] for node in read[:visible] if node.name in outputs)
+    plain = all(isinstance(node, exp.Column) and node.table == FROM_ALIAS for node in shown)
+    return shown if plain and len(shown) == visible else None
+
+
+def _is(item: exp.Expr, name: str) -> bool:
+    return isinstance(item, exp.Table) and item.name == name
 
 
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:

@@ -31,6 +31,7 @@ class Site:
         options_from: the query whose values are the options; None: they are written out, or there are none.
         bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
         about: where the document stands, as its readers are told; "" where it is computed.
+        casts: the SQL types that its value is cast to by the engine alone.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Site:
     bound: Decimal | None = None
     options_from: exp.Query | None = None
     about: str = ""
+    casts: tuple[exp.DataType, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -109,6 +111,7 @@ class SiteCollector:
             elif isinstance(unit, exp.Cast) and type_ != "text":
                 unit.set("this", column)
             elif isinstance(unit, exp.Cast) and not is_whole_text(unit.to):  # what the engine reads, and need not
+                self._sites[key] = replace(site, casts=tuple(dict.fromkeys((*site.casts, unit.to.copy()))))
                 unit.replace(exp.TryCast(this=column, to=unit.to.copy()))
             else:
                 unit.replace(column)

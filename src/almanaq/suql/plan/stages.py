@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
-from almanaq.suql.plan.native import NativeQuery
+from almanaq.suql.language import WORK_SCHEMA, Cited
 from almanaq.suql.plan.predicates import Predicate
 from almanaq.suql.plan.sites import Site, site_of, text_columns
+from almanaq.text.sql_literals import string_literal
+
+
+@dataclass(frozen=True, slots=True)
+class NativeQuery:
+    """A checked query in the engine's own SQL.
+
+    Attributes:
+        text: its SQL; tables of earlier stages stand in it as `almanaq_work.name`.
+        parameters: values that the driver binds, by position or by name.
+        tables: those tables of earlier stages.
+        lookups: marks in its SQL, each with the query whose values take its place.
+    """
+
+    text: str
+    parameters: Sequence[object] | Mapping[str, object] = field(default=(), compare=False)
+    tables: tuple[str, ...] = ()
+    lookups: tuple[tuple[str, str], ...] = ()
+
+    def placed(self, write: Callable[[str], str]) -> str:
+        """Return its SQL with the places of the tables that earlier stages made."""
+        return self._place(self.text, write)
+
+    def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
+        """Return its SQL with the places of tables, and with the values that its lookups give.
+
+        Raises:
+            UnsupportedError: there are none.
+        """
+        text = self.placed(write)
+        for mark, query in self.lookups:
+            values = values_of(self._place(query, write))
+            if not values:
+                raise UnsupportedError("PIVOT finds no values to make columns of: name them, ON … IN ('…')")
+            text = text.replace(string_literal(mark), ", ".join(map(string_literal, values)))
+        return text
+
+    def _place(self, text: str, write: Callable[[str], str]) -> str:
+        for name in sorted(self.tables, key=len, reverse=True):  # part_1 begins part_10
+            text = text.replace(f"{WORK_SCHEMA}.{name}", write(name))
+        return text
+
 
 ROW = "_row"
 """The column that identifies a row in every intermediate table."""
@@ -182,6 +225,11 @@ class TextStage:
     values_ordered: bool = False
     keeps_unknown: bool = False
 
+    @property
+    def may_infer(self) -> bool:
+        """Whether it is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
+        return self.predicate is not None and self.stop_after is None and self.semi_join_key is None
+
 
 @dataclass(frozen=True, slots=True)
 class SimilarityCall:
@@ -233,6 +281,8 @@ class Output:
     Attributes:
         names: what the visible columns are called; hidden columns follow them.
         evidence: (block, hidden column) pairs: the column holds one row id of that block, or a list of some.
+        cited: of a query that was taken apart: the block whose row a hidden column holds, and what the hidden columns
+            that follow it say of where the document stands.
         payload: columns of the last text filter's source that are, for the rows it keeps, the visible columns of the
             result: then nothing is left to run. () where the result is more than that.
     """
@@ -241,6 +291,7 @@ class Output:
     names: tuple[str, ...]
     evidence: tuple[tuple[str, str], ...] = ()
     payload: tuple[str, ...] = ()
+    cited: tuple[tuple[str, Cited], ...] = ()
 
     @property
     def tree(self) -> exp.Query:

@@ -1,7 +1,4 @@
-"""How large a query may be: enough for any that people or programs write, and planned in a second or two.
-
-What is larger is refused with the limit's name and size before time or memory go into it.
-"""
+"""What a text may be: how long and how deep, and what a clause in the wrong place was meant as."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from contextlib import contextmanager
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import UnsupportedError
+from almanaq.errors import UnsupportedError, nearest
 
 LONGEST = 1_000_000
 """Characters of a query."""
@@ -131,3 +128,25 @@ def _depth(tokens: Sequence[Token]) -> int:
 def _refuse_above(limit: int, found: int, what: str, instead: str) -> None:
     if found > limit:
         raise UnsupportedError(f"the query is too large: more than {limit:,} {what}; {instead}")
+
+
+_CLAUSES = (
+    *("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "WINDOW", "WITH"),
+    "SUMMARIZE",
+)
+
+
+def clause_meant(text: str, place: int | None) -> str:
+    """Return the end of a message that offers the clause which a word at a place, or the one before it, is meant for.
+
+    >>> clause_meant("SELECT name FORM dogs", 17)
+    '; did you mean FROM?'
+    """
+    if place is None:
+        return ""
+    words = [word[0] for word in re.finditer(r"\w+", text) if word.start() <= place]
+    for word in words[-1:-3:-1]:
+        near = nearest(word.upper(), _CLAUSES, most=1, alike=0.7) if word.upper() not in _CLAUSES else []
+        if near:
+            return f"; did you mean {near[0]}?"
+    return ""

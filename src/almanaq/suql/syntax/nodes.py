@@ -1,7 +1,8 @@
-"""The nodes of a tree as a list: planning looks at each tree many times, and sqlglot's walk is four generators deep."""
+"""Nodes of a tree, found in order, and one form for what queries write in several."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from sqlglot import exp
@@ -27,3 +28,108 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
 def nodes_of(tree: exp.Expr, *kinds: type[E]) -> list[E]:
     """Return the nodes of a tree that are of some classes, in the order of `nodes`."""
     return [node for node in nodes(tree) if isinstance(node, kinds)]
+
+
+LONG_CHAIN = 16
+"""Operands of AND or OR from which on they are written as a balanced tree."""
+
+
+def joined(parts: list[exp.Expr], kind: type[exp.Connector] = exp.And) -> exp.Expr:
+    """Return parts joined by AND or OR, in parentheses; what is joined by the other of the two gets some of its own."""
+    apart = [exp.paren(part, copy=False) if isinstance(part, exp.Connector) else part for part in parts]
+    return exp.paren(balanced(apart, kind), copy=False)
+
+
+def balanced(parts: Sequence[exp.Expr], kind: type[exp.Connector]) -> exp.Expr:
+    """Return parts joined by AND or OR in their order, as a tree whose depth grows with the logarithm
+    of their number.
+    """
+    while len(parts) > 1:
+        pairs = [kind(this=a, expression=b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[len(pairs) * 2 :]]
+    return parts[0]
+
+
+def balance_chains(tree: exp.Expr) -> exp.Expr:
+    """Return a tree, which is changed, in which no long `a AND b AND c …` or OR is as deep as it is long."""
+    for top in nodes_of(tree, exp.And, exp.Or):
+        kind = type(top)
+        if type(top.parent) is kind:
+            continue
+        parts: list[exp.Expr] = []
+        pending: list[exp.Expr] = [top]
+        while pending:
+            node = pending.pop()
+            if type(node) is kind:
+                pending += [node.expression, node.this]
+            else:
+                parts.append(node)
+        if len(parts) > LONG_CHAIN:
+            chain = balanced(parts, kind)
+            if top is tree:
+                tree = chain
+            else:
+                top.replace(chain)
+    return tree
+
+
+def write_memberships(tree: exp.Expr) -> exp.Expr:
+    """Return a tree, which is changed, with one form for membership.
+
+    - `x = ANY (SELECT y …)` becomes `x IN (SELECT y …)`, `x <> ALL (SELECT y …)` `NOT x IN (SELECT y …)`;
+    - `x = ANY (SELECT unnest(list))`, as DuckDB writes it, becomes `x = ANY (list)`;
+    - `(SELECT CASE WHEN array_agg(#1) … END FROM (SELECT y …))`, as DuckDB writes it, becomes `ARRAY(SELECT y …)`.
+    """
+    for node in reversed(nodes(tree)):
+        made = _written(node)
+        if made is node:
+            continue
+        if node is tree:
+            tree = made
+        else:
+            node.replace(made)
+    return balance_chains(tree)
+
+
+def _written(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Subquery) and (query := _query_of_array(node)) is not None:
+        return exp.Array(expressions=[query])
+    if isinstance(node, exp.Any):
+        return _over_list(node)
+    some = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any)
+    if not some and not (isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All)):
+        return node
+    query = node.expression.this.unnest()
+    if not isinstance(query, exp.Query):
+        return node
+    member = exp.In(this=node.this, query=exp.Subquery(this=query))
+    return member if some else exp.not_(member, copy=False)
+
+
+def _over_list(some: exp.Any) -> exp.Expr:
+    """Write `ANY (SELECT unnest(list))` as `ANY (list)`."""
+    query = some.this.unnest()
+    clauses = {key for key, value in query.args.items() if value} if isinstance(query, exp.Select) else set()
+    if clauses != {"expressions"} or len(query.expressions) != 1:
+        return some
+    function = query.expressions[0]
+    if isinstance(function, exp.Unnest | exp.Explode):
+        array = function.expressions[0] if isinstance(function, exp.Unnest) else function.this
+        return exp.Any(this=exp.paren(array, copy=False))
+    return some
+
+
+def _query_of_array(node: exp.Subquery) -> exp.Expr | None:
+    """Return the query of `ARRAY(SELECT …)` from what DuckDB writes for it."""
+    select = node.this
+    case = select.expressions[0].unalias() if isinstance(select, exp.Select) and len(select.expressions) == 1 else None
+    if not isinstance(case, exp.Case) or not isinstance(case.args.get("default"), exp.ArrayAgg) or node.alias:
+        return None
+    source = select.args.get("from_")
+    gathered = case.args["default"].this
+    numbered = isinstance(gathered, exp.PositionalColumn)
+    inner = source.this if source is not None else None
+    if not numbered or not isinstance(inner, exp.Subquery) or len(nodes_of(select, exp.PositionalColumn)) < 2:
+        return None
+    query: exp.Expr = inner.this
+    return query

@@ -1,0 +1,619 @@
+"""Queries that are not planned whole, taken apart: text functions become tables of their answers, DuckDB runs the rest.
+
+    SELECT t, answer(t.x, 'q') FROM t POSITIONAL JOIN u WHERE t.n > 3
+
+becomes three statements:
+
+    CREATE TABLE part_1 AS SELECT DISTINCT d0 FROM (SELECT t.x AS d0 FROM t POSITIONAL JOIN u WHERE t.n > 3)
+    CREATE TABLE part_2 AS SELECT d0, answer(d0, 'q') AS said FROM part_1
+    SELECT t, (SELECT any_value(said) FROM part_2 WHERE d0 IS NOT DISTINCT FROM t.x) FROM … WHERE t.n > 3
+
+The answer to a document is the same wherever it is asked for (semantics 2), so that a table of answers is the text
+function itself, over the documents that reach it; no row is joined to another by its text. What a query draws by
+chance, or under a LIMIT, is drawn once, before the rest reads it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from almanaq.engines.duckdb.trees import has_text, is_text_call, items_of, names_in, select_all, walk, without_places
+from almanaq.errors import UnsupportedError
+from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited
+from almanaq.suql.text_functions import DECLARED
+
+Node = dict[str, Any]
+_DOCUMENT, _SAID, _OF = "almanaq_document_", "almanaq_said", "almanaq_answers"
+_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
+
+
+class Engine(Protocol):
+    """What taking a statement apart asks of the engine."""
+
+    aggregates: frozenset[str]
+    volatile: frozenset[str]
+    own: frozenset[str]
+    """Functions of the database's own, whatever these read."""
+
+    def parse(self, text: str) -> Node:
+        """Return the tree of a query."""
+
+    def make(self, query: Node, documents: Sequence[Cited | None] | None = None) -> str | None:
+        """Make a part of a query, whose table is then known; give its name, None where DuckDB does not bind it.
+
+        Args:
+            documents: where all that its documents are made of stands; None: not known.
+        """
+
+    def binds(self, query: Node) -> bool:
+        """Return whether DuckDB binds a query."""
+
+    def place(self, item: Node, column: str) -> tuple[Cited, tuple[str, ...]] | None:
+        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
+
+    def names(self, query: Node) -> Sequence[str]:
+        """Return what DuckDB calls the columns of a query; none where it does not bind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A statement's tree without text functions, over the tables of the parts that were made meanwhile.
+
+    Attributes:
+        cited: what the last columns of its rows, which are hidden, say of the documents that they rest on.
+    """
+
+    tree: Node
+    cited: tuple[Cited, ...] = ()
+
+
+def take_apart(tree: Node, engine: Engine) -> Apart:
+    """Return a statement taken apart.
+
+    Raises:
+        UnsupportedError: names the place of a text function where no table can stand for it.
+    """
+    made = copy.deepcopy(tree)
+    work = _TakingApart(engine)
+    work.query(made["node"], (), ())
+    if has_text(made):
+        raise _refusal("here")
+    if not engine.binds(made["node"]):
+        for lookup in work.lookups:
+            lookup.look_up_in_map(engine)
+        if not engine.binds(made["node"]):
+            raise _refusal("where DuckDB allows no subquery")
+    shown, cited = _with_places(made, work.lookups, engine)
+    return Apart(shown, cited) if cited and engine.binds(shown["node"]) else Apart(made)
+
+
+def _refusal(where: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"text functions are not supported {where}: ask in a query of its own, in FROM or WITH, and use what it gives"
+    )
+
+
+@dataclass(frozen=True)
+class _Around:
+    """The rows that a nested query sees: a FROM, and the condition under which its rows matter."""
+
+    item: Node
+    where: Node | None
+
+
+@dataclass
+class _Lookup:
+    """The expression that stands for a text function: a subquery, or a map where no subquery may see the row."""
+
+    node: Node
+    table: str
+    documents: list[Node]
+    select: Node
+    """The SELECT that it stands in."""
+
+    def row(self, engine: Engine) -> Node:
+        """Return the expression for the row of the table that the answer stands in."""
+        other = _Lookup({"alias": ""}, self.table, self.documents, self.select)
+        other.look_up_in_table(engine, ROW_OF_ANSWER)
+        return other.node
+
+    def look_up_in_table(self, engine: Engine, found: str = _SAID) -> None:
+        """Write the subquery."""
+        same = " AND ".join(f"{_OF}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
+        table = f"{WORK_SCHEMA}.{self.table} AS {_OF}{f' WHERE {same}' if same else ''}"
+        self._write(engine, f"SELECT (SELECT any_value({_OF}.{found}) FROM {table})")
+
+    def look_up_in_map(self, engine: Engine) -> None:
+        """Write the map."""
+        if not self._names:
+            return
+        own = [f"{_OF}.{name}" for name in self._names]
+        several = len(own) > 1
+        key, mark = (f"row({', '.join(names)})" if several else names[0] for names in (own, self._names))
+        there = " AND ".join(f"{name} IS NOT NULL" for name in own)
+        known = f"SELECT map(list({key}), list({_OF}.{_SAID})) FROM {WORK_SCHEMA}.{self.table} AS {_OF} WHERE {there}"
+        self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"{_DOCUMENT}{i}" for i in range(len(self.documents))]
+
+    def _write(self, engine: Engine, sql: str) -> None:
+        """Write an expression with the documents in the place of their names."""
+        made = engine.parse(sql)["node"]["select_list"][0]
+        marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
+        for mark in marks:
+            document = self.documents[self._names.index(mark["column_names"][0])]
+            mark.clear()
+            mark.update({**copy.deepcopy(document), "alias": ""})
+        alias = self.node.get("alias", "")
+        self.node.clear()
+        self.node.update({**made, "alias": alias})
+
+
+@dataclass
+class _TakingApart:
+    """One statement while it is taken apart."""
+
+    engine: Engine
+    lookups: list[_Lookup] = field(default_factory=list)
+    _said: dict[tuple[int, str], str] = field(default_factory=dict)
+
+    def query(self, node: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
+        """Take the text functions out of a query.
+
+        Args:
+            members: those of WITH that it may name, without text; around: the queries that it is nested in.
+        """
+        for member in node.get("cte_map", {}).get("map", ()):
+            self._member(member, members, around)
+            members = (*members, member)
+        if node["type"] == "SET_OPERATION_NODE":
+            for side in node.get("children") or (node["left"], node["right"]):
+                self.query(side, members, around)
+            if has_text(node["modifiers"]):
+                raise _refusal("in ORDER BY or LIMIT of UNION, EXCEPT and INTERSECT")
+        elif node["type"] == "SELECT_NODE":
+            _Select(self, node, tuple(members), tuple(around)).take_apart()
+        elif has_text(node):
+            raise _refusal("in a query of this form")
+
+    def _member(self, member: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
+        body = member["value"]
+        inner = body["query_node"]
+        if inner["type"] == "RECURSIVE_CTE_NODE":
+            if has_text(inner["right"]):
+                raise UnsupportedError(
+                    "text functions in the part of WITH RECURSIVE that refers to itself are not supported: ask in "
+                    "the part before UNION, or about the rows of the whole"
+                )
+            self.query(inner["left"], members, around)
+            return
+        self.query(inner, members, around)
+        if not around and self.is_drawn(inner):
+            table = self.engine.make(_with(inner, members))
+            if table is not None:
+                body["query_node"] = select_all(_table(table, ""))
+
+    def is_drawn(self, value: Any) -> bool:
+        """Return whether a part of a tree may come to other rows each time that it is read."""
+        return any(
+            node.get("sample") is not None
+            or node.get("type") in _LIMITS
+            or str(node.get("function_name", "")).lower() in self.engine.volatile
+            for node in walk(value)
+        )
+
+    def answers(
+        self,
+        unit: Node,
+        documents: list[Node],
+        sources: Sequence[Cited | None] | None,
+        list_documents: Callable[[], str | None],
+    ) -> str:
+        """Return the name of the table of what a text function comes to.
+
+        Args:
+            unit: the expression, with marks in the place of its documents.
+            sources: where each document stands, None where it is computed; None: of what is not known.
+            list_documents: makes the table of the documents.
+        """
+        name: str | None
+        if documents:
+            name = list_documents()
+            if name is None:
+                raise _refusal("where what they read cannot be listed")
+            columns = ", ".join(f"{_DOCUMENT}{i}" for i in range(len(documents)))
+            query = self.engine.parse(f"SELECT {columns}, NULL AS {_SAID} FROM {WORK_SCHEMA}.{name}")["node"]
+        else:
+            query = self.engine.parse(f"SELECT NULL AS {_SAID}")["node"]
+        query["select_list"][-1] = {**unit, "alias": _SAID}
+        name = self.engine.make(query, sources)
+        if name is None:
+            raise _refusal("within this expression")
+        return name
+
+
+@dataclass
+class _Select:
+    """One SELECT while it is taken apart."""
+
+    work: _TakingApart
+    node: Node
+    members: tuple[Node, ...]
+    around: tuple[_Around, ...]
+
+    def take_apart(self) -> None:
+        """Take the text functions out, in the order in which the clauses of a SELECT are evaluated."""
+        node = self.node
+        if node.get("sample") is not None and node.get("from_table") is not None:
+            item = node["from_table"]
+            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else _derived(item)
+            node["from_table"]["sample"], node["sample"] = node["sample"], None
+        self._item(node, "from_table", None)
+        if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
+            return
+        self._name_outputs()
+        self._inline_aliases()
+        where = node["where_clause"]
+        node["where_clause"] = None
+        known = self._without_text(where)
+        holder = {"where": where}
+        self._units(holder, "where", _Around(node["from_table"], known), rows=True)
+        node["where_clause"] = holder["where"]
+        reached = _Around(node["from_table"], self._without_text(node["where_clause"]))
+        clauses = ("group_expressions", "select_list", "having", "qualify", "modifiers")
+        for rows in (True, False):
+            for key in clauses:
+                self._units(node, key, reached, rows=rows)
+        for modifier in node["modifiers"]:
+            for order in modifier.get("orders", ()):
+                if any(order["expression"] is lookup.node for lookup in self.work.lookups):
+                    order["null_order"] = order["null_order"].replace("ORDER_DEFAULT", "NULLS LAST")
+
+    def _item(self, holder: Any, key: Any, before: Node | None) -> None:
+        """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
+        item = holder[key]
+        around = self.around if before is None else (*self.around, _Around(before, None))
+        match item["type"]:
+            case "JOIN":
+                self._item(item, "left", before)
+                self._item(item, "right", item["left"] if before is None else _cross(before, item["left"]))
+                if has_text(item.get("condition")):
+                    pairs = _Around(_cross(item["left"], item["right"]), self._without_text(item["condition"]))
+                    self._units(item, "condition", pairs, rows=True)
+                return
+            case "SUBQUERY":
+                self.work.query(item["subquery"]["node"], self.members, around)
+            case "PIVOT":
+                self._item(item, "source", before)
+            case "SHOW_REF" if item.get("query") is not None:
+                self.work.query(item["query"], self.members, around)
+        if has_text(item):
+            if item["type"] == "PIVOT":
+                raise _refusal("in ON, USING and GROUP BY of PIVOT")
+            for part in [part for part in item if part not in ("subquery", "query")]:
+                self._units(item, part, _Around(before or _nothing(), None), rows=True)
+        if self.work.is_drawn(item) and not has_text(item) and not around:
+            name = self.work.engine.make(_with(select_all(item), self.members))
+            if name is not None:
+                holder[key] = _table(name, str(item.get("alias") or item.get("table_name") or ""))
+
+    def _without_text(self, condition: Node | None) -> Node | None:
+        """Return the part of a condition that is known before any text is asked, and is the same each time."""
+        if condition is None:
+            return None
+        if condition.get("type") == "CONJUNCTION_AND":
+            parts = [part for child in condition["children"] if (part := self._without_text(child)) is not None]
+            return {**condition, "children": parts} if len(parts) > 1 else parts[0] if parts else None
+        volatile = self.work.engine.volatile
+        by_chance = any(str(node.get("function_name", "")).lower() in volatile for node in walk(condition))
+        return None if by_chance or has_text(condition) else condition
+
+    def _name_outputs(self) -> None:
+        """Give outputs with text functions the names that DuckDB gives them: queries around this one may use them."""
+        outputs = self.node["select_list"]
+        texts = [i for i, item in enumerate(outputs) if not item["alias"] and has_text(item)]
+        if texts and (names := self.work.engine.names(_with(self.node, self.members))) and len(names) == len(outputs):
+            for i in texts:
+                outputs[i]["alias"] = names[i]
+
+    def _inline_aliases(self) -> None:
+        """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
+        node = self.node
+        texts = {str(item["alias"]).lower(): item for item in node["select_list"] if item["alias"] and has_text(item)}
+        named = [
+            name
+            for key in ("where_clause", "select_list", "having", "qualify")
+            for name in _own_nodes(node[key])
+            if name.get("class") == "COLUMN_REF" and str(name["column_names"][-1]).lower() in texts
+        ]
+        for name in named:
+            path = [str(part).lower() for part in name["column_names"]]
+            if len(path) > 1 and path[0] != "alias":
+                continue
+            if len(path) == 1 and self._binds({**name, "alias": ""}):
+                continue  # a column of FROM goes before an output
+            alias = name["alias"]
+            name.clear()
+            name.update({**copy.deepcopy(texts[path[-1]]), "alias": alias})
+
+    def _binds(self, expression: Node) -> bool:
+        """Return whether FROM alone gives an expression its meaning."""
+        query = {**select_all(self.node["from_table"]), "select_list": [copy.deepcopy(expression)]}
+        return self.work.engine.binds(_with(query, self.members))
+
+    def _units(self, holder: Any, key: Any, reached: _Around, *, rows: bool) -> None:
+        """Put lookups in the place of the text functions of an expression, those of nested queries included.
+
+        Args:
+            rows: those whose documents are of single rows; else those over groups and windows.
+        """
+        value = holder[key]
+        if isinstance(value, list):
+            for i in range(len(value)):
+                self._units(value, i, reached, rows=rows)
+        elif isinstance(value, dict):
+            if value.get("class") == "SUBQUERY":
+                self._units(value, "child", reached, rows=rows)
+                if has_text(value["subquery"]):
+                    self.work.query(value["subquery"]["node"], self.members, (*self.around, reached))
+            elif is_unit(value):
+                self._unit(value, reached, rows=rows)
+            elif has_text(value):
+                for part in list(value):
+                    self._units(value, part, reached, rows=rows)
+
+    def _unit(self, node: Node, reached: _Around, *, rows: bool) -> None:
+        """Put a lookup in the place of an expression around a text function."""
+        unit = {**copy.deepcopy(without_places(node)), "alias": ""}
+        call = next(part for part in walk(unit) if is_text_call(part))
+        arguments = call["arguments"]
+        if has_text(arguments):
+            original = next(part for part in walk(node) if is_text_call(part))
+            self._units(original, "arguments", reached, rows=rows)
+            if has_text(original["arguments"]):
+                return  # what it reads is over groups, and comes later
+            self._unit(node, reached, rows=rows)
+            return
+        places = [i for i, one in enumerate(arguments) if _is_document(one["expression"], call, i)]
+        documents = [arguments[i]["expression"] for i in places]
+        helpers = self._helpers(documents, reached.where)
+        grouped = any(map(self._is_grouped, [*documents, *helpers]))
+        if grouped and rows:
+            return
+        if self.work.is_drawn(documents):
+            raise _refusal("over what is drawn by chance, or under a LIMIT")
+        for number, i in enumerate(places):
+            arguments[i] = {**arguments[i], "expression": _column(f"{_DOCUMENT}{number}")}
+        marked = (id(self.node), repr((unit, without_places(documents))))
+        table = self.work._said.get(marked)
+        if table is None:
+            sources = self._sources(documents)
+            table = self.work.answers(
+                unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
+            )
+            self.work._said[marked] = table
+        lookup = _Lookup(node, table, documents, self.node)
+        lookup.look_up_in_table(self.work.engine)
+        self.work.lookups.append(lookup)
+
+    def _helpers(self, documents: list[Node], where: Node | None) -> list[Node]:
+        """Return the outputs without text that documents, or the condition under which they matter, may name."""
+        aliased = {str(item["alias"]).lower(): item for item in self.node["select_list"] if item["alias"]}
+        found: dict[str, Node] = {}
+        pending = names_in(documents) | names_in(where)
+        while pending:
+            name = pending.pop()
+            if name in aliased and name not in found and not has_text(aliased[name]):
+                found[name] = aliased[name]
+                pending |= names_in(aliased[name])
+        return [item for item in self.node["select_list"] if any(item is other for other in found.values())]
+
+    def _is_grouped(self, expression: Node) -> bool:
+        return any(
+            node.get("class") == "WINDOW" or str(node.get("function_name", "")).lower() in self.work.engine.aggregates
+            for node in _own_nodes(expression)
+        )
+
+    def _list_documents(
+        self,
+        documents: list[Node],
+        helpers: list[Node],
+        reached: _Around,
+        grouped: bool,
+        sources: Sequence[Cited | None] | None,
+    ) -> str | None:
+        """Make the table of the documents that a text function is asked about; None where they cannot be listed."""
+        columns = [{**copy.deepcopy(one), "alias": f"{_DOCUMENT}{i}"} for i, one in enumerate(documents)]
+        if grouped:
+            inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
+            inner["having"] = None if has_text(inner["having"]) else inner["having"]
+            inner["select_list"] = [*(_stubbed(item) for item in inner["select_list"]), *columns]
+        else:
+            inner = {**select_all(copy.deepcopy(reached.item)), "where_clause": copy.deepcopy(reached.where)}
+            inner["select_list"] = [*copy.deepcopy(helpers), *columns]
+        listed = [_column(f"{_DOCUMENT}{i}") for i in range(len(documents))]
+        for outer in [None, *reversed(self.around)]:
+            if outer is not None:
+                item = _cross(outer.item, _named(inner, "almanaq_inner"))
+                inner = {**select_all(copy.deepcopy(item)), "where_clause": copy.deepcopy(outer.where)}
+                inner["select_list"] = copy.deepcopy(listed)
+            query = {**select_all(_named(copy.deepcopy(inner), "almanaq_inner")), "select_list": copy.deepcopy(listed)}
+            query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
+            name = self.work.engine.make(_with(query, self.members), sources)
+            if name is not None:
+                return name
+        return None
+
+    def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
+        """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
+        items = [holder[key] for holder, key in items_of(self.node, "from_table")]
+        nodes = list(walk(documents))
+        if any(node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") for node in nodes):
+            return None
+        if any(str(node.get("function_name", "")).lower() in self.work.engine.own for node in nodes):
+            return None
+        found = [_place_of(node, items, self.work.engine) for node in nodes if node.get("class") == "COLUMN_REF"]
+        if any(place is None for place in found):
+            return None
+        places = [place[1] for place in found if place is not None]
+        plain = all(document.get("class") == "COLUMN_REF" for document in documents)
+        return [*places, *([] if plain else [None])]
+
+
+# --- quotes
+
+
+def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Engine) -> tuple[Node, tuple[Cited, ...]]:
+    """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
+
+    So it is of a SELECT whose rows are those of its FROM, and of documents that are columns of relations.
+    """
+    root = made["node"]
+    by_rows = root["type"] == "SELECT_NODE" and not root["group_expressions"] and not root["group_sets"]
+    plain = by_rows and not any(modifier["type"] == "DISTINCT_MODIFIER" for modifier in root["modifiers"])
+    if not plain or any(
+        node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in engine.aggregates
+        for key in ("select_list", "having")
+        for node in _own_nodes(root[key])
+    ):
+        return made, ()
+    items = [holder[key] for holder, key in items_of(root, "from_table")]
+    columns: list[Node] = []
+    cited: list[Cited] = []
+    for lookup in lookups:
+        if lookup.select is not root or len(lookup.documents) != 1:
+            continue
+        found = _place_of(lookup.documents[0], items, engine)
+        if found is not None:
+            item, place, key = found
+            named = {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": ""}
+            alias = str(item.get("alias") or item["table_name"])
+            columns += [lookup.row(engine), *({**named, "column_names": [alias, name]} for name in key)]
+            cited.append(replace(place, part=lookup.table))
+    return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)
+
+
+def _place_of(document: Node, items: Sequence[Node], engine: Engine) -> tuple[Node, Cited, tuple[str, ...]] | None:
+    """Return the item of FROM and the column that a document is; None where it is computed, or USING may merge it."""
+    path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
+    *before, name = path or ("",)
+    if not before and len(items) > 1:
+        return None
+    found = [
+        (item, *place)
+        for item in items
+        if item["type"] == "BASE_TABLE" and (not before or [_alias_of(item)] == [part.lower() for part in before])
+        if (place := engine.place(item, str(name))) is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _alias_of(item: Node) -> str:
+    return str(item.get("alias") or item["table_name"]).lower()
+
+
+# --- expressions
+
+
+def is_unit(node: Node) -> bool:
+    """Return whether a node is a text function with what says how a reply is read: a cast, or a comparison."""
+    if is_text_call(node) or (node.get("class") == "CAST" and is_text_call(node["child"])):
+        return True
+    if node.get("class") == "COMPARISON":
+        sides = (node["left"], node["right"])
+        return any(map(is_unit, sides)) and any(map(_is_constant, sides))
+    if node.get("class") == "BETWEEN":
+        return is_unit(node["input"]) and _is_constant(node["lower"]) and _is_constant(node["upper"])
+    if node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN") and node.get("children"):
+        first, *others = node["children"]
+        return is_unit(first) and all(map(_is_constant, others))
+    return False
+
+
+def _is_constant(node: Node) -> bool:
+    return node.get("class") in ("CONSTANT", "PARAMETER") or (
+        node.get("class") == "CAST" and _is_constant(node["child"])
+    )
+
+
+def _is_document(argument: Node, call: Node, place: int) -> bool:
+    """Return whether an argument differs between rows: allowed answers do not, and constants stay where they are."""
+    function = DECLARED[str(call["function_name"]).lower()]
+    if place == function.options or (function.expand is not None and place == 1):
+        return False
+    kinds = {str(node.get("class")) for node in walk(argument)}
+    return bool(kinds & {"COLUMN_REF", "SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE"})
+
+
+def _own_nodes(value: Any) -> Iterator[Node]:
+    """Yield the nodes of an expression, but for those of nested queries."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _own_nodes(part)
+    elif isinstance(value, dict):
+        yield value
+        for key, part in value.items():
+            if key != "subquery":
+                yield from _own_nodes(part)
+
+
+def _stubbed(item: Node) -> Node:
+    """Return an output with NULL in the place of what holds text functions."""
+    if not has_text(item):
+        return item
+    null = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL", "text": ""}}
+    return {**null, "alias": item["alias"]}
+
+
+# --- nodes
+
+
+def _column(name: str) -> Node:
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]}
+
+
+def _table(name: str, alias: str) -> Node:
+    """Return an item of FROM that reads the table of a part."""
+    return {
+        **{"type": "BASE_TABLE", "alias": alias, "sample": None, "column_name_alias": [], "at_clause": None},
+        **{"catalog_name": "", "schema_name": WORK_SCHEMA, "table_name": name},
+        "qualified_name": {"path": [WORK_SCHEMA, name]},
+    }
+
+
+def _nothing() -> Node:
+    return {"type": "EMPTY", "alias": "", "sample": None}
+
+
+def _named(query: Node, alias: str) -> Node:
+    """Return an item of FROM that reads a query."""
+    inner = {"node": query, "named_param_map": []}
+    return {"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": [], "subquery": inner}
+
+
+def _derived(item: Node) -> Node:
+    return _named(select_all(item), "")
+
+
+def _cross(left: Node, right: Node) -> Node:
+    """Return the pairs of two items of FROM."""
+    if left["type"] == "EMPTY":
+        return right
+    return {
+        **{"type": "JOIN", "alias": "", "sample": None, "left": left, "right": right, "condition": None},
+        **{"join_type": "INNER", "ref_type": "CROSS", "using_columns": [], "delim_flipped": False},
+        **{"duplicate_eliminated_columns": [], "is_implicit": False, "ranking_expression": None, "nearest_count": 1},
+        **{"nearest_order_type": "ASCENDING", "nearest_approx": False},
+    }
+
+
+def _with(query: Node, members: Sequence[Node]) -> Node:
+    """Return a query that may name members of WITH."""
+    inner = copy.deepcopy(query)
+    inner["cte_map"] = {"map": [*copy.deepcopy(list(members)), *inner.get("cte_map", {"map": []})["map"]]}
+    return inner

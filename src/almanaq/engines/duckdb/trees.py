@@ -1,0 +1,301 @@
+"""DuckDB's tree of a query, as JSON: what to find in it, and rewrites of it that sqlglot reads as the same."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sqlglot
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from almanaq.suql.text_functions import DECLARED
+
+Node = dict[str, Any]
+_NOWHERE: Node = {"query_location": 2**64 - 1, "query_location_length": 0}
+
+
+def needs_split(tree: Node) -> bool:
+    """Return whether a statement has a form that sqlglot's tree says otherwise or not at all."""
+    return any(map(_is_beyond, _as_written(tree)))
+
+
+def _as_written(value: Any) -> Iterator[Node]:
+    """Yield the nodes of a tree with `ARRAY(SELECT …)` as such, instead of what DuckDB writes for it."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _as_written(part)
+    elif isinstance(value, dict):
+        query = _query_of_array(value)
+        if query is None:
+            yield value
+        for part in value.values() if query is None else [query]:
+            yield from _as_written(part)
+
+
+def _query_of_array(node: Node) -> Node | None:
+    """Return the query of `ARRAY(SELECT …)`: `(SELECT CASE WHEN array_agg(#1) … END FROM (SELECT …))`."""
+    if node.get("class") != "SUBQUERY" or node.get("subquery_type") != "SCALAR":
+        return None
+    select = node["subquery"]["node"]
+    shown = select.get("select_list") or [{}]
+    numbered = any(each.get("class") == "POSITIONAL_REFERENCE" for each in walk(shown))
+    inner = select.get("from_table") or {}
+    if len(shown) != 1 or shown[0].get("class") != "CASE" or not numbered or inner.get("type") != "SUBQUERY":
+        return None
+    query: Node = inner["subquery"]["node"]
+    return query
+
+
+def flatten_joins(tree: Node) -> None:
+    """Write `a, (b JOIN c ON d)` as `(a, b) JOIN c ON d`, into a tree: sqlglot reads joins from left to right."""
+    for join in [node for node in walk(tree) if node.get("type") == "JOIN"]:
+        while _is_cross(join) and join["right"]["type"] == "JOIN" and join["right"]["join_type"] in ("INNER", "LEFT"):
+            right = join["right"]
+            if right.get("using_columns") or right["ref_type"] not in ("REGULAR", "CROSS"):
+                break
+            first = {**copy.deepcopy(join), "right": right["left"], "is_implicit": False}
+            join.clear()
+            join.update(right, left=first)
+
+
+def _is_cross(join: Node) -> bool:
+    return join["ref_type"] == "CROSS" and join.get("condition") is None and not join.get("using_columns")
+
+
+def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
+    """Write the numbers of the outputs that hold no aggregate in the place of GROUP BY ALL, into a tree."""
+    for query in [node for node in walk(tree) if node.get("aggregate_handling") == "FORCE_AGGREGATES"]:
+        items = query["select_list"]
+        if any(node.get("type") == "STAR" and node.get("class") == "STAR" for item in items for node in walk(item)):
+            continue
+        made: set[str] = set()
+        keys = []
+        for number, item in enumerate(items, 1):
+            if _aggregates(item, aggregates) or made & names_in(item):
+                made |= {str(item.get("alias", "")).lower()} - {""}
+            else:
+                keys.append(number)
+        query["aggregate_handling"] = "STANDARD_HANDLING"
+        query["group_expressions"] = [_number(number) for number in keys]
+        query["group_sets"] = [list(range(len(keys)))]
+
+
+def _aggregates(node: Any, aggregates: frozenset[str]) -> bool:
+    if isinstance(node, list):
+        return any(_aggregates(part, aggregates) for part in node)
+    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
+        return False
+    if node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in aggregates:
+        return True
+    return any(_aggregates(part, aggregates) for part in node.values())
+
+
+def write_null_order(tree: Node, nulls: str, direction: str) -> None:
+    """Write where NULLs come, and the direction, where a connection's settings are not DuckDB's own, into a tree.
+
+    A key that holds a text function puts NULL last unless the query says otherwise (semantics 7).
+
+    Args:
+        nulls, direction: the settings `default_null_order` and `default_order`, in capitals.
+    """
+    for order in [node for node in walk(tree) if "null_order" in node]:
+        if order["type"] == "ORDER_DEFAULT" and direction.startswith("DESC"):
+            order["type"] = "DESCENDING"
+        falling = order["type"] == "DESCENDING"
+        first = (
+            nulls == "NULLS_FIRST"
+            or nulls == f"NULLS_{'LAST_ON_ASC_FIRST_ON_DESC' if falling else 'FIRST_ON_ASC_LAST_ON_DESC'}"
+        )
+        if order["null_order"] == "ORDER_DEFAULT" and first and not has_text(order):
+            order["null_order"] = "NULLS FIRST"
+
+
+def number_order(tree: Node, count: Callable[[], int]) -> Node:
+    """Return a tree with the numbers of the outputs in the place of ORDER BY ALL; itself where that is not written.
+
+    Args:
+        count: gives the number of outputs.
+    """
+    found = [
+        modifier for modifier in tree["node"].get("modifiers", ()) if any(map(_is_all, modifier.get("orders", ())))
+    ]
+    if not found:
+        return tree
+    made = copy.deepcopy(tree)
+    for modifier in made["node"]["modifiers"]:
+        orders = modifier.get("orders")
+        if orders and len(orders) == 1 and _is_all(orders[0]):
+            modifier["orders"] = [{**orders[0], "expression": _number(i + 1)} for i in range(count())]
+    return made
+
+
+def _is_all(order: Node) -> bool:
+    star = order.get("expression", {})
+    return star.get("type") == "STAR" and bool(star.get("columns")) and star.get("expr") is None
+
+
+def _number(value: int) -> Node:
+    literal = {"kind": "INTEGER", "text": str(value)}
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **_NOWHERE}
+
+
+def walk(value: Any) -> Iterator[Node]:
+    """Yield the nodes of a tree, each before what it is made of."""
+    if isinstance(value, dict):
+        yield value
+        for part in value.values():
+            yield from walk(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from walk(part)
+
+
+def has_text(value: Any) -> bool:
+    """Return whether a text function stands in a tree."""
+    return any(map(is_text_call, walk(value)))
+
+
+def is_text_call(node: Node) -> bool:
+    """Return whether a node is a call of a text function."""
+    return node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in DECLARED
+
+
+def _is_beyond(node: Node) -> bool:
+    kind = node.get("type")
+    if node.get("class") == "FUNCTION":
+        starred = any(one["expression"].get("class") == "STAR" for one in node["arguments"])
+        return starred or str(node["function_name"]).lower() == "alias"
+    if node.get("class") == "COLUMN_REF":
+        return len(node["column_names"]) > 1 and str(node["column_names"][0]).lower() == "alias"
+    if kind == "SELECT_NODE":
+        aliases = [_alias(at[key]).lower() for at, key in items_of(node, "from_table")]
+        return node.get("sample") is not None or any(alias and aliases.count(alias) > 1 for alias in aliases)
+    if node.get("class") == "WINDOW" and (node["ignore_nulls"] or node["arg_orders"]):
+        return True
+    if kind == "STAR" and (node.get("columns") or node.get("expr") is not None or node.get("rename_list")):
+        return True
+    if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE"):
+        return True
+    if kind == "JOIN":
+        apart = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI") and has_text(
+            node.get("condition")
+        )
+        return apart or node.get("ref_type") in ("ASOF", "POSITIONAL")
+    return node.get("limit_type") == "PERCENTAGE"
+
+
+def items_of(holder: Node, key: str) -> Iterator[tuple[Node, str]]:
+    """Yield where the items stand that a FROM joins."""
+    item = holder.get(key)
+    if item is not None and item["type"] == "JOIN":
+        yield from items_of(item, "left")
+        yield from items_of(item, "right")
+    elif item is not None:
+        yield holder, key
+
+
+def _alias(item: Node) -> str:
+    return str(item.get("alias") or item.get("table_name") or "")
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the bare names that an expression has, in lower case."""
+    found = (node["column_names"] for node in walk(value) if node.get("class") == "COLUMN_REF")
+    named = [[str(part).lower() for part in parts] for parts in found]
+    return {parts[0] for parts in named if len(parts) == 1} | {p[1] for p in named if len(p) > 1 and p[0] == "alias"}
+
+
+def select_all(item: Node) -> Node:
+    """Return a query of all the rows and columns of an item of FROM."""
+    star = {
+        **{"class": "STAR", "type": "STAR", "alias": "", "relation_name": "", "exclude_list": [], "replace_list": []},
+        **{"columns": False, "expr": None, "qualified_exclude_list": [], "rename_list": [], **_NOWHERE},
+    }
+    return {
+        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": [star], "from_table": item},
+        **{"where_clause": None, "group_expressions": [], "group_sets": [], "aggregate_handling": "STANDARD_HANDLING"},
+        **{"having": None, "sample": None, "qualify": None},
+    }
+
+
+def without_places(node: Any) -> Any:
+    """Return a tree without where its parts are written."""
+    if isinstance(node, list):
+        return [without_places(part) for part in node]
+    if isinstance(node, dict):
+        return {k: without_places(v) for k, v in node.items() if not k.startswith("query_location")}
+    return node
+
+
+MARK = "almanaq pivot values "
+"""What stands in IN until the values are known, with a number behind it."""
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_ENDS = frozenset(
+    ["USING", "GROUP", "GROUP BY", "ORDER", "ORDER BY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT"]
+)
+
+
+def mark_pivots(text: str) -> str:
+    """Return a query with a mark in the IN of each `PIVOT t ON expression` that has none; any other text as it is."""
+    try:
+        tokens = sqlglot.tokenize(text, read="duckdb")
+    except TokenError:
+        return text
+    places = [place for i, token in enumerate(tokens) if _is_pivot(token) for place in _bare_ends(tokens, i)]
+    for number, place in sorted(enumerate(sorted(places)), reverse=True):
+        text = f"{text[:place]} IN ('{MARK}{number}'){text[place:]}"
+    return text
+
+
+def _is_pivot(token: Token) -> bool:
+    return token.token_type == TokenType.PIVOT or token.text.upper() in ("PIVOT", "PIVOT_WIDER")
+
+
+def _bare_ends(tokens: list[Token], pivot: int) -> Iterator[int]:
+    """Yield where the expressions of a pivot's ON end that have no IN."""
+    depth, start = 0, None
+    has_in = False
+    for i in range(pivot + 1, len(tokens) + 1):
+        token = tokens[i] if i < len(tokens) else None
+        kind = token.token_type if token is not None else None
+        word = token.text.upper() if token is not None else ""
+        if depth == 0 and start is None and word == "ON":
+            start = i + 1
+            continue
+        over = token is None or kind == TokenType.SEMICOLON or (depth == 0 and (kind in _CLOSING or word in _ENDS))
+        if start is not None and depth == 0 and (over or kind == TokenType.COMMA):
+            if not has_in and i > start:
+                yield tokens[i - 1].end + 1
+            start, has_in = i + 1, False
+        if over:
+            return
+        has_in = has_in or (depth == 0 and word == "IN")
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+
+
+def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:
+    """Return for each mark in a tree the query of its values, as text and in their order.
+
+    Args:
+        parse: gives the tree of a text.
+    """
+    found: list[tuple[str, Node]] = []
+    for item in [node for node in walk(tree) if node.get("type") == "PIVOT"]:
+        for pivot in item["pivots"]:
+            for mark in filter(None, map(_mark_of, pivot["entries"])):
+                query = parse("SELECT DISTINCT CAST(v AS VARCHAR) AS v FROM t WHERE v IS NOT NULL ORDER BY 1")
+                select, (expression,) = query["node"], pivot["pivot_expressions"]
+                select["select_list"][0]["child"] = copy.deepcopy(expression)
+                select["where_clause"]["children"] = [copy.deepcopy(expression)]
+                select["from_table"] = copy.deepcopy(item["source"])
+                select["cte_map"] = copy.deepcopy(tree["node"]["cte_map"])
+                found.append((mark, query))
+    return found
+
+
+def _mark_of(entry: Node) -> str:
+    text = str(((entry.get("star_expr") or {}).get("literal") or {}).get("text", ""))
+    return text if text.startswith(MARK) else ""

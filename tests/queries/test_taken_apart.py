@@ -1,0 +1,121 @@
+"""Queries that the planner has no form for: text functions become tables of their answers, DuckDB runs the rest.
+
+Each gives what DuckDB gives with `answer` as a function of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+import almanaq
+from almanaq.errors import UnsupportedError
+from almanaq.testing import FunctionModel
+
+TABLES = """
+CREATE TABLE t AS SELECT * FROM (VALUES
+    (1, 'a', [1, 2], {'f': 'u', 'g': 2}), (2, 'b', [3], {'f': 'v', 'g': 3}), (3, NULL, [], NULL),
+    (4, 'Yes', NULL, {'f': 'w', 'g': 1})) AS v(id, x, l, s);
+CREATE TABLE u AS SELECT * FROM (VALUES (1, 'p'), (2, 'q'), (2, 'a'), (5, 'z')) AS v(id, y);
+"""
+QUERIES = """
+SELECT t, answer(t.x, 'q') FROM t
+SELECT t.id, answer(x || k::VARCHAR, 'q'), k FROM t, unnest(l) AS e(k) WHERE answer(k::VARCHAR, 'q') IS NOT NULL
+SELECT t.id, z FROM t, LATERAL (SELECT answer(t.x || y, 'q') AS z FROM u WHERE u.id = t.id) AS w
+SELECT t.id, a.y FROM t LEFT JOIN LATERAL (SELECT y FROM u WHERE u.id = t.id AND answer(u.y, 'q') = 'Yes') AS a ON true
+SELECT id, u.k FROM t, unnest([answer(x, 'q'), x]) AS u(k)
+SELECT columns('i.*'), answer(x, 'q') FROM t WHERE answer(x, 'q') = 'Yes'
+SELECT t.id, answer(u.y, 'q') FROM t POSITIONAL JOIN u
+SELECT t.id, u.y FROM t ASOF JOIN u ON t.id >= u.id WHERE answer(y, 'q') = 'Yes' OR answer(x, 'q') = 'Yes'
+SELECT any_value(t), answer(any_value(x), 'q') FROM t GROUP BY id
+SELECT list(t ORDER BY answer(x, 'q'), id) FROM t
+SELECT id, answer(x, 'q') AS a, t FROM t QUALIFY rank() OVER (PARTITION BY a ORDER BY id) = 1
+SELECT t, answer(max(x) OVER (PARTITION BY id % 2), 'q') FROM t
+SELECT upper(x) AS up, answer(up, 'q'), t FROM t WHERE up IS NOT NULL
+FROM t SELECT answer(x, 'q') AS a, t WHERE a = 'Yes'
+SELECT s.f, s.*, answer(s.f, 'q') FROM t
+SELECT id, (SELECT max(answer(y, 'q')) FROM u WHERE u.id <= t.id) AS m, t AS z FROM t
+SELECT t FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND answer(y, 'q') = 'Yes')
+WITH w AS (SELECT id, answer(x, 'q') AS a FROM t) SELECT w, a FROM w ORDER BY ALL
+WITH a AS (SELECT t AS r FROM t) SELECT r.x, answer(r.x, 'q') FROM a
+WITH RECURSIVE r(n, a) AS (SELECT 1, answer('p', 'q') UNION ALL SELECT n + 1, a FROM r WHERE n < 3) SELECT r FROM r
+PIVOT (SELECT id % 2 AS k, answer(x, 'q') AS a FROM t) ON a USING count(*)
+SELECT a, t FROM (SELECT answer(x, 'q') AS a, id FROM t) AS t WHERE a IS NOT NULL
+SELECT t, answer(answer(x, 'q'), 'q') FROM t
+SELECT t, CASE WHEN id > 1 THEN answer(x, 'q') ELSE 'none' END FROM t
+SELECT * REPLACE (answer(x, 'q') AS x) FROM t
+SELECT * EXCLUDE (l, s), answer(x, 'q') FROM t USING SAMPLE 100%
+SELECT unnest(t), answer(x, 'q') FROM t
+SELECT id, LAST_VALUE(id IGNORE NULLS) OVER (ORDER BY id), answer(x, 'q') FROM t
+DESCRIBE SELECT t, answer(x, 'q') FROM t
+SELECT l[id], map([1, 2], ['a', 'b'])[id], answer(x, 'q') FROM t WHERE id < 3
+""".strip().splitlines()
+REFUSED = {
+    "PIVOT (SELECT id % 2 AS k, x AS a FROM t) ON k USING max(answer(a, 'q'))": "USING and GROUP BY of PIVOT",
+    "SELECT list_transform(l, lambda e: answer(e::VARCHAR, 'q')) FROM t": "inside a lambda",
+    "SELECT t, x FROM t UNION SELECT u, y FROM u ORDER BY answer(x, 'q')": "ORDER BY or LIMIT of UNION",
+    "SELECT t, answer(x || random()::VARCHAR, 'q') FROM t": "drawn by chance",
+}
+
+
+def _reply(text: str, question: str) -> str | None:
+    return "Yes" if text in ("a", "p", "Yes") else None if text == "q" else f"{question}: {text}"
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database whose own connection knows `answer` as a plain function."""
+    with duckdb.connect() as connection:
+        connection.execute(TABLES)
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def connection(database: duckdb.DuckDBPyConnection) -> Iterator[almanaq.Connection]:
+    with almanaq.connect(database, model=FunctionModel(_reply), cache=False) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        made.execute(TABLES)
+        texts: Any = ["VARCHAR", "VARCHAR"]
+        made.create_function(
+            "answer", lambda d, q: None if d is None else _reply(d, q), texts, "VARCHAR", null_handling="special"
+        )
+        yield made
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_rows_are_those_of_duckdb(
+    sql: str, connection: almanaq.Connection, reference: duckdb.DuckDBPyConnection
+) -> None:
+    expected = reference.execute(sql).fetchall()
+    found = connection.sql(sql)
+    assert sorted(map(str, found.rows)) == sorted(map(str, expected))
+    assert list(found.columns) == [column[0] for column in reference.description or ()]
+
+
+@pytest.mark.parametrize(("sql", "place"), REFUSED.items())
+def test_a_refusal_names_the_place(sql: str, place: str, connection: almanaq.Connection) -> None:
+    with pytest.raises(UnsupportedError, match=place):
+        connection.sql(sql)
+
+
+def test_quotes_lead_to_the_rows_of_relations() -> None:
+    with almanaq.connect("sample:restaurants", model="local", cache=False) as sample:
+        plain = "FROM restaurants AS r WHERE answer(reviews, 'is it romantic?') = 'Yes' ORDER BY id LIMIT 3"
+        whole, planned = sample.sql(f"SELECT r, id {plain}"), sample.sql(f"SELECT name, id {plain}")
+        assert [row[1] for row in whole.rows] == [row[1] for row in planned.rows]
+        assert whole.evidence == planned.evidence
+        assert any(whole.evidence)
+
+
+def test_a_cast_that_duckdb_refuses_is_counted(connection: almanaq.Connection) -> None:
+    found = connection.sql("SELECT id, answer(x, 'q')::UUID AS u FROM t WHERE x IS NOT NULL")
+    assert [row[1] for row in found.rows] == [None] * 3
+    assert "2 answer(s) to 'q' could not be read as uuid; they are NULL" in found.trace.warnings
