@@ -37,7 +37,7 @@ _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_LISTED_PARTS, _FEW_ANSWERS = 50, 5
+_LISTED_PARTS, _FEW_ANSWERS, _FEW_ROWS = 50, 5, 20
 _CONTAINING = frozenset(("containing", "contains", "contain", "including"))
 _ASKED_FOR = {
     "when": frozenset(("date", "birthdate", "day", "year", "time")),
@@ -254,19 +254,21 @@ class Conditions:
             if column is not None:
                 self.sentence.take(i)
                 condition = self.compare(compared(column), self.sentence.items[i].meanings[0], column)
-                self._check_selective(column, condition)
+                self._check_selective(column, condition, self.sentence.items[i].meanings[0].unit)
                 self._add(i, column, condition)
         for i in list(self.sentence.of("number")):
             self._bare_number(i)
         for i in list(self.sentence.of("average")):
             self._above_average(i)
 
-    def _check_selective(self, column: LinkedColumn, condition: exp.Expr) -> None:
+    def _check_selective(self, column: LinkedColumn, condition: exp.Expr, unit: str) -> None:
         """Doubt a comparison of which all rows are true, or none: it is of another unit, or another column."""
         finds = self.world.graph.finds
         if finds(column.relation.name, condition) is False:
             self.choices.doubt(0.5, "a comparison that no row fulfils")
-        elif finds(column.relation.name, exp.Not(this=exp.paren(condition))) is False:
+        elif (unit or (column.relation.rows or 0) > _FEW_ROWS) and finds(
+            column.relation.name, exp.Not(this=exp.paren(condition))
+        ) is False:
             self.choices.doubt(0.5, "a comparison that every row fulfils")
 
     def compare(self, term: exp.Expr, comparison: Comparison, column: LinkedColumn | None = None) -> exp.Expr:
