@@ -85,7 +85,7 @@ def _openapi() -> dict[str, Any]:
     import almanaq
     from almanaq.web.app import create_app
     from almanaq.web.gate import Access
-    from almanaq.web.opening import open_service
+    from almanaq.web.service import open_service
 
     with almanaq.connect({"t": {"a": [1]}}, embedder="lexical", cache=False) as connection:
         service = open_service(connection, "t", store_mb=None)

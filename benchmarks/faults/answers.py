@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.errors import SourceError
-from almanaq.web.answers import Answer, to_parquet
-from almanaq.web.rows import written
-from almanaq.web.store import AnswerStore
+from almanaq.web.records import format_rows
+from almanaq.web.store import Answer, AnswerStore, to_parquet
 from almanaq.web.verdicts import Verdicts
 
 ANSWERS, CONVERSATIONS, PAGE = 24, 6, 4096
@@ -73,7 +72,7 @@ def readings(store: AnswerStore) -> dict[str, Callable[[], Any]]:
 
 def _rows(store: AnswerStore, id: str) -> bytes | None:
     found = store.get(id)
-    return written(found.rows, "csv") if found is not None and found.rows is not None else None
+    return format_rows(found.rows, "csv") if found is not None and found.rows is not None else None
 
 
 def damaged(content: bytes, chance: random.Random) -> bytes:

@@ -22,11 +22,9 @@ from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.checked import SUMS, write_sums
-from almanaq.retrieval.manifest import MANIFEST, _sum
+from almanaq.retrieval.index_files import MANIFEST, SUMS, _hash_record, write_sums
 from almanaq.retrieval.stored import build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_rerank import StoredRerank
+from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
 FIELDS = ("title", "section", "header", "cells", "description")
 WORDS = (
@@ -71,7 +69,7 @@ def answers(folder: Path) -> list[Any]:
     ways: list[Any] = [index, dense, StoredRerank(index), StoredRerank(index, dense)]
     found = [way.search(questions, 10) for way in ways]
     places = [named.place for question in questions for named, _ in index.best(question, 3)]
-    return [found, [index.table(place) for place in places], [index.named(place) for place in places]]
+    return [found, [index.table(place) for place in places], [index.entry(place) for place in places]]
 
 
 def flips(folder: Path, count: int, *, summed: bool = False, seed: int = 1) -> Counter[tuple[str, str]]:
@@ -113,7 +111,7 @@ def _sum_anew(folder: Path) -> None:
         for entry in told["segments"]:
             entry["sums"] = write_sums(folder / entry["name"])
         told.pop("sum", None)
-        (folder / MANIFEST).write_text(json.dumps({**told, "sum": _sum(told)}))
+        (folder / MANIFEST).write_text(json.dumps({**told, "sum": _hash_record(told)}))
     except (ValueError, LookupError, TypeError, AttributeError, OSError):
         return
 

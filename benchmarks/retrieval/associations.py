@@ -1,4 +1,4 @@
-"""Learn which words of questions go with which words of headers (`almanaq.retrieval.word_association`), for `learn.py`.
+"""Learn which words of questions go with which words of headers (`almanaq.retrieval.features`), for `learn.py`.
 
 A matrix of the worth of each pair of words is learned together with the weights of the other features, by the same
 loss and folds, and then cut to the few directions that carry most of it.
@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table
-from almanaq.retrieval.word_association import WordAssociation, asked_words
+from almanaq.retrieval.features import WordAssociation, question_words
 from almanaq.text.index_terms import Analyzer
 
 FEWEST_ASKED = 8  # questions that have a word that is learned
@@ -45,7 +45,7 @@ class Bags:
 def bags(datasets: Sequence[tuple[Sequence[Question], Sequence[Table]]]) -> Bags:
     """Return the words of the questions and tables of datasets."""
     analyzer = Analyzer()
-    asked = [[asked_words(question.text, analyzer) for question in questions] for questions, _ in datasets]
+    asked = [[question_words(question.text, analyzer) for question in questions] for questions, _ in datasets]
     named = [[set(analyzer.terms("\n".join(table.header))) for table in tables] for _, tables in datasets]
     first, second = _common(asked, FEWEST_ASKED), _common(named, FEWEST_NAMED)
     return Bags(first, second, [_matrix(each, first) for each in asked], [_matrix(each, second) for each in named])
@@ -96,7 +96,7 @@ def cut(bags: Bags, pairs: np.ndarray) -> WordAssociation:
 
 
 def write(file: Path, questions: WordAssociation, statements: WordAssociation) -> None:
-    """Write what `almanaq.retrieval.word_association` reads: each of the directions in steps of a 127th."""
+    """Write what `almanaq.retrieval.features` reads: each of the directions in steps of a 127th."""
     arrays = {"asked": np.array(list(questions.asked)).astype("S"), "named": np.array(questions.named).astype("S")}
     for style, made in (("questions", questions), ("statements", statements)):
         for side, vectors in (("asking", made.asking), ("naming", made.naming)):

@@ -19,7 +19,7 @@ import numpy as np
 
 from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.table import Table
-from almanaq.retrieval.choose import TableChooser
+from almanaq.retrieval.table_chooser import TableChooser
 
 
 @dataclass(frozen=True)

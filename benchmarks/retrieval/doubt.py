@@ -26,21 +26,16 @@ from learn import FOLDS, KEPT_ASSOCIATION, KINDS, asked_of, fold_of, hash_of, re
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
-from almanaq.retrieval.abstain import MORE_FIGURES
-from almanaq.retrieval.aspects import ROWS, Aspects
-from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
-from almanaq.retrieval.sibling_tables import Databases, group_by_database
+from almanaq.retrieval.dense import VIEW_ROWS, Aspects
+from almanaq.retrieval.features import FEATURES, WordAssociation
+from almanaq.retrieval.ranking import Databases, group_by_database
+from almanaq.retrieval.rerank import DOUBT_FEATURES, Rerank, RerankIndex, ScoredCandidates, Styles, is_statement
 from almanaq.retrieval.stored import build_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_rerank import StoredRerank
-from almanaq.retrieval.weights import Styles, is_statement
-from almanaq.retrieval.word_association import WordAssociation
+from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
 REFUSED = {"stored-words": 0.01}
 """Share of the answerable that is refused, where it is not USUALLY: an index by words alone knows no synonyms."""
@@ -49,7 +44,7 @@ FEWEST = 200  # cases of a dataset and size that weigh as much as any other's
 QUESTIONS = 400  # of a dataset, for each size of corpus
 PIECES = (100, 10)
 AMONG = 10  # first tables; a question whose table is further back than that is left out
-FIGURES = (*FEATURES, *MORE_FIGURES)
+FIGURES = (*FEATURES, *DOUBT_FEATURES)
 
 
 @dataclass
@@ -96,7 +91,7 @@ class Indexed:
     ids: Sequence[TableId]
     databases: Databases
     weights: Styles
-    scored: Callable[[str, Styles], Scored]
+    scored: Callable[[str, Styles], ScoredCandidates]
 
 
 def _unseen(weights: Styles, kept: Kept, fold: int) -> Styles:
@@ -129,18 +124,18 @@ def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore
         dense = StoredHybrid(kept, Remembering(store)) if sight == "stored" else None
         stored = StoredRerank(kept, dense)
         return Indexed(ids, group_by_database(ids), stored.weights, partial(_scored_on_disk, stored))
-    aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
+    aspects = None if sight == "lexical" else Aspects(store, rows=VIEW_ROWS if sight == "rows" else 0)
     made = Rerank(aspects=aspects).index(tables, parse_fields(fields))
     return Indexed(ids, made.searches.databases, made.weights, partial(_scored, made))
 
 
-def _scored(index: RerankIndex, question: str, weights: Styles) -> Scored:
-    ((scored, _),) = replace(index, weights=weights).scored([question])
+def _scored(index: RerankIndex, question: str, weights: Styles) -> ScoredCandidates:
+    ((scored, _),) = replace(index, weights=weights).score_candidates([question])
     return scored
 
 
-def _scored_on_disk(index: StoredRerank, question: str, weights: Styles) -> Scored:
-    ((scored, _),) = replace(index, own=weights).scored([question])
+def _scored_on_disk(index: StoredRerank, question: str, weights: Styles) -> ScoredCandidates:
+    ((scored, _),) = replace(index, own=weights).score_candidates([question])
     return scored
 
 
@@ -189,7 +184,7 @@ def _both(index: Indexed, question: Question, own: bool, weights: Styles) -> Ite
         yield _without(scored, np.array(gone)).figures(len(index.ids)), False
 
 
-def _without(scored: Scored, gone: np.ndarray) -> Scored:
+def _without(scored: ScoredCandidates, gone: np.ndarray) -> ScoredCandidates:
     kept = {name: each[~gone] for name, each in scored.searched.items()}
     return replace(
         scored, tables=scored.tables[~gone], scores=scored.scores[~gone], features=scored.features[~gone], searched=kept

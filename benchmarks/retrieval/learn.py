@@ -23,18 +23,16 @@ import numpy as np
 from scipy.optimize import minimize
 
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
-from almanaq.retrieval.aspects import Aspects
-from almanaq.retrieval.features import FEATURES
+from almanaq.retrieval.dense import Aspects
+from almanaq.retrieval.features import FEATURES, WordAssociation
 from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.ranking import BATCH, route_databases, top_k
-from almanaq.retrieval.rerank import CANDIDATES, Rerank, fused, with_databases
-from almanaq.retrieval.sibling_tables import Databases
-from almanaq.retrieval.weights import Weights, is_statement
-from almanaq.retrieval.word_association import WordAssociation
+from almanaq.retrieval.ranking import BATCH, Databases, top_k
+from almanaq.retrieval.rerank import CANDIDATES, Rerank, Weights, add_database_scores, fuse_scores, is_statement
+from almanaq_bench.run_measures import route_databases
 
 PROVENANCE = Path(__file__).parent / "results" / "weights.json"
 FOLDS = 5
@@ -112,7 +110,7 @@ def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[st
         batch = asked[start : start + BATCH]
         scores = index.searches.scores([question.text for question in batch])
         seen = {sight: _seen(scores, names, databases) for sight, names in SIGHTS.items()}
-        first = {sight: fused(own) for sight, own in seen.items()}
+        first = {sight: fuse_scores(own) for sight, own in seen.items()}
         for row, question in enumerate(batch):
             chosen = {sight: _filled(top_k(own[row], CANDIDATES), len(number)) for sight, own in first.items()}
             every = np.unique(np.concatenate(list(chosen.values())))
@@ -148,7 +146,7 @@ def names_of(sight: str) -> tuple[str, ...]:
 
 def _seen(scores: dict[str, np.ndarray], names: Sequence[str], databases: Databases) -> dict[str, np.ndarray]:
     seen = {name: scores[name] for name in names if name in scores and name != "company"}
-    seen["company"] = databases.pooled(fused(seen))
+    seen["company"] = databases.pool(fuse_scores(seen))
     return seen
 
 
@@ -187,7 +185,7 @@ def measure(examples: Examples, scores: np.ndarray) -> dict[str, float]:
     """Return recall, and for databases how often the first lies in the right one and all gold is near the top."""
     databases = examples.databases
     if examples.several:
-        scores = np.array([with_databases(s, databases, t) for s, t in zip(scores, examples.tables, strict=True)])
+        scores = np.array([add_database_scores(s, databases, t) for s, t in zip(scores, examples.tables, strict=True)])
     order = np.argsort(-scores, axis=1, kind="stable")
     hits = np.take_along_axis(examples.gold, order, 1)
     found = {f"recall@{k}": float((hits[:, :k].sum(1) / examples.wanted).mean()) for k in (1, 5, 10)}

@@ -20,11 +20,11 @@ from generate import SyntheticCorpus
 from kept import tell
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.retrieval.aspects import main_text
-from almanaq.retrieval.precision import Precision
+from almanaq.retrieval.dense import main_text
+from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.ranking import top_k
 
 FIELDS = parse_fields(("title", "section", "header", "cells"))

@@ -24,9 +24,8 @@ from scale import FIELDS, quantiles
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.protocols import Embedder
-from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.dense import Dense
+from almanaq.retrieval.dense import Aspects, Dense
 from almanaq.retrieval.protocols import Retriever, TableIndex
 from almanaq.retrieval.rerank import Rerank
 from almanaq_bench.retrievers.variants import Hybrid

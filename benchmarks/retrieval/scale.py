@@ -32,8 +32,7 @@ from almanaq.models.model_names import open_embedder
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_rerank import StoredRerank
+from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
 FIELDS = ("title", "section", "header", "cells")
 QUESTIONS = 500

@@ -22,7 +22,7 @@ from generate import SyntheticCorpus
 from kept import tell
 from scale import FIELDS, peak, quantiles, size_of
 
-from almanaq.corpus.serialize import parse_fields, table_text
+from almanaq.corpus.table import parse_fields, table_text
 from almanaq.retrieval.stored import build_index
 
 QUESTIONS, K = 200, 10

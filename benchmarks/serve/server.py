@@ -14,7 +14,7 @@ from almanaq.models.protocols import Prompt
 from almanaq.testing import ScriptedModel
 from almanaq.web.app import create_app
 from almanaq.web.gate import Access
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 from almanaq.web.serving import serve
 from almanaq.web.supervisor import bound
 

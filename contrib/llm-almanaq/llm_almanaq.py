@@ -9,10 +9,6 @@ import click
 import llm
 
 
-def _quiet(_: str) -> None:
-    """Tell nobody how far the work is."""
-
-
 class Almanaq(llm.Toolbox):
     """Answers questions about one source of tables: Almanaq("shop.duckdb").
 
@@ -32,7 +28,7 @@ class Almanaq(llm.Toolbox):
             from almanaq.mcp.tools import Tools
 
             self._tools = Tools(almanaq.connect(self._source, model=self._model, max_calls=self._max_calls))
-        return json.dumps(self._tools.by_name[name](given, _quiet), ensure_ascii=False)
+        return json.dumps(self._tools.call(name, given), ensure_ascii=False)
 
     def schema(self, table: str = "") -> str:
         """List the tables; or the columns of one table, with their types and kinds."""
@@ -64,8 +60,8 @@ def register_commands(cli: Any) -> None:
     def ask(source: str, question: str, model: str) -> None:
         """Ask a question about a source of tables."""
         import almanaq
+        from almanaq.display import visible
         from almanaq.errors import AlmanaqError
-        from almanaq.visible import visible
 
         try:
             with almanaq.connect(source, model=model) as connection:

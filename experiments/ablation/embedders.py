@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, parse_fields, table_text
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder

@@ -16,7 +16,7 @@ from typing import Any
 
 import almanaq
 from almanaq.agent.tables import home, relevant
-from almanaq.retrieval.choose import TableChooser
+from almanaq.retrieval.table_chooser import TableChooser
 from almanaq.suql.catalog.relations import Catalog
 
 EVERY = 10

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from almanaq.corpus.dataset import open_dataset
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.retrieval.bm25 import BM25
 from almanaq_bench.hybridqa.proposers import MOST_TABLES, TABLE_FEATURES, table_features
 from almanaq_bench.hybridqa.relation import make_relation

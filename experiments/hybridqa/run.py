@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from almanaq.corpus.serialize import DEFAULT_FIELDS, parse_fields
+from almanaq.corpus.table import DEFAULT_FIELDS, parse_fields
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
 from almanaq_bench.config import RunRequest

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from almanaq.agent.chat import Chat
     from almanaq.agent.response import Response
     from almanaq.connection import Connection, connect
-    from almanaq.cursor import Cursor
     from almanaq.dbapi import (
         BINARY,
         DATETIME,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         ROWID,
         STRING,
         Binary,
+        Cursor,
         Date,
         DateFromTicks,
         Time,
@@ -75,10 +75,10 @@ _HOMES = {
     "almanaq.agent.chat": ("Chat",),
     "almanaq.agent.response": ("Response",),
     "almanaq.connection": ("Connection", "connect"),
-    "almanaq.cursor": ("Cursor",),
     "almanaq.dbapi": (
         "BINARY",
         "Binary",
+        "Cursor",
         "DATETIME",
         "Date",
         "DateFromTicks",

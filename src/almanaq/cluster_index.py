@@ -16,16 +16,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.corpus.dataset import ParquetCorpus, table_of_row
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import TableId
+from almanaq.corpus.dataset import ParquetCorpus, parse_table
+from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.retrieval.precision import Precision
-from almanaq.retrieval.shards import Lengths, Shard, check_shards, commit, count_lengths, shard_of, write_shard
-from almanaq.retrieval.stored import Recipe, StoredIndex
-from almanaq.retrieval.writing import alone
+from almanaq.retrieval.index_encoding import Precision
+from almanaq.retrieval.index_files import lock_folder
+from almanaq.retrieval.stored import (
+    Lengths,
+    Recipe,
+    Shard,
+    StoredIndex,
+    check_shards,
+    commit_shards,
+    count_lengths,
+    shard_of,
+    write_shard,
+)
 from almanaq.suql.databases.spark_driver import Remote, is_fault
 from almanaq.suql.databases.spark_url import read_spark_url
 
@@ -68,14 +76,14 @@ def index_on_cluster(
     remote = Remote(read_spark_url(url))
     files = [str(file.absolute()) for file in corpus.files]
     try:
-        with alone(folder):
+        with lock_folder(folder):
             lengths = _count(remote, files, recipe)
             say(f"{lengths.tables} tables counted")
             written = _write(remote, files, folder, recipe, lengths.means(), shards, embedder)
             found = sum(shard.tables for shard in written)
             if found != lengths.tables:
                 raise SourceError(f"the corpus changed: {lengths.tables} tables were counted, {found} written")
-            return commit(folder, written, recipe, lengths.means())
+            return commit_shards(folder, written, recipe, lengths.means())
     except Exception as error:
         if not is_fault(error):
             raise
@@ -86,10 +94,10 @@ def index_on_cluster(
 
 
 def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
-    settings = recipe.told()
+    settings = recipe.to_record()
 
     def count(batches: Batches) -> Batches:
-        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.read(settings))
+        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.from_record(settings))
         yield _row(asdict(found))
 
     total = Lengths({})
@@ -108,7 +116,7 @@ def _write(
     shards: int,
     embedder: str,
 ) -> list[Shard]:
-    settings, where, build = recipe.told(), str(folder), uuid.uuid4().hex
+    settings, where, build = recipe.to_record(), str(folder), uuid.uuid4().hex
 
     def write(batches: Batches) -> Batches:
         held: dict[int, list[Any]] = {}
@@ -117,7 +125,7 @@ def _write(
                 held.setdefault(shard_of(table.id, shards), []).append(table)
         store = VectorStore(None, open_embedder(embedder)) if embedder else None
         for number, tables in held.items():
-            made = write_shard(tables, number, Path(where), build, Recipe.read(settings), means, store)
+            made = write_shard(tables, number, Path(where), build, Recipe.from_record(settings), means, store)
             if made is not None:
                 yield _row(asdict(made))
 
@@ -141,7 +149,7 @@ def _numbers(shards: int) -> Callable[[Batches], Batches]:
 def _tables(batch: pa.RecordBatch) -> Iterator[Any]:
     for row in batch.to_pylist():
         row.pop("_shard", None)
-        yield table_of_row(row, Path("corpus.parquet"))
+        yield parse_table(row, Path("corpus.parquet"))
 
 
 def _row(value: Mapping[str, Any]) -> pa.RecordBatch:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cache as cached
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from almanaq.cursor import Cursor, ErrorHandler, Row
-from almanaq.dbapi import ErrorsAsAttributes
+from almanaq.dbapi import Cursor, ErrorHandler, ErrorsAsAttributes, Row
 from almanaq.errors import UsageError
 from almanaq.options import QUERY_OPTIONS, Accuracy, Options, choose_options
 

@@ -1,4 +1,4 @@
-"""Results, traces and responses as JSON values, for the command line and for any other client.
+"""Results, traces and responses as JSON, how much of them a client gets, and rows as CSV: for every surface.
 
 A value becomes what a reader of JSON expects: numbers stay numbers wherever a number can hold them; dates and times
 become ISO 8601 text, binary data PostgreSQL's `\\x…` text; NaN and the infinities, which JSON lacks, become text.
@@ -13,13 +13,18 @@ docs/json.md lists the keys of every record.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import datetime
 import decimal
 import enum
+import io
+import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from almanaq.display import visible
 
 if TYPE_CHECKING:
     from almanaq.agent.conversation import Response
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace
 
+
+_EXACT = 2**53 - 1
+"""The largest whole number that JavaScript holds exactly."""
+_LEAST_CELL = 20
 _MOST_VALUES = 200
 """Permitted values of a column that are listed."""
 
@@ -201,6 +210,110 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     return record
 
 
+def exact_numbers(value: Any) -> Any:
+    """Return a JSON value with whole numbers that JavaScript would round as text.
+
+    >>> exact_numbers([2**53 - 1, 2**53, True, 1.5])
+    [9007199254740991, '9007199254740992', True, 1.5]
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if -_EXACT <= value <= _EXACT else str(value)
+    if isinstance(value, list):
+        return [exact_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: exact_numbers(item) for name, item in value.items()}
+    return value
+
+
+def clip(text: str, most: int) -> str:
+    """Return a text of at most so many characters, with a mark where it was longer.
+
+    >>> clip("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CappedRows:
+    """The rows that fit, each with its quotes, and how many of their cells were cut."""
+
+    rows: list[list[Any]]
+    quotes: list[list[Any]]
+    cells_cut: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordCap:
+    """How much of a result a client gets: long cells are cut, then rows are left out.
+
+    Attributes:
+        size: of all rows with their quotes, as JSON.
+        cell: characters of a cell.
+        measure: what the size of a text is counted in.
+
+    >>> RecordCap(size=60, cell=10).fit([["a" * 20, 1], ["b", 2], ["c" * 99, 3], ["d", 4]])
+    CappedRows(rows=[['aaaaaaaaa…', 1], ['b', 2], ['ccccccccc…', 3]], quotes=[[], [], []], cells_cut=2)
+    """
+
+    size: int
+    cell: int
+    measure: Callable[[str], int] = len
+
+    def size_of(self, value: Any) -> int:
+        """Return the size of a JSON value."""
+        return self.measure(json.dumps(value, ensure_ascii=False))
+
+    def cut(self, value: Any, most: int | None = None) -> Any:
+        """Return a JSON value of at most `cell` characters; one made of others becomes text where it is longer."""
+        most = self.cell if most is None else most
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        limit = most + 2  # the quotation marks around a text
+        if len(text) <= limit and len(json.dumps(value, ensure_ascii=False)) <= limit:
+            return value
+        # What JSON escapes takes several characters: the text is cut until it fits as it is sent.
+        kept = most
+        while len(json.dumps(clip(text, kept), ensure_ascii=False)) > limit:
+            kept = kept // 2 if kept > 2 * _LEAST_CELL else kept - 1
+            if kept <= 1:
+                return "…"
+        return clip(text, kept)
+
+    def fit(self, rows: Sequence[Sequence[Any]], quotes: Sequence[Sequence[Any]] = (), *, used: int = 0) -> CappedRows:
+        """Return the first rows, as many as fit beside what the rest of the record has used."""
+        left, most = self.size - used, self.cell
+        # Where the first row alone is too large, every cell is cut shorter.
+        while rows and most > _LEAST_CELL and self.size_of([self.cut(value, most) for value in rows[0]]) + 6 > left:
+            most //= 2
+        kept = CappedRows([], [], 0)
+        cells_cut = 0
+        for number, row in enumerate(rows):
+            cells = [self.cut(value, most) for value in row]
+            cited = list(quotes[number]) if number < len(quotes) else []
+            taken = self.size_of(cells) + self.size_of(cited) + 4
+            if taken > left and number == 0:
+                cited, taken = [], self.size_of(cells) + 6
+            if taken > left:
+                break
+            kept.rows.append(cells)
+            kept.quotes.append(cited)
+            cells_cut += sum(cell is not value for cell, value in zip(cells, row, strict=True))
+            left -= taken
+        return dataclasses.replace(kept, cells_cut=cells_cut)
+
+    def lead(self, items: Sequence[Any], size: int) -> list[Any]:
+        """Return the first items that take at most so much together."""
+        kept: list[Any] = []
+        for item in items:
+            size -= self.size_of(item) + 2
+            if size < 0:
+                break
+            kept.append(item)
+        return kept
+
+
 def _decimal(value: decimal.Decimal) -> int | float | str:
     """Return a number where one holds the decimal exactly, else its text."""
     if not value.is_finite():
@@ -221,3 +334,53 @@ def _duration(months: int, days: int, seconds: float) -> str:
     """Write an interval as ISO 8601 does: P1M2DT3.5S."""
     parts = "P" + (f"{months}M" if months else "") + (f"{days}D" if days else "")
     return parts + (f"T{seconds:g}S" if seconds or parts == "P" else "")
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a cell begins with that a spreadsheet takes for a formula, the wide forms included."""
+_ROWS_AT_ONCE = 1000
+
+
+def encode_text(text: str) -> bytes:
+    """Return text in UTF-8; bytes that were none come out as they came in, half a character as U+FFFD."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+class CsvWriter:
+    """Writes rows to a binary stream, in UTF-8.
+
+    Args:
+        no_formulas: put an apostrophe before text that a spreadsheet would compute.
+        terminal: write out what would steer a terminal.
+    """
+
+    def __init__(self, file: BinaryIO, *, no_formulas: bool = False, terminal: bool = False) -> None:
+        self._file, self._no_formulas, self._terminal = file, no_formulas, terminal
+
+    def write(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows, some at a time."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        for number, row in enumerate(rows, 1):
+            writer.writerow([self._cell(value) for value in row])
+            if number % _ROWS_AT_ONCE == 0:
+                self._send(buffer)
+        self._send(buffer)
+
+    def _send(self, buffer: io.StringIO) -> None:
+        text = buffer.getvalue()
+        self._file.write(encode_text(visible(text) if self._terminal else text))
+        buffer.seek(0)
+        buffer.truncate()
+
+    def _cell(self, value: Any) -> Any:
+        shown = plain(value)
+        if isinstance(shown, list | dict):
+            shown = json.dumps(shown, ensure_ascii=False)
+        if isinstance(shown, bool):
+            return str(shown).lower()
+        computed = self._no_formulas and isinstance(shown, str) and shown.lstrip(" \n\ufeff").startswith(_FORMULA)
+        return f"'{shown}" if computed else shown

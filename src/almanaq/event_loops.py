@@ -1,4 +1,4 @@
-"""Event loops for code that is not asynchronous, kept from one query to the next."""
+"""Runs coroutines for code that is not asynchronous, in event loops kept between queries, and cancels them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import os
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
-
-from almanaq.stopping import Stop, stoppable
 
 T = TypeVar("T")
 _MOST_KEPT = 4
@@ -26,15 +25,77 @@ _inherited: list[asyncio.Runner] = []
 """Runners of the process that this one was forked from: to close them would disturb it."""
 
 
+class CancelToken:
+    """Ends, when `cancel` is called from any thread, what is under way inside its `scope` blocks.
+
+    What is ended raises `asyncio.CancelledError` there; work that begins afterwards ends at once.
+
+    >>> token = CancelToken()
+    >>> with token.scope():
+    ...     pass                    # con.sql(…), con.ask(…), in this thread or one that copies its context
+    >>> token.cancel()
+    >>> token.is_canceled
+    True
+    """
+
+    def __init__(self) -> None:
+        self.is_canceled = False
+        self._lock = threading.Lock()
+        self._held: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+
+    def cancel(self) -> None:
+        """End what is under way; calling it again does nothing."""
+        with self._lock:
+            self.is_canceled = True
+            for task, loop in self._held.items():
+                loop.call_soon_threadsafe(task.cancel)
+            self._held.clear()
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Have queries and model calls that begin in this block end when this is canceled."""
+        token = _tokens.set((*_tokens.get(), self))
+        try:
+            yield
+        finally:
+            _tokens.reset(token)
+
+    @contextmanager
+    def hold_task(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Have a task end when this is canceled."""
+        with self._lock:
+            if self.is_canceled:
+                task.cancel()
+            else:
+                self._held[task] = loop
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.pop(task, None)
+
+
+_tokens: ContextVar[tuple[CancelToken, ...]] = ContextVar("almanaq_tokens", default=())
+
+
+@contextmanager
+def attach_tokens(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Have a task that is about to run end when any CancelToken whose scope the caller is in is canceled."""
+    with ExitStack() as held:
+        for token in _tokens.get():
+            held.enter_context(token.hold_task(task, loop))
+        yield
+
+
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
     if not _loop_is_running():
         return _run(work)
-    outcome, stop = _Outcome(), Stop()
+    outcome, token = _Outcome(), CancelToken()
 
     def run() -> None:
         try:
-            with stop.covering():
+            with token.scope():
                 outcome.value = _run(work)
         except BaseException as error:  # handed to the caller
             outcome.error = error
@@ -43,19 +104,19 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="almanaq")
     thread.start()
-    _wait(stop, outcome)
+    _wait(token, outcome)
     thread.join()
     if outcome.error is not None:
         raise outcome.error
     return outcome.value  # type: ignore[no-any-return]
 
 
-def _wait(stop: Stop, outcome: _Outcome) -> None:
+def _wait(token: CancelToken, outcome: _Outcome) -> None:
     """Wait for a thread; Ctrl-C ends its work and then is a KeyboardInterrupt, as where there is no other loop."""
     try:
         outcome.there.wait()  # Thread.join() takes a thread for ended when it is interrupted itself
     except KeyboardInterrupt:
-        stop.now()
+        token.cancel()
         outcome.there.wait()
         if not isinstance(outcome.error, KeyboardInterrupt):
             raise
@@ -82,7 +143,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     loop = runner.get_loop()
     try:
         task = loop.create_task(work)
-        with stoppable(task, loop), _cancelled_by_interrupts(loop, task):
+        with attach_tokens(task, loop), _cancelled_by_interrupts(loop, task):
             return loop.run_until_complete(task)
     finally:
         _put_back(runner)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from almanaq import html
+from almanaq import display
+from almanaq.display import describe_progress
 from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
+from almanaq.jobs import show_progress
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
-from almanaq.suql.execution.report import Interrupted, watched
+from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
 
-_SECONDS_BETWEEN = 0.25
 _NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*<<\s*$")
 
 
@@ -138,23 +138,18 @@ class _Shown:
         return self.words
 
     def _repr_html_(self) -> str:
-        return html.block(html.paragraph(self.words)) if self.words else ""
+        return display.block(display.paragraph(self.words)) if self.words else ""
 
 
 @contextmanager
 def progress() -> Iterator[None]:
     """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
     update = _display()
-    last = 0.0
 
-    def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _SECONDS_BETWEEN:
-            last = time.monotonic()
-            of = "" if total is None else f" of {total:,}"
-            update(f"{done:,}{of} rows read, {passed:,} found")
+    def show(done: int, total: int | None, passed: int) -> None:
+        update(describe_progress(done, total, passed))
 
-    with watched(tell):
+    with show_progress(show, keeps=True):
         try:
             yield
         finally:

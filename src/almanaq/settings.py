@@ -9,9 +9,11 @@ Imported only by commands that need settings: pydantic is too slow to be paid fo
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -22,11 +24,11 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field, ValidationError, create_model
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
 from almanaq.models.http import HIDDEN, redact_address
 from almanaq.models.logged import redact_keys
 from almanaq.options import OPTIONS, Option
-from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
@@ -233,3 +235,68 @@ def _origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) 
 
 def _file_of(name: str, files: Sequence[SettingsFile]) -> Path:
     return next((file.path for file in files if name in {key.lower() for key in file.values}), FILE)
+
+
+def config_folder() -> Path:
+    """Return the folder of the user's own settings: almanaq in XDG_CONFIG_HOME, else in ~/.config."""
+    named = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(named) if named else Path.home() / ".config") / "almanaq"
+
+
+def is_trusted(file: Path, content: bytes) -> bool:
+    """Return whether the user has allowed a file as it is."""
+    return _remembered().get(_absolute(file)) == _hash(content)
+
+
+def trust(file: Path, content: bytes) -> None:
+    """Remember that the user allows a file as it is. Raises UsageError where that cannot be written down."""
+    _remember({**_remembered(), _absolute(file): _hash(content)})
+
+
+def distrust(file: Path) -> bool:
+    """Forget that a file was allowed; say whether it was. Raises UsageError where that cannot be written down."""
+    known = _remembered()
+    if known.pop(_absolute(file), None) is None:
+        return False
+    _remember(known)
+    return True
+
+
+def allowed_on_terminal(question: str) -> bool:
+    """Ask a person, where one sits at the terminal; False where nobody does, or says no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _trusted_file() -> Path:
+    return config_folder() / "trusted.json"
+
+
+def _absolute(file: Path) -> str:
+    return str(file.resolve())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _remembered() -> dict[str, str]:
+    """Return the hashes of the allowed files by place; none where the list cannot be read."""
+    try:
+        record = json.loads(_trusted_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _remember(known: dict[str, str]) -> None:
+    file = _trusted_file()
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        draft.replace(file)
+    except OSError as error:
+        raise UsageError(f"cannot remember it in {file}: {error.strerror}; make room, or mend the folder") from error

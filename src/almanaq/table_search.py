@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
-    from almanaq.corpus.serialize import Field
-    from almanaq.corpus.table import Corpus, Table
+    from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.models.protocols import Embedder
-    from almanaq.retrieval.abstain import Found
-    from almanaq.retrieval.protocols import TableIndex
-    from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.protocols import Found, TableIndex
+    from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
     from almanaq.suql.databases.sources import Source
 
@@ -88,11 +86,11 @@ class Tables:
         ['rivers']
         """
         from almanaq.models.retrying import raise_public_errors
-        from almanaq.retrieval.abstain import find
+        from almanaq.retrieval.protocols import find_tables
 
         _check(question)
         with raise_public_errors():
-            (found,) = find(self._index, [question], k)
+            (found,) = find_tables(self._index, [question], k)
         ranking = found.ranking if found.fits or nearest else ()
         if nearest and not ranking:
             return [_hit(table, 0.0) for table in islice(self.corpus, k)]
@@ -295,14 +293,13 @@ def _of_database(source: Source, schema: str | os.PathLike[str] | None, *, allow
 
 def search_index(
     index: StoredIndex, question: str, k: int, retriever: str, open_embedder: Callable[[str], Embedder]
-) -> tuple[list[tuple[Named, float]], Found | None]:
+) -> tuple[list[tuple[TableEntry, float]], Found | None]:
     """Search an index by words, by vectors too where it has them, and rank anew unless the retriever says otherwise.
 
     Returns:
         The tables with their scores, best first, and whether they fit; None where the retriever cannot tell.
     """
-    from almanaq.retrieval.stored_hybrid import StoredHybrid
-    from almanaq.retrieval.stored_rerank import StoredRerank
+    from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
     embedder = index.recipe.embedder
     if retriever == "bm25" or (retriever == "hybrid-untuned" and not embedder):
@@ -327,7 +324,7 @@ def _of_index(retriever: str) -> str:
 
 
 def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
 
     if isinstance(fields, str):
         raise UsageError(f"fields are given as a list: {fields.split(',')!r}")

@@ -129,7 +129,7 @@ def test_tables_must_not_repeat(request_: RunRequest) -> None:
     file = request_.data_dir / "small" / "corpus.parquet"
     corpus = pq.read_table(file)
     pq.write_table(pa.concat_tables([corpus, corpus.slice(0, 1)]), file)
-    with pytest.raises(BenchmarkError, match="table db0/t0 stands more than once"):
+    with pytest.raises(BenchmarkError, match="table db0/t0 occurs more than once"):
         run(request_)
 
 

@@ -150,7 +150,7 @@ def test_failures_are_replayed_and_files_of_another_form_refused(tmp_path: Path)
         '{"format": "almanaq-prompts-1", "model": "m"}\n{"x": 1}',
     ):
         (tmp_path / "bad").write_text(text)
-        with pytest.raises(SourceError, match="no record of prompts that can be replayed"):
+        with pytest.raises(SourceError, match="not a record of prompts that can be replayed"):
             ReplayingModel(tmp_path / "bad")
     with pytest.raises(SourceError, match="cannot be read"):
         ReplayingModel(tmp_path / "none")
@@ -158,5 +158,5 @@ def test_failures_are_replayed_and_files_of_another_form_refused(tmp_path: Path)
         RecordingModel(ScriptedModel([]), tmp_path / "none" / "r")
     empty = tmp_path / "empty"
     RecordingModel(ScriptedModel([]), empty).close()
-    with pytest.raises(ModelError, match="holds no prompt at all"):
+    with pytest.raises(ModelError, match="holds no prompts"):
         ask(ReplayingModel(empty), "x")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from almanaq.cli import doctor
+from almanaq.cli import housekeeping
 from almanaq.cli.app import app
 from almanaq.testing import StandInServer
 
@@ -25,7 +25,7 @@ def required(_name: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "requires", required)
+    monkeypatch.setattr(housekeeping, "requires", required)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.delenv("ALMANAQ_CACHE", raising=False)
@@ -52,8 +52,8 @@ def test_it_says_what_is_there_and_makes_nothing(tmp_path):
 
 
 def test_every_extra_that_users_may_want_is_explained():
-    assert set(doctor.EXTRAS) == set(PROJECT["optional-dependencies"]) - {"test"}
-    assert set(doctor.extras()) == {*doctor.EXTRAS, "bench"}
+    assert set(housekeeping.EXTRAS) == set(PROJECT["optional-dependencies"]) - {"test"}
+    assert set(housekeeping.extras()) == {*housekeeping.EXTRAS, "bench"}
 
 
 def test_what_is_missing_is_named_with_what_to_install(monkeypatch):
@@ -62,7 +62,7 @@ def test_what_is_missing_is_named_with_what_to_install(monkeypatch):
             raise PackageNotFoundError(name)
         return version(name)
 
-    monkeypatch.setattr(doctor, "version", gone)
+    monkeypatch.setattr(housekeeping, "version", gone)
     code, text = run("doctor")
     assert code == 1
     assert "- mcp         gives tools to editors and assistants (almanaq mcp)" in text
@@ -80,11 +80,11 @@ def test_an_extra_of_a_package_needs_what_that_extra_names(monkeypatch):
             raise PackageNotFoundError(name)
         return "1"
 
-    monkeypatch.setattr(doctor, "requires", lines.get)
-    monkeypatch.setattr(doctor, "version", version_of)
-    assert not doctor.extras()["fast"]["installed"]
+    monkeypatch.setattr(housekeeping, "requires", lines.get)
+    monkeypatch.setattr(housekeeping, "version", version_of)
+    assert not housekeeping.extras()["fast"]["installed"]
     there.add("compiled")
-    assert doctor.extras()["fast"]["installed"]
+    assert housekeeping.extras()["fast"]["installed"]
 
 
 def test_a_key_and_a_server_are_seen_and_the_key_is_not_shown(monkeypatch):

@@ -8,7 +8,7 @@ from typer.main import get_command
 from almanaq.cli.app import COMMANDS, app
 
 PROGRAM = get_command(app)
-NAMES = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+NAMES = list(COMMANDS)
 
 
 def said_of(*args: str) -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from almanaq.errors import UsageError
-from almanaq.settings import Settings, read_settings
-from almanaq.trust import trust
+from almanaq.settings import Settings, read_settings, trust
 
 
 @pytest.fixture(autouse=True)

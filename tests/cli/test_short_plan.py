@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import almanaq
-from almanaq.cli.short_plan import short_plan
+from almanaq.cli.terminal import short_plan
 from almanaq.testing import FunctionModel
 
 NOTES = [f"Table {n} was set with candles, and a pianist took requests until long after ten." for n in range(20)]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder
 from almanaq.agent.response import Response
 from almanaq.agent.told import rows_told
-from almanaq.cli.rows import cell_text, shorten
-from almanaq.cli.terminal import layout, summary_line
+from almanaq.cli.terminal import cell_text, layout, shorten, summary_line
 from almanaq.suql.result import Evidence, Trace
 
 WORDS = st.sampled_from(

@@ -16,10 +16,9 @@ from almanaq.corpus.dataset import DatasetFolder
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.retrieval.precision import Precision
+from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.stored import build_index, open_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_vectors import recall_of_codes
+from almanaq.retrieval.stored_search import StoredHybrid, recall_of_codes
 
 from .processes import Cluster
 from .sharded import FIELDS, best, questions, same, write_corpus

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
-from almanaq.cli.materialize import check_place
+from almanaq.cli.run_query import check_place
 from almanaq.cli.terminal import course
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Usage

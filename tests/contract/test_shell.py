@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.cli.statements import complete_statements, split
+from almanaq.cli.shell import complete_statements, split
 
 
 @pytest.fixture

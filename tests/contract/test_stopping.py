@@ -10,7 +10,7 @@ import time
 import pytest
 
 import almanaq
-from almanaq.stopping import Stop
+from almanaq.event_loops import CancelToken
 from almanaq.suql.execution.report import watched
 from almanaq.testing import FunctionModel
 
@@ -26,12 +26,12 @@ def slow():
         yield connection, model
 
 
-def begun(connection, model, stop, **watch):
+def begun(connection, model, token, **watch):
     """Run the query in a thread until some calls were made; give what the thread ends with."""
     ended: list[BaseException | None] = []
 
     def work():
-        with stop.covering(), watched(lambda *_: None, **watch):
+        with token.scope(), watched(lambda *_: None, **watch):
             try:
                 connection.sql(QUERY)
                 ended.append(None)
@@ -47,9 +47,9 @@ def begun(connection, model, stop, **watch):
 
 def test_stopping_ends_the_calls(slow):
     connection, model = slow
-    stop = Stop()
-    thread, ended = begun(connection, model, stop, keeps=False)
-    stop.now()
+    token = CancelToken()
+    thread, ended = begun(connection, model, token, keeps=False)
+    token.cancel()
     thread.join(20)
     assert [type(error) for error in ended] == [asyncio.CancelledError]
     made = model.calls
@@ -59,16 +59,16 @@ def test_stopping_ends_the_calls(slow):
 
 def test_what_begins_after_the_stop_makes_no_call(slow):
     connection, model = slow
-    stop = Stop()
-    stop.now()
-    with stop.covering(), pytest.raises(asyncio.CancelledError):
+    token = CancelToken()
+    token.cancel()
+    with token.scope(), pytest.raises(asyncio.CancelledError):
         connection.sql(QUERY)
     assert model.calls == 0
 
 
 def test_another_thread_is_not_ended(slow):
     connection, _ = slow
-    Stop().now()
+    CancelToken().cancel()
     assert len(connection.sql(QUERY + " LIMIT 2")) == 2
 
 
@@ -79,9 +79,9 @@ def test_in_a_running_loop_the_watch_is_told_and_the_stop_obeyed(slow):
     async def notebook():
         with watched(lambda done, total, passed: told.append(passed)):
             connection.sql(QUERY + " LIMIT 5")
-        stop = Stop()
-        stop.now()
-        with stop.covering():
+        token = CancelToken()
+        token.cancel()
+        with token.scope():
             connection.sql(QUERY)
 
     with pytest.raises(asyncio.CancelledError):

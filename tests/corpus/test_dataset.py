@@ -5,8 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from almanaq.corpus.context import title_of
-from almanaq.corpus.dataset import open_dataset
+from almanaq.corpus.dataset import find_title, open_dataset
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
 
@@ -76,7 +75,7 @@ def test_questions_have_one_gold_table_or_several(tmp_path: Path) -> None:
     ],
 )
 def test_titles_come_from_the_context_and_never_from_file_names(context: dict, table_id: str, title: str) -> None:
-    assert title_of(context, table_id) == title
+    assert find_title(context, table_id) == title
 
 
 def test_context_of_a_database_table(tmp_path: Path) -> None:
@@ -120,7 +119,7 @@ def test_bad_tables(tmp_path: Path, rows: list[dict], message: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([asked("1", "one"), asked("1", "one")], "query ids stand more than once, the first is '1'"),
+        ([asked("1", "one"), asked("1", "one")], "query ids are not unique, the first is '1'"),
         ([asked("1", None)], "question '1' lacks"),
         ([asked("1", "one") | {"query": " "}], "question '1' lacks"),
     ],

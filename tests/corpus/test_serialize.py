@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.corpus.serialize import DEFAULT_FIELDS, Field, field_text, parse_fields, table_text
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import DEFAULT_FIELDS, Field, Table, TableId, field_text, parse_fields, table_text
 from almanaq.errors import UsageError
 
 TABLE = Table(

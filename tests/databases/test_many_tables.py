@@ -10,7 +10,7 @@ import pytest
 import almanaq
 from almanaq.errors import UnknownNameError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.choose import TableChooser
+from almanaq.retrieval.table_chooser import TableChooser
 from engines import PostgresServer
 
 PLACES = (

@@ -188,13 +188,13 @@ def test_what_an_agent_is_given_of_evidence_leads_it_back_to_the_text(
         tools = Tools(connection)
         for seed in range(30):
             try:
-                found = tools.by_name["run_query"]({"suql": query(random.Random(seed))}, print)
+                found = tools.call("run_query", {"suql": query(random.Random(seed))})
             except (PrivateColumnError, UnknownNameError):
                 refused += 1
                 continue
             for quote in (each for row in found["evidence"] for each in row if each["key"] is not None):
                 place = {name: quote[name] for name in ("table", "key", "column", "passage")}
-                assert tools.by_name["read_text"](place, print)["text"] == quote["quote"], f"seed {seed}"
+                assert tools.call("read_text", place)["text"] == quote["quote"], f"seed {seed}"
                 read += 1
     assert read > 10
     assert bool(refused) == bool(schema)
@@ -203,10 +203,10 @@ def test_what_an_agent_is_given_of_evidence_leads_it_back_to_the_text(
 @pytest.mark.parametrize("key", ["99", "-1", "1 OR 1=1", "rowid 99", "1; SELECT 1", "~1", "", "9" * 30])
 def test_a_row_that_is_none_is_refused(key: str) -> None:
     with almanaq.connect({"jobs": {"text": ["first", "second"]}}, model=Quoting(), cache=False) as connection:
-        read = Tools(connection).by_name["read_text"]
+        read = Tools(connection).call
         with pytest.raises(UsageError, match="row"):
-            read({"table": "jobs", "key": key, "column": "text"}, print)
-        assert read({"table": "jobs", "key": "1", "column": "text"}, print)["text"] == "second"
+            read("read_text", {"table": "jobs", "key": key, "column": "text"})
+        assert read("read_text", {"table": "jobs", "key": "1", "column": "text"})["text"] == "second"
 
 
 def test_rows_of_postgresql_are_read_again_by_their_address(postgres_server: PostgresServer, tmp_path: Path) -> None:
@@ -219,11 +219,11 @@ def test_rows_of_postgresql_are_read_again_by_their_address(postgres_server: Pos
     with almanaq.connect(url, schema=str(said), model=Quoting(), cache=False) as connection:
         tools = Tools(connection)
         suql = "SELECT j.text FROM skills s JOIN jobs j ON answer(j.text, 'is ' || s.text || ' needed?') = 'Yes'"
-        found = tools.by_name["run_query"]({"suql": suql}, print)
+        found = tools.call("run_query", {"suql": suql})
         assert found["rows"]
         for (quote,) in found["evidence"]:
             place = {name: quote[name] for name in ("table", "key", "column", "passage")}
-            assert tools.by_name["read_text"](place, print)["text"] == quote["quote"]
+            assert tools.call("read_text", place)["text"] == quote["quote"]
 
 
 def test_the_row_itself_and_natural_joins_know_nothing_of_the_number_of_a_row(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
+from almanaq.cli.serve import CLIENTS
 from almanaq.errors import UsageError
-from almanaq.mcp.clients import CLIENTS
 
 START = "import almanaq.cli, sys; {noise}; sys.argv = ['almanaq', 'mcp', *sys.argv[1:]]; sys.exit(almanaq.cli.main())"
 NOISE = (

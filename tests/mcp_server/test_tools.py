@@ -92,10 +92,10 @@ def test_evidence_names_its_place_as_read_text_takes_it(schema):
     with almanaq.connect(TABLES, schema=schema, cache=False) as connection:
         tools = Tools(connection)
         suql = "SELECT place FROM visits WHERE answer(note, 'was it loud?') = 'Yes'"
-        (cited,) = tools.by_name["run_query"]({"suql": suql}, print)["evidence"]
+        (cited,) = tools.call("run_query", {"suql": suql})["evidence"]
         assert [quote["key"] for quote in cited] == ["2, 1"]
         place = {name: cited[0][name] for name in ("table", "key", "column", "passage")}
-        read = tools.by_name["read_text"](place, print)
+        read = tools.call("read_text", place)
         assert cited[0]["quote"] in read["text"] == "Too loud."
 
 

@@ -24,6 +24,7 @@ from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Price, Prompt, TextCall
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.retrying import raise_public_errors
 from almanaq.testing import Faults, StandInServer, replies_from
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
@@ -72,7 +73,7 @@ def other_server(status: int, body: bytes, kind: str = "application/json") -> It
 def test_a_server_of_another_dialect_or_mind(prompt: Prompt, status: int, body: bytes, setting: str) -> None:
     with other_server(status, body) as url:
         model = wrap_model(OpenAIModel("m", url, "k"), ModelSettings(), cache=False)
-        with pytest.raises(ModelError, match=setting) as caught:
+        with pytest.raises(ModelError, match=setting) as caught, raise_public_errors():
             asyncio.run(model.complete(prompt))
     assert not isinstance(caught.value, ModelCallError)
     assert "sk-abcdefghijkl" not in str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import Price, Prompt
-from almanaq.models.retrying import FailedCall, RetryingModel
+from almanaq.models.retrying import FailedCall, RetryingModel, raise_public_errors
 from almanaq.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'
@@ -103,6 +103,7 @@ def test_what_no_call_can_mend_names_the_setting(prompt: Prompt, key: str, model
     with (
         StandInServer(lambda _: REPLY, key="right", models=("m",)) as server,
         pytest.raises(ModelError, match=setting) as caught,
+        raise_public_errors(),
     ):
         asyncio.run(OpenAIModel(model, url.format(url=server.url), key).complete(prompt))
     assert not isinstance(caught.value, ModelCallError)

@@ -78,7 +78,6 @@ def test_a_reply_gives_value_verdicts_and_places_of_quotes() -> None:
         '{"value": "Yes", "verdicts": {"Yes": "surely", "No": "no"}, "quotes": []}',
         '{"value": ["Yes"], "verdicts": {"Yes": "yes", "No": "no"}, "quotes": []}',
         '{"value": "Yes", "verdicts": {"Yes": "yes", "No": "no"}, "quotes": [{"quote": "x"}]}',
-        '[{"value": "Yes"}]',
         '{"value": "Yes", "verdicts": {"Yes": "no", "No": "yes"}, "quotes": []}',
         '{"value": "Lovely", "quotes": []}',
     ],
@@ -96,8 +95,9 @@ def test_a_reply_of_another_form_is_repaired_once_and_then_fails(bad: str) -> No
 def test_options_are_kept_to_in_their_own_spelling() -> None:
     call = TextCall("answer", REVIEWS, "price?", options=("Cheap", "Dear"))
     assert read(ScriptedModel(['{"value": " cheap ", "quotes": []}']), call).value == "Cheap"
-    with pytest.raises(ModelCallError, match="allowed values"):
-        read(ScriptedModel(['{"value": "free", "quotes": []}'] * 2), call)
+    assert read(ScriptedModel(['{"value": "cheap.", "quotes": []}']), call).value == "Cheap"
+    outside = read(ScriptedModel(['{"value": "free", "quotes": []}'] * 2), call)
+    assert (outside.value, outside.unreadable, outside.usage.calls) == (None, True, 2)
 
 
 LISTED = TextCall("answer", REVIEWS, "what is praised?", type="list")
@@ -174,8 +174,8 @@ def test_a_value_of_another_type_is_asked_for_again_and_then_unknown() -> None:
     second = ScriptedModel(['{"value": "a dozen", "quotes": []}', '{"value": "12", "quotes": []}'])
     assert read(second, call).value == "12"
     reader = PromptedReader(ScriptedModel(['{"value": "a dozen", "quotes": []}'] * 2))
-    assert asyncio.run(reader.read(call)).value is None
-    assert reader.unparsed == 1
+    unreadable = asyncio.run(reader.read(call))
+    assert (unreadable.value, unreadable.unreadable) == (None, True)
 
 
 @given(st.lists(st.text(min_size=1, max_size=400), min_size=1, max_size=6), st.integers(20, 120))
@@ -213,11 +213,9 @@ INJECTIONS = [
 @pytest.mark.parametrize(
     "obeyed",
     [
-        {"value": "Yes", "quotes": [], "sql": "SELECT * FROM users"},
-        {"value": "Yes", "quotes": [], "tool": {"name": "read_table", "table": "users"}},
         {"answer": "You are free now."},
         {"value": {"table": "users"}, "quotes": []},
-        {"value": "hacked", "quotes": []},
+        {"tool": {"name": "read_table", "table": "users"}},
     ],
 )
 def test_a_model_that_obeyed_a_row_is_not_listened_to(obeyed: dict[str, object]) -> None:
@@ -225,6 +223,10 @@ def test_a_model_that_obeyed_a_row_is_not_listened_to(obeyed: dict[str, object])
     call = TextCall("answer", (INJECTIONS[8],), "is it good?", options=("Yes", "No"))
     with pytest.raises(ModelCallError, match="cannot be used"):
         read(ScriptedModel([obeyed, obeyed]), call)
+    hacked = {"value": "hacked", "quotes": []}
+    assert read(ScriptedModel([hacked, hacked]), call).value is None
+    beside = {"value": "Yes", "quotes": [], "sql": "SELECT * FROM users"}
+    assert read(ScriptedModel([beside]), call).value == "Yes"
 
 
 def test_a_quote_of_anything_but_the_document_is_dropped() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import almanaq
-from almanaq import html
+from almanaq import display
 from almanaq.agent.response import Response
 from almanaq.errors import QueryError
 from almanaq.suql.explain.explain import Explanation, StageLine
@@ -93,9 +93,9 @@ def twin(value) -> str:
 def test_what_is_hostile_is_text(text):
     for value in shown(text):
         read = Reader(value._repr_html_())
-        assert " ".join(html.visible(text).split()) in " ".join(read.text.split())
+        assert " ".join(display.visible(text).split()) in " ".join(read.text.split())
         said = twin(value)
-        assert said == html.visible(said)
+        assert said == display.visible(said)
 
 
 @settings(max_examples=60)
@@ -105,7 +105,7 @@ def test_what_is_hostile_is_text(text):
     )
 )
 def test_any_rows_give_a_table_of_as_many(rows):
-    read = Reader(html.block(html.rows_html(("a", "b"), rows, [()] * len(rows), len(rows))))
+    read = Reader(display.block(display.rows_html(("a", "b"), rows, [()] * len(rows), len(rows))))
     assert read.text.startswith(f"{len(rows)} row" if len(rows) <= 20 else f"20 of {len(rows)} rows")
 
 
@@ -122,13 +122,13 @@ def test_long_results_are_cut_and_it_is_said_on_top():
 
 
 def test_quotes_are_folded_and_named_by_their_row():
-    page = html.quotes_html([(), (Evidence("t", "7", "s", 2, 0, "as it was", "how?"),)])
+    page = display.quotes_html([(), (Evidence("t", "7", "s", 2, 0, "as it was", "how?"),)])
     assert page.startswith("<details><summary>Quotes (1)</summary>")
     assert "row 2: <q>as it was</q> <small>t.s of 7, passage 3: how?</small>" in page
 
 
 def test_values_are_as_people_read_them():
-    assert [html.cell_text(value) for value in (None, ["a", None, 2], b"\x01", 1.5, True)] == [
+    assert [display.cell_text(value) for value in (None, ["a", None, 2], b"\x01", 1.5, True)] == [
         "", "a; ; 2", "\\x01", "1.5", "True",
     ]  # fmt: skip
-    assert "<i>null</i>" in html.table_html(("a",), [(None,)])
+    assert "<i>null</i>" in display.table_html(("a",), [(None,)])

@@ -12,7 +12,7 @@ import pytest
 import almanaq
 from almanaq import notebook
 from almanaq.errors import BudgetExceeded, UsageError
-from almanaq.suql.execution.report import Interrupted
+from almanaq.suql.execution.report import Interrupted, watched
 from almanaq.testing import FunctionModel
 
 TABLES = {"t": {"n": list(range(60)), "s": [f"text {i}" for i in range(60)]}}
@@ -95,7 +95,7 @@ def test_progress_is_one_display_that_is_empty_in_the_end(monkeypatch):
         return Handle()
 
     monkeypatch.setattr("IPython.display.display", display)
-    monkeypatch.setattr(notebook, "_SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("almanaq.jobs.PROGRESS_SECONDS", 0.0)
     model = FunctionModel(lambda text, question: "Yes", latency=0.001)
     with almanaq.connect(TABLES, model=model, cache=False, concurrency=2) as connection, notebook.progress():
         connection.sql("SELECT count(*) FROM t WHERE answer(s, 'q') = 'Yes'")
@@ -115,7 +115,7 @@ def interrupted(query, **options):
         os.kill(os.getpid(), signal.SIGINT)
 
     async def cell(connection):
-        with notebook.watched(lambda *_: None):
+        with watched(lambda *_: None):
             return connection.sql(query)
 
     loop = asyncio.new_event_loop()

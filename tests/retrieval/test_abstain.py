@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, table
 
-from almanaq.retrieval.abstain import Doubt, find
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.choose import TableChooser
-from almanaq.retrieval.rerank import Rerank
-from almanaq.retrieval.weights import Weights
+from almanaq.retrieval.protocols import find_tables
+from almanaq.retrieval.rerank import Doubt, Rerank, Weights
+from almanaq.retrieval.table_chooser import TableChooser
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 
 FIELDS = ("title", "header", "cells")
@@ -22,7 +21,7 @@ FOREIGN = ("Which enzyme splits lactose in the small bowel?", "Who composed the 
 
 @pytest.mark.parametrize("question", ANSWERABLE)
 def test_what_a_table_answers_is_found(question: str) -> None:
-    (found,) = find(Rerank().index(CORPUS, FIELDS), [question], 2)
+    (found,) = find_tables(Rerank().index(CORPUS, FIELDS), [question], 2)
     assert found.fits
     assert found.ranking[0].id == ANSWERABLE[question].id
     assert 0 < (found.chance or 0) <= 1
@@ -30,14 +29,16 @@ def test_what_a_table_answers_is_found(question: str) -> None:
 
 @pytest.mark.parametrize("question", FOREIGN)
 def test_what_no_table_answers_does_not_fit(question: str) -> None:
-    (found,) = find(Rerank().index(CORPUS, FIELDS), [question], 2)
+    (found,) = find_tables(Rerank().index(CORPUS, FIELDS), [question], 2)
     assert not found.fits
 
 
 def test_the_chance_is_lower_without_the_right_table() -> None:
     for question, right in ANSWERABLE.items():
         rest = [each for each in CORPUS if each is not right]
-        (with_it,), (without,) = (find(Rerank().index(corpus, FIELDS), [question], 1) for corpus in (CORPUS, rest))
+        (with_it,), (without,) = (
+            find_tables(Rerank().index(corpus, FIELDS), [question], 1) for corpus in (CORPUS, rest)
+        )
         assert (without.chance or 0) < (with_it.chance or 0)
 
 
@@ -49,7 +50,7 @@ def test_finding_and_searching_give_the_same_rankings() -> None:
 
 def test_an_index_that_cannot_doubt_fits_when_it_finds() -> None:
     index = BM25().index(CORPUS, FIELDS)
-    told = [(bool(found.ranking), found.chance, found.fits) for found in find(index, ["films", "zzz"], 1)]
+    told = [(bool(found.ranking), found.chance, found.fits) for found in find_tables(index, ["films", "zzz"], 1)]
     assert told == [(True, None, True), (False, None, False)]
 
 

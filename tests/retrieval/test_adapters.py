@@ -9,10 +9,11 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError
-from almanaq.retrieval.adapters import TableText, adapt
+from almanaq.retrieval.adapters import TableText
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq_bench.retrievers.paper_retrievers import adapt
 
 FIELDS = ["title", "header", "cells"]
 

@@ -22,7 +22,7 @@ def index(name: str, corpus):
 def test_an_empty_corpus_and_repeated_ids_are_refused(name: str) -> None:
     with pytest.raises(SourceError, match="holds no table"):
         index(name, [])
-    with pytest.raises(SourceError, match="d/films stands more than once"):
+    with pytest.raises(SourceError, match="d/films occurs more than once"):
         index(name, [*CORPUS, FILMS])
 
 

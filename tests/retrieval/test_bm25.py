@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
 
-from almanaq.corpus.serialize import Field
+from almanaq.corpus.table import Field
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25, BM25Options
 
@@ -33,7 +33,7 @@ def test_one_field_scores_as_bm25s_does(documents: list[str], question: list[str
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_titles_headers_and_cells_are_searched() -> None:
+def test_titles_headers_and_cells_are_collect_scores() -> None:
     assert found("films by Kurosawa") == [FILMS.id]
     assert found("river length") == [RIVERS.id]
     assert found("Seven Samurai") == [FILMS.id]

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
-from almanaq.corpus.serialize import Field, parse_fields, table_text
+from almanaq.corpus.table import Field, parse_fields, table_text
 from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense, row_texts
-from almanaq.retrieval.ranking import standardized
+from almanaq.retrieval.ranking import standardize
 from almanaq_bench.retrievers.variants import DenseParts, Hybrid, column_texts
 
 FIELDS = ["title", "header", "cells"]
@@ -74,13 +74,13 @@ def test_row_texts_name_columns_only_where_the_header_is_declared() -> None:
 def test_hybrid_is_the_sum_of_standardized_scores() -> None:
     index = Hybrid(BM25(), dense()).index(CORPUS, FIELDS)
     question = ["Kurosawa's films"]
-    expected = standardized(index.lexical.sums(question)) + standardized(index.dense.scores(question))
+    expected = standardize(index.lexical.sums(question)) + standardize(index.dense.scores(question))
     np.testing.assert_allclose(index.scores(question), expected)
     assert index.search(question, 1)[0][0].id == FILMS.id
 
 
 def test_a_flat_row_says_nothing() -> None:
-    assert standardized(np.full((1, 4), 0.3, dtype=np.float32)).tolist() == [[0, 0, 0, 0]]
+    assert standardize(np.full((1, 4), 0.3, dtype=np.float32)).tolist() == [[0, 0, 0, 0]]
 
 
 def test_hybrid_still_ranks_when_no_word_is_known() -> None:

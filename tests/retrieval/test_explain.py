@@ -1,11 +1,11 @@
 from small_corpora import FILMS, table
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.retrieval.explain import explained
+from almanaq.corpus.table import parse_fields
+from almanaq.retrieval.bm25 import explain_match
 
 
 def test_fields_and_cells_that_matched_are_named() -> None:
-    lines = explained("Which Kurosawa film is Rashomon?", FILMS, parse_fields("title,cells"))
+    lines = explain_match("Which Kurosawa film is Rashomon?", FILMS, parse_fields("title,cells"))
     assert lines == [
         "title: Films of Akira Kurosawa",
         "  matched: kurosawa, film",
@@ -16,11 +16,13 @@ def test_fields_and_cells_that_matched_are_named() -> None:
 
 
 def test_fields_that_are_not_declared_are_not_shown() -> None:
-    assert explained("films", FILMS, parse_fields("header")) == ["header: Year | Film", "  matched: film"]
+    assert explain_match("films", FILMS, parse_fields("header")) == ["header: Year | Film", "  matched: film"]
 
 
 def test_the_row_with_most_matches_comes_first() -> None:
-    lines = explained("Which film of 1954 is like Rashomon, Seven Samurai or Samurai?", FILMS, parse_fields("cells"))
+    lines = explain_match(
+        "Which film of 1954 is like Rashomon, Seven Samurai or Samurai?", FILMS, parse_fields("cells")
+    )
     assert lines[2:] == ["  row 2, Film: Seven Samurai", "  row 2, Year: 1954", "  row 1, Film: Rashomon"]
 
 
@@ -28,7 +30,7 @@ def test_of_a_long_cell_the_piece_that_matched_is_shown() -> None:
     long = table(
         "long", header=("a",), rows=[("word " * 500 + "Rashomon " + "more " * 500,), ("word " * 500 + "ikiru",)]
     )
-    *_, first, second = explained("rashomon, ikiru", long, parse_fields("cells"))
+    *_, first, second = explain_match("rashomon, ikiru", long, parse_fields("cells"))
     assert first.startswith("  row 1, a: …")
     assert " Rashomon more " in first
     assert second.endswith(" ikiru")

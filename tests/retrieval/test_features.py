@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, table
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.retrieval.features import FEATURES, Featurizer
-from almanaq.retrieval.streams import CELL, ROW, StreamWriter
+from almanaq.corpus.table import parse_fields
+from almanaq.retrieval.features import CELL, FEATURES, ROW, Featurizer, StreamWriter
 from almanaq.text.index_terms import Analyzer
 
 ALL = parse_fields("title,section,header,cells,description,keys,database")
@@ -76,7 +75,7 @@ def test_columns_past_the_sixty_fourth_count_as_one() -> None:
 
 def test_the_share_of_words_that_no_table_holds() -> None:
     made = featurizer()
-    assert [made.unknown(text) for text in ("films", "films zzz", "zzz", "")] == [0, 0.5, 1, 1]
+    assert [made.unknown_share(text) for text in ("films", "films zzz", "zzz", "")] == [0, 0.5, 1, 1]
 
 
 def test_whole_cells_and_column_names_stand_in_the_question_word_for_word() -> None:

@@ -14,7 +14,7 @@ from almanaq.models.budget import Budget
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judged, LanguageModelJudge
+from almanaq.retrieval.model_reranker import CrossEncoderJudge, JudgeReranker, LanguageModelJudge
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.testing import StandInServer
 
@@ -45,7 +45,7 @@ def ids(retriever, question: str = QUESTION, k: int = 3) -> list[object]:
 def test_the_judge_orders_the_candidates_and_the_others_follow() -> None:
     first, second, third = ids(BM25())
     judge = Backwards()
-    judged = Judged(BM25(), judge, candidates=2)
+    judged = JudgeReranker(BM25(), judge, candidates=2)
     assert ids(judged) == [second, first, third]
     assert [len(texts) for texts in judge.read] == [2]
     assert ids(judged, k=1) == [second]
@@ -72,12 +72,12 @@ def language_model(server: StandInServer, calls: int | None = None):
 
 def test_a_language_model_orders_the_candidates_in_one_call(server: StandInServer) -> None:
     rest = [table for table in ids(BM25()) if table != RIVERS.id]
-    assert ids(Judged(BM25(), LanguageModelJudge(language_model(server)))) == [RIVERS.id, *rest]
+    assert ids(JudgeReranker(BM25(), LanguageModelJudge(language_model(server)))) == [RIVERS.id, *rest]
     assert server.ledger.calls == 1
 
 
 def test_a_language_model_is_asked_within_the_budget(server: StandInServer) -> None:
-    index = Judged(BM25(), LanguageModelJudge(language_model(server, calls=1))).index(CORPUS, FIELDS)
+    index = JudgeReranker(BM25(), LanguageModelJudge(language_model(server, calls=1))).index(CORPUS, FIELDS)
     with pytest.raises(BudgetExceeded):
         index.search([QUESTION, "rivers and films"], 2)
     assert server.ledger.calls <= 1
@@ -90,7 +90,7 @@ def test_where_a_reply_is_no_order_the_tables_keep_theirs(said: str) -> None:
 
     questions = [QUESTION, "clubs and rivers, and films"]
     with StandInServer(reply) as server:
-        index = Judged(BM25(), LanguageModelJudge(language_model(server))).index(CORPUS, FIELDS)
+        index = JudgeReranker(BM25(), LanguageModelJudge(language_model(server))).index(CORPUS, FIELDS)
         unusable, used = index.find(questions, 3)
     assert unusable.ranking == BM25().index(CORPUS, FIELDS).search([QUESTION], 3)[0]
     assert "cannot be used, twice" in unusable.fault
@@ -99,7 +99,7 @@ def test_where_a_reply_is_no_order_the_tables_keep_theirs(said: str) -> None:
 
 def test_a_server_that_refuses_is_an_error() -> None:
     with StandInServer(rivers_first, key="another") as server:
-        index = Judged(BM25(), LanguageModelJudge(language_model(server))).index(CORPUS, FIELDS)
+        index = JudgeReranker(BM25(), LanguageModelJudge(language_model(server))).index(CORPUS, FIELDS)
         with pytest.raises(ModelError):
             index.search([QUESTION], 2)
 
@@ -129,7 +129,7 @@ def test_a_cross_encoder_is_loaded_and_asked(tiny: Path) -> None:
     assert scores.shape == (3,)
     assert len(set(scores.tolist())) == 3
     assert encoder.scores("films", []).shape == (0,)
-    found = ids(Judged(BM25(), CrossEncoderJudge(encoder)))
+    found = ids(JudgeReranker(BM25(), CrossEncoderJudge(encoder)))
     assert set(found) == {FILMS.id, RIVERS.id, TEAMS.id}
 
 

@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.precision import Precision, parse_precision
+from almanaq.retrieval.index_encoding import Precision, parse_precision
 from almanaq.retrieval.stored import Change, build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_vectors import StoredVectors, recall_of_codes
+from almanaq.retrieval.stored_search import StoredHybrid, StoredVectors, recall_of_codes
 
 FIELDS = ["title", "header", "cells"]
 CODED = [Precision.INT8, Precision.BINARY]

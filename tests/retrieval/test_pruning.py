@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.retrieval import pruning
-from almanaq.retrieval.pruning import Part, Term, best_tables
+from almanaq.retrieval import bm25
+from almanaq.retrieval.bm25 import Term, TermPart, best_tables
 
 SIZE = 60
 
@@ -15,7 +15,7 @@ def terms(draw) -> Term:
     weights = draw(st.lists(st.sampled_from([0.1, 0.25, 0.5, 1.0]), min_size=len(held), max_size=len(held)))
     cut = draw(st.integers(0, SIZE))
     parts = [
-        Part(base, np.array(tables, np.int32) - base, np.array(part, np.float32))
+        TermPart(base, np.array(tables, np.int32) - base, np.array(part, np.float32))
         for base, tables, part in [
             (0, [t for t in held if t < cut], weights[: sum(t < cut for t in held)]),
             (cut, [t for t in held if t >= cut], weights[sum(t < cut for t in held) :]),
@@ -43,8 +43,8 @@ def test_the_result_is_that_of_adding_everything(small_lists, asked: list[Term],
 def small_lists():
     """Let short lists count as long, so that small examples are pruned; and few tables as many, for half of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pruning, "_LOOKED_UP", 0.2)
-        patch.setattr(pruning, "_FEW", 0.5)
+        patch.setattr(bm25, "_LOOKUP_COST", 0.2)
+        patch.setattr(bm25, "_SPARSE_SHARE", 0.5)
         yield
 
 
@@ -57,8 +57,8 @@ def test_a_common_word_is_only_looked_up() -> None:
             return super().__mul__(other)
 
     size = 50_000
-    common = Part(0, np.arange(size, dtype=np.int32), np.full(size, 0.5, np.float32).view(Unread))
-    rare = Part(0, np.array([7, 70, 700], np.int32), np.array([0.5, 0.6, 0.7], np.float32))
+    common = TermPart(0, np.arange(size, dtype=np.int32), np.full(size, 0.5, np.float32).view(Unread))
+    rare = TermPart(0, np.array([7, 70, 700], np.int32), np.array([0.5, 0.6, 0.7], np.float32))
     asked = [Term(np.float32(0.1), [common]), Term(np.float32(9), [rare])]
     places, _ = best_tables(asked, size, 2, np.zeros(0, np.int64))
     assert places.tolist() == [700, 70]

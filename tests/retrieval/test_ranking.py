@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError
 from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.ranking import route_databases, search, top_k
+from almanaq.retrieval.ranking import search_by_scores, top_k
+from almanaq_bench.run_measures import route_databases
 
 few_values = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30)
 
@@ -26,14 +27,14 @@ class Constant:
 
 
 def test_search_gives_a_ranking_per_question_across_batches() -> None:
-    rankings = search(Constant(), ["q"] * 600, 2)
+    rankings = search_by_scores(Constant(), ["q"] * 600, 2)
     assert len(rankings) == 600
     assert {tuple(hit.id.table for hit in ranking) for ranking in rankings} == {("4", "3")}
 
 
 def test_k_must_be_positive() -> None:
     with pytest.raises(UsageError, match="1 or more, not 0"):
-        search(Constant(), ["q"], 0)
+        search_by_scores(Constant(), ["q"], 0)
 
 
 def hits(*pairs: tuple[str, float]) -> tuple[Hit, ...]:

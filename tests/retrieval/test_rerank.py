@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, BagOfWords, table
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import TableId
+from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.abstain import MORE_FIGURES
-from almanaq.retrieval.aspects import Aspects
+from almanaq.retrieval.dense import Aspects
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.rerank import Rerank
-from almanaq.retrieval.weights import Weights, choose_weights, is_statement
+from almanaq.retrieval.rerank import DOUBT_FEATURES, Rerank, Weights, choose_weights, is_statement
 
 ROOT = Path(__file__).parents[2]
 FIELDS = ["title", "header", "cells"]
@@ -102,7 +99,7 @@ def test_the_learned_weights_name_what_there_is(kind: str, sight: str) -> None:
         assert set(weights.worth) <= (known | {"dense_row"} if sight == "rows" else known)
         assert weights.doubt is not None
         assert (weights.association is not None) == (kind == "untitled")
-        assert set(weights.doubt.worth) <= {*FEATURES, *MORE_FIGURES}
+        assert set(weights.doubt.worth) <= {*FEATURES, *DOUBT_FEATURES}
 
 
 def test_the_weights_say_where_they_come_from() -> None:

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.errors import SourceError
-from almanaq.retrieval.shards import Lengths, check_shards, commit, count_lengths, shard_of, write_shard
-from almanaq.retrieval.stored import Recipe, build_index, open_index
+from almanaq.retrieval.stored import (
+    Lengths,
+    Recipe,
+    build_index,
+    check_shards,
+    commit_shards,
+    count_lengths,
+    open_index,
+    shard_of,
+    write_shard,
+)
 
 FIELDS = ("title", "header", "cells")
 WORDS = "ferry island harbour price season year winner team city river bridge length opened owner goals rank".split()
@@ -35,7 +43,7 @@ def in_shards(folder: Path, shards: int) -> None:
     pieces = parts(corpus(), shards)
     means = sum((count_lengths(piece, RECIPE) for piece in pieces), Lengths({})).means()
     written = [write_shard(piece, n, folder, "build", RECIPE, means) for n, piece in enumerate(pieces)]
-    commit(folder, [shard for shard in written if shard is not None][::-1], RECIPE, means)
+    commit_shards(folder, [shard for shard in written if shard is not None][::-1], RECIPE, means)
 
 
 def best(folder: Path, question: str) -> list[tuple[float, str]]:

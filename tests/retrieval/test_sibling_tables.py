@@ -7,7 +7,7 @@ from almanaq.corpus.table import TableId
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.sibling_tables import BEST, group_by_database
+from almanaq.retrieval.ranking import _POOLED_TABLES, group_by_database
 from almanaq_bench.retrievers.variants import Hybrid
 
 
@@ -15,13 +15,13 @@ from almanaq_bench.retrievers.variants import Hybrid
 def test_pooled_is_the_sum_of_the_best_of_the_database(names: list[str], random) -> None:
     ids = [TableId(name, str(number)) for number, name in enumerate(names)]
     row = [number - 4.5 for number in random.sample(range(len(ids)), len(ids))]
-    (pooled,) = group_by_database(ids).pooled(np.array([row], dtype=np.float32))
+    (pooled,) = group_by_database(ids).pool(np.array([row], dtype=np.float32))
     if len(set(names)) == 1:
         assert not pooled.any()
         return
     for table_id, value in zip(ids, pooled, strict=True):
         shared = [score for other, score in zip(ids, row, strict=True) if other.database == table_id.database]
-        assert value == sum(sorted((max(score, 0) for score in shared), reverse=True)[:BEST])
+        assert value == sum(sorted((max(score, 0) for score in shared), reverse=True)[:_POOLED_TABLES])
 
 
 def test_the_rest_of_the_database_decides_between_like_tables() -> None:

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
 
-from almanaq.corpus.serialize import Field
+from almanaq.corpus.table import Field
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import stored
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.manifest import MANIFEST
+from almanaq.retrieval.index_files import MANIFEST, lock_folder
 from almanaq.retrieval.stored import Change, build_index, open_index, update_index
-from almanaq.retrieval.writing import alone
 
 FIELDS = ["title", "header", "cells"]
 
@@ -57,7 +56,7 @@ def test_it_keeps_what_was_indexed_of_each_table(tmp_path: Path) -> None:
         (corpus, open_index(tmp_path / "all")),
         (changed, update_index(changed, tmp_path / "all")[0]),
     ):
-        kept = [index.table(place) for place in np.setdiff1d(np.arange(index.size), index.gone())]
+        kept = [index.table(place) for place in np.setdiff1d(np.arange(index.size), index.dead_places())]
         assert kept == list(expected)
     less = build_index([odd], tmp_path / "less", ["title", "header"])
     assert less.table(0) == replace(odd, rows=(), description="", keys=())
@@ -117,13 +116,13 @@ def test_updates_end_where_a_fresh_build_does(tmp_path_factory, steps: list[set[
         assert set(found(index, question)) == {hit.id.table for hit in fresh.search([question], 50)[0]}
 
 
-@pytest.mark.parametrize("step", ["_write", "write_manifest"])
+@pytest.mark.parametrize("step", ["_write_segment", "write_manifest"])
 def test_a_crash_leaves_the_old_index_whole(tmp_path: Path, monkeypatch, step: str) -> None:
     build_index(MANY, tmp_path / "i", FIELDS)
     real = getattr(stored, step)
 
     def crash(*arguments):
-        if step == "_write":
+        if step == "_write_segment":
             real(*arguments)  # the segment is there, the manifest is not
         raise KeyboardInterrupt
 
@@ -148,7 +147,7 @@ def test_a_first_build_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused_and_searching_goes_on(tmp_path: Path) -> None:
     build_index(MANY, tmp_path, FIELDS)
-    with alone(tmp_path):
+    with lock_folder(tmp_path):
         for write in (lambda: update_index(CORPUS, tmp_path), lambda: build_index(CORPUS, tmp_path, FIELDS)):
             with pytest.raises(SourceError, match="another process is writing"):
                 write()
@@ -174,7 +173,7 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_anew(tmp_path: P
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no table"):
         build_index([], tmp_path / "i", FIELDS)
-    with pytest.raises(SourceError, match="d/films stands more than once"):
+    with pytest.raises(SourceError, match="d/films occurs more than once"):
         build_index([FILMS, FILMS], tmp_path / "i", FIELDS)
     with pytest.raises(SourceError, match="holds no index"):
         open_index(tmp_path / "none")
@@ -233,7 +232,7 @@ def test_what_is_damaged_inside_is_told_when_it_is_read(tmp_path: Path, file: st
     damaged = index.segments[0].folder / file
     damaged.write_bytes(bytes(damaged.stat().st_size))
     opened = open_index(tmp_path / "i")
-    for read in (opened.table, *([opened.named] if file == "names.jsonl" else [])):
+    for read in (opened.table, *([opened.entry] if file == "names.jsonl" else [])):
         with pytest.raises(SourceError, match="damaged"):
             read(0)
 

@@ -10,7 +10,7 @@ from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
 from almanaq.retrieval.stored import Change, build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_search import StoredHybrid
 from almanaq_bench.retrievers.variants import Hybrid
 
 FIELDS = ["title", "header", "cells"]

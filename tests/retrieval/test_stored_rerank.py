@@ -5,16 +5,13 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
-from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import parse_fields
 from almanaq.errors import UsageError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.abstain import find
-from almanaq.retrieval.features import Featurizer
+from almanaq.retrieval.features import Featurizer, StreamWriter, load_word_association
+from almanaq.retrieval.protocols import find_tables
 from almanaq.retrieval.stored import StoredIndex, build_index, open_index, update_index
-from almanaq.retrieval.stored_hybrid import StoredHybrid
-from almanaq.retrieval.stored_rerank import StoredRerank, candidate_streams
-from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.word_association import word_association
+from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank, candidate_streams
 from almanaq.text.index_terms import Analyzer
 
 FIELDS = "title,section,header,cells"
@@ -49,14 +46,14 @@ def test_candidates_have_the_figures_of_the_index_in_memory_in_one_segment_and_i
     assert not change.rebuilt
     assert len(index.segments) == 2
     chosen = np.array([62, 0, 3, 51, 17])
-    association = word_association(statements=False)
+    association = load_word_association(statements=False)
     mine = Featurizer(candidate_streams(index, chosen, question, association.named))
     np.testing.assert_allclose(
         mine.features(question, range(len(chosen)), association),
         memory.features(question, chosen.tolist(), association),
         atol=1e-6,
     )
-    assert mine.unknown(question) == memory.unknown(question)
+    assert mine.unknown_share(question) == memory.unknown_share(question)
 
 
 @pytest.mark.parametrize("vectors", [True, False])
@@ -72,7 +69,7 @@ def test_what_a_table_answers_is_found_and_fits(vectors: bool, tmp_path: Path) -
 
 @pytest.mark.parametrize("vectors", [True, False])
 def test_what_no_table_answers_does_not_fit(vectors: bool, tmp_path: Path) -> None:
-    (found,) = find(built(MANY, tmp_path, vectors=vectors), ["How many goals did zebras kick in Timbuktu?"], 3)
+    (found,) = find_tables(built(MANY, tmp_path, vectors=vectors), ["How many goals did zebras kick in Timbuktu?"], 3)
     assert not found.fits
     assert found.chance is not None
     assert 0 <= found.chance < 0.5

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, table
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.retrieval.features import FEATURES, Featurizer
-from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.word_association import WordAssociation, asked_words, word_association
+from almanaq.corpus.table import parse_fields
+from almanaq.retrieval.features import (
+    FEATURES,
+    Featurizer,
+    StreamWriter,
+    WordAssociation,
+    load_word_association,
+    question_words,
+)
 from almanaq.text.index_terms import Analyzer
 
 ASSOCIATION = FEATURES.index("association")
@@ -62,18 +67,20 @@ def test_a_featurizer_is_as_new_after_each_question() -> None:
 
 @pytest.mark.parametrize("statements", [True, False])
 def test_the_learned_words_are_words_of_the_analyzer(statements: bool) -> None:
-    known, analyzer = word_association(statements=statements), Analyzer()
+    known, analyzer = load_word_association(statements=statements), Analyzer()
     assert known.asking.shape == (len(known.asked), known.asking.shape[1])
     assert known.naming.shape == (len(known.named), known.asking.shape[1])
     assert {"who", "when"} <= set(known.asked)
     assert np.isfinite(known.asking).all()
-    assert asked_words("Who won the championships?", analyzer) == {"who", "won", "championship"}
+    assert question_words("Who won the championships?", analyzer) == {"who", "won", "championship"}
     assert len(set(known.named)) == len(known.named)
 
 
 def test_what_was_learned_tells_films_from_matches() -> None:
     films = table("films", header=("Year", "Title", "Role", "Notes"), rows=[("2001", "x", "y", "z")])
     matches = table("matches", header=("Date", "Opponent", "Result", "Attendance"), rows=[("2001", "x", "y", "z")])
-    roles, scores = association("What role did she play in 2001?", (films, matches), word_association(statements=False))
+    roles, scores = association(
+        "What role did she play in 2001?", (films, matches), load_word_association(statements=False)
+    )
     assert roles > scores
-    assert len(association("films", CORPUS, word_association(statements=False))) == len(CORPUS)
+    assert len(association("films", CORPUS, load_word_association(statements=False))) == len(CORPUS)

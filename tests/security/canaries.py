@@ -28,7 +28,7 @@ from almanaq.agent.history import Turn
 from almanaq.errors import AlmanaqError
 from almanaq.models.protocols import Prompt
 from almanaq.testing.scripted_model import ScriptedModel
-from almanaq.web.answers import turn_from_json, turn_to_json
+from almanaq.web.store import turn_from_json, turn_to_json
 
 CANARY = "canary"
 _ROWS = 45

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 import almanaq
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
-from almanaq.retrieval import kept_texts
-from almanaq.retrieval.checked import SUMS
-from almanaq.retrieval.manifest import MANIFEST, _sum
+from almanaq.retrieval import index_encoding
+from almanaq.retrieval.index_files import MANIFEST, SUMS, _hash_record
 from almanaq.retrieval.stored import open_index, update_index
 from almanaq.testing import StandInServer
 
@@ -46,7 +45,7 @@ def forge(folder: Path, **changes: object) -> None:
     told = json.loads((folder / MANIFEST).read_text())
     told = {**told, **changes}
     told.pop("sum")
-    (folder / MANIFEST).write_text(json.dumps({**told, "sum": _sum(told)}))
+    (folder / MANIFEST).write_text(json.dumps({**told, "sum": _hash_record(told)}))
 
 
 def ends(folder: Path, count: int, *, summed: bool) -> Counter[str]:
@@ -141,9 +140,9 @@ def test_a_file_of_an_index_is_no_link_to_another(index: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("block", [zlib.compress(bytes(1001)), zlib.compress(b"[]")[:-3], b"not packed"])
 def test_a_block_of_texts_unpacks_to_no_more_than_is_written(block: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_texts, "_MOST", 1000)
+    monkeypatch.setattr(index_encoding, "MAX_BLOCK_BYTES", 1000)
     with pytest.raises((ValueError, zlib.error)):
-        kept_texts._unpacked(block)
+        index_encoding._decompress(block)
 
 
 @pytest.mark.parametrize("embedder", ["openai:m", "someone/model", "./model"])

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from almanaq import trust
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
-from almanaq.retrieval.imported import import_object, look_here
-from almanaq.settings import Settings, reaches_out, read_settings
+from almanaq.retrieval.adapters import import_object, look_here
+from almanaq.settings import Settings, is_trusted, reaches_out, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.testing import StandInServer, replies_from
 
@@ -133,10 +132,10 @@ def test_no_command_calls_a_server_that_a_folder_names() -> None:
 def test_leave_can_be_taken_back_and_is_of_one_place_alone(tmp_path: Path) -> None:
     text = write("model", "openai:m").encode()
     assert CliRunner().invoke(app, ["trust"]).exit_code == 0
-    assert trust.is_trusted(Path("almanaq.toml"), text)
-    assert not trust.is_trusted(tmp_path / "almanaq.toml", text)
+    assert is_trusted(Path("almanaq.toml"), text)
+    assert not is_trusted(tmp_path / "almanaq.toml", text)
     assert CliRunner().invoke(app, ["trust", "--revoke"]).exit_code == 0
-    assert not trust.is_trusted(Path("almanaq.toml"), text)
+    assert not is_trusted(Path("almanaq.toml"), text)
 
 
 @pytest.mark.parametrize(("said", "allowed"), [("y\n", True), ("yes\n", True), ("\n", False), ("no\n", False)])

@@ -186,10 +186,10 @@ def test_vectors_that_are_none_are_a_failed_call(data: object) -> None:
 def test_vectors_keep_their_width() -> None:
     embedder = OpenAIEmbedder("m", "http://127.0.0.1:9", "k", attempts=1)
     usage = embedder.usage
-    first = embedder._vectors({"data": [{"index": 0, "embedding": [1.0, 0.0]}]}, 1, usage)
+    first = embedder._read_vectors({"data": [{"index": 0, "embedding": [1.0, 0.0]}]}, 1, usage)
     assert first.dtype == np.float32
     with pytest.raises(FailedCall, match="3 numbers after some of 2"):
-        embedder._vectors({"data": [{"index": 0, "embedding": [1.0, 0.0, 0.0]}]}, 1, usage)
+        embedder._read_vectors({"data": [{"index": 0, "embedding": [1.0, 0.0, 0.0]}]}, 1, usage)
 
 
 @contextmanager

@@ -16,13 +16,12 @@ import pyarrow as pa
 import pytest
 
 import almanaq.cli
-from almanaq.cli.out_file import check_out, open_out
-from almanaq.cli.output import Format, rows_writer
+from almanaq.cli.output import Format, check_out, open_out, rows_writer
 from almanaq.corpus.readers import read_corpus
-from almanaq.csv_rows import CsvWriter, encoded
+from almanaq.display import STEERING, visible, visible_json
+from almanaq.encode import CsvWriter, encode_text
 from almanaq.errors import UsageError
 from almanaq.retrieval.stored import build_index
-from almanaq.visible import STEERING, visible, visible_json
 from almanaq_bench.report.page import _inline
 
 BIDI = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -148,8 +147,8 @@ def test_json_on_a_terminal_is_the_same_value_and_does_not_steer() -> None:
 
 
 def test_half_a_character_loses_no_result() -> None:
-    assert encoded("a\ud800b\udcffc").decode("utf-8", "replace").startswith("a\ufffdb")
-    assert encoded("a\udcffb") == b"a\xffb"
+    assert encode_text("a\ud800b\udcffc").decode("utf-8", "replace").startswith("a\ufffdb")
+    assert encode_text("a\udcffb") == b"a\xffb"
 
 
 # --- spreadsheets and reports ----------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.corpus.confined import confined
 from almanaq.errors import AlmanaqError, SourceError
 from almanaq_bench.data import find_dataset
+from almanaq_bench.data_paths import resolve_inside
 from almanaq_bench.generation.run import Databases
 from almanaq_bench.own_dataset import open_card
 
@@ -85,4 +85,4 @@ def open_card_at(data: Path, corpus: str) -> object:
 
 
 def test_what_lies_within_is_given_as_it_was_named(data: Path) -> None:
-    assert confined("tables", data / "own/card.yaml", data) == data / "own/tables"
+    assert resolve_inside("tables", data / "own/card.yaml", data) == data / "own/tables"

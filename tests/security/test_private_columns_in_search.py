@@ -26,7 +26,7 @@ from almanaq.corpus.schema_places import PrivateTablesError
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import LanguageModel
-from almanaq.retrieval.abstain import find
+from almanaq.retrieval.protocols import find_tables
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.table_search import FIELDS, Tables, _parsed, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer
@@ -181,7 +181,7 @@ def test_no_retriever_sends_a_private_cell(name: str, server: StandInServer, tmp
         drawn = draw(random.Random(f"{name} {seed}"), folder, kind)
         sent(server)
         index = open_retriever(name, parts).retriever.index(read_tables(drawn.path), _parsed(ALL_FIELDS))
-        find(index, [f"Which has {drawn.public[0] if drawn.public else 'told'}?"], 3)
+        find_tables(index, [f"Which has {drawn.public[0] if drawn.public else 'told'}?"], 3)
         text = sent(server)
         assert not [cell for cell in drawn.private if cell in text], f"{name}, seed {seed}, {kind}"
         if name not in WITHOUT_SERVER and name != "openai-embedding-header" and drawn.public:

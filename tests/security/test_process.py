@@ -24,8 +24,8 @@ sys.exit(main())
 """
 LIMITED = """
 import sys
-from almanaq.cli import main, memory
-memory._memory = lambda: 1_500_000_000
+from almanaq.cli import main, options
+options.machine_memory = lambda: 1_500_000_000
 sys.argv = ["almanaq", *sys.argv[1:]]
 sys.exit(main())
 """

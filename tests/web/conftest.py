@@ -16,8 +16,7 @@ from tests.web.seen import FLAGS
 import almanaq
 from almanaq.models.protocols import Quote, TextReply, Usage
 from almanaq.testing import FunctionModel
-from almanaq.web.opening import open_service
-from almanaq.web.service import Limits
+from almanaq.web.service import Limits, open_service
 
 NOTES = {
     "Alba": "Candles on every table, and the pianist takes requests after ten in the evening, every day but Monday.",

@@ -12,7 +12,7 @@ from tests.web.seen import fits, opened, violations
 
 import almanaq
 from almanaq.testing import FunctionModel
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 from almanaq_bench.config import RunRequest
 from almanaq_bench.records import read_records
 from almanaq_bench.report.page import read_bench

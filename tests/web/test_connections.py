@@ -15,8 +15,8 @@ from tests.web.test_work import until
 
 import almanaq
 from almanaq.testing import FunctionModel
-from almanaq.web.connections import ConnectionLimits
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
+from almanaq.web.serving import ConnectionLimits
 
 HALVES = [
     b"",

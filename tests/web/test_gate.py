@@ -13,7 +13,7 @@ import almanaq
 from almanaq.errors import UsageError
 from almanaq.mcp import asgi_app
 from almanaq.web.gate import Access
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 
 TOKEN = "correct-horse-battery"
 EXPLAIN = "/api/v1/explain"

@@ -12,9 +12,9 @@ from tests.web.conftest import CANDLES
 from tests.web.test_work import all_of, source
 
 from almanaq.errors import ModelCallError, ModelError
+from almanaq.jobs import JobRunner
 from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq.web.service import Limits
-from almanaq.web.work import Desk
 
 EXAMPLES = 2
 TOKEN = "correct-horse-battery"
@@ -142,7 +142,7 @@ def test_every_documented_status_is_reached(client, serve, described):
     _cited(serve, reached)
     _queries(client, serve, reached, bodies)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Desk, "is_stuck", True)
+        patched.setattr(JobRunner, "is_stuck", True)
         send(client, "/healthz", "get")
     documented = {
         (template, method, int(status))

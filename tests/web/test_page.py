@@ -11,7 +11,7 @@ from tests.web.seen import fits, opened, violations
 
 import almanaq
 from almanaq.testing import ScriptedModel
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 from almanaq.web.site import assets
 
 playwright = pytest.importorskip("playwright.sync_api")

@@ -7,7 +7,7 @@ from tests.web.live import live
 
 import almanaq
 from almanaq.testing import FunctionModel
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 
 SECRET, OTHER = "4711-0815", "4711-0816"
 SCHEMA = """

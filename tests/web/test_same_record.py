@@ -10,7 +10,7 @@ from tests.web.live import live
 import almanaq
 from almanaq.cli.ask import ask
 from almanaq.mcp.tools import Tools
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 
 QUESTIONS = (
     "Where can I have a romantic Italian dinner in Palo Alto?",
@@ -41,7 +41,7 @@ def test_every_way_gives_the_same_record(sample, question, capsys):
         assert over_http[name] == printed[name], name
     for name in set(printed["trace"]) - set(OF_ONE_RUN):
         assert over_http["trace"][name] == printed["trace"][name], name
-    told = sample.tools.by_name["ask"]({"question": question}, lambda *_: None)
+    told = sample.tools.call("ask", {"question": question})
     for name in ("status", "answer", "suql", "columns", "rows", "searched", "relaxed"):
         assert (told[name] or None) == (printed[name] or None), name
     quotes = [[as_read_text_wants(quote) for quote in row] for row in printed["evidence"]]

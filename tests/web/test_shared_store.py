@@ -13,7 +13,7 @@ from tests.web.live import live
 import almanaq
 from almanaq.errors import PrivateColumnError
 from almanaq.testing import FunctionModel
-from almanaq.web.opening import open_service
+from almanaq.web.service import open_service
 
 NAMES = ("Ines", "Joao", "Kofi", "Lena")
 PAY, DIARY = "pay-90210", "diary-90210"

@@ -7,8 +7,8 @@ from tests.web.live import live
 
 import almanaq
 from almanaq.testing import FunctionModel
-from almanaq.web.opening import open_service
-from almanaq.web.samples import samples
+from almanaq.web.about import sample_questions
+from almanaq.web.service import open_service
 
 CITIES = ["Bern", "Basel", "Bern", "Zug", "Basel", "Bern"]
 ORDERS = {
@@ -23,7 +23,7 @@ ORDERS = {
 
 def test_the_questions_of_a_table_that_nobody_wrote_any_for_are_answered():
     with almanaq.connect({"orders": pa.table(ORDERS)}, model="local", cache=False) as connection:
-        found = samples(connection)
+        found = sample_questions(connection)
         assert len(found) >= 3
         assert "How many orders are there for each city?" in found
         assert not any("zip" in question or "customer" in question for question in found)  # no amount, and no group
@@ -36,7 +36,7 @@ def test_a_model_elsewhere_is_asked_of_the_schema_alone():
     with almanaq.connect(
         {"orders": pa.table(ORDERS)}, model=FunctionModel(lambda *_: "Yes"), cache=False
     ) as connection:
-        found = samples(connection)
+        found = sample_questions(connection)
         assert len(found) >= 3
         assert not any("city" in question for question in found)  # no value of it was looked at
 

@@ -15,10 +15,9 @@ import almanaq
 from almanaq.agent.shots import read_examples
 from almanaq.errors import SourceError
 from almanaq.testing import FunctionModel, ScriptedModel
-from almanaq.web import answers
-from almanaq.web.answers import Answer, new_id
-from almanaq.web.opening import open_service
-from almanaq.web.store import AnswerStore
+from almanaq.web import store
+from almanaq.web.service import open_service
+from almanaq.web.store import Answer, AnswerStore, new_id
 from almanaq.web.verdicts import Accuracy, Verdicts
 
 
@@ -126,7 +125,7 @@ def test_rows_that_are_not_all_kept_say_how_many_are(serve, monkeypatch, limit):
     client = serve({"t": {"n": list(range(rows)), "s": [os.urandom(500).hex() for _ in range(rows)]}})
     body = {"suql": "SELECT n, s FROM t ORDER BY n"}
     whole = client.post("sql", body).json()
-    monkeypatch.setattr(answers, limit, 20_000)
+    monkeypatch.setattr(store, limit, 20_000)
     part = client.post("sql", body).json()
     full, cut = (client.get(f"answers/{each['id']}/rows?format=json") for each in (whole, part))
     assert (len(full.json()["rows"]), "almanaq-rows" in full.headers) == (rows, False)

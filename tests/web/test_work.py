@@ -234,7 +234,7 @@ def test_a_turn_leaves_no_event_loop_behind(serve):
 
 def test_threads_that_no_engine_gives_back_are_told_by_healthz(serve, monkeypatch):
     """A job that heeds nothing keeps its thread after its time; once all threads are kept, the server is not well."""
-    monkeypatch.setattr("almanaq.web.work._SECONDS_TO_HEED", 0.1)
+    monkeypatch.setattr("almanaq.jobs.SECONDS_TO_HEED", 0.1)
     held = threading.Event()
 
     def deaf(_, __):

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from almanaq.corpus.serialize import DEFAULT_FIELDS
+from almanaq.corpus.table import DEFAULT_FIELDS
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever

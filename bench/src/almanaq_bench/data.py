@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset, shards_in
+from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, find_shards, is_dataset_folder, open_dataset
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
 from almanaq_bench.cards import DATASETS, Card, find_card, find_task
@@ -202,7 +202,7 @@ def _shards_of(data_dir: Path, repository: str) -> Path | None:
         return None
     last = repository.split("/")[-1]
     places = [data_dir / name / part for name in (last, repository) for part in ("data", "")]
-    return next((place for place in places if shards_in(place)), None)
+    return next((place for place in places if find_shards(place)), None)
 
 
 def _holds_dataset(folder: Path) -> bool:
@@ -244,7 +244,7 @@ def _check_ids(questions: Sequence[Question], corpus: Corpus, where: Path) -> Se
     for table in corpus:
         wanted.pop(table.id, None)
         if table.id in ids:
-            raise BenchmarkError(f"{where}: table {table.id} stands more than once")
+            raise BenchmarkError(f"{where}: table {table.id} occurs more than once")
         ids.add(table.id)
     if wanted:
         table_id, question = next(iter(wanted.items()))

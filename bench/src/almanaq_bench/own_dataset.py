@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.confined import confined
-from almanaq.corpus.dataset import Question, distinct, question_of
+from almanaq.corpus.dataset import Question, check_unique_ids, parse_question
 from almanaq.corpus.readers import SourceTables, read_corpus
 from almanaq.corpus.sqlite import SQLITE, connect_sqlite, sqlite_tables
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import find_path, read_rows
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 from almanaq.text.sql_literals import quote
+from almanaq_bench.data_paths import resolve_inside
 
 CARD_SUFFIXES = (".yaml", ".yml")
 _KEYS = ("name", "about", "licence", "citation", "corpus", "queries", "columns", "separator", "counts")
@@ -88,9 +88,9 @@ class OwnDataset:
             named.setdefault("database_id", database)
             if named["database_id"] is None:
                 raise SourceError(f"{file}: the tables lie in several databases: add the column 'database_id'")
-            asked.append(question_of(named, file))
+            asked.append(parse_question(named, file))
         self._check(split, "questions", len(asked))
-        return distinct(asked, file)
+        return check_unique_ids(asked, file)
 
     def _tables(self, rows: int | None = None) -> SourceTables:
         """Return the tables; questions that lie among them are none, as they name their gold tables."""
@@ -153,7 +153,7 @@ def open_card(path: Path, within: Path | None = None) -> OwnDataset:
     _check_counts(path, card.get("counts", {}), card["queries"])
     within = within or path.parent
     queries = {str(split): _place(path, named, within) for split, named in card["queries"].items()}
-    source = find_path(confined(card["corpus"], path, within))
+    source = find_path(resolve_inside(card["corpus"], path, within))
     separator = str(card.get("separator", ""))
     return OwnDataset(path, source, queries, card.get("columns", {}), separator, card.get("counts", {}))
 
@@ -186,8 +186,8 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _place(card: Path, named: object, within: Path) -> tuple[Path, str]:
     if isinstance(named, dict) and "file" in named:
-        return find_path(confined(named["file"], card, within)), str(named.get("table", ""))
-    return find_path(confined(named, card, within)), ""
+        return find_path(resolve_inside(named["file"], card, within)), str(named.get("table", ""))
+    return find_path(resolve_inside(named, card, within)), ""
 
 
 def _rows(file: Path, table: str) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@
     results["Table Question Answering"]["OTTQA"].retrieval_performance.recall
 
 A retriever is a name, one of ours, or any object with `embed_corpus(corpus)` and `retrieve(query, top_k)`; see
-`almanaq.retrieval.adapters`.
+`almanaq_bench.retrievers.paper_retrievers`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.serialize import DEFAULT_FIELDS
+from almanaq.corpus.table import DEFAULT_FIELDS
 from almanaq.errors import UsageError
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel
-from almanaq.retrieval.adapters import BATCH, adapt
 from almanaq_bench.cards import DATASETS, TASKS, find_card, find_task
 from almanaq_bench.config import RunRequest
 from almanaq_bench.data import find_dataset
 from almanaq_bench.generation.generators import adapt_generator
 from almanaq_bench.records import RECORDS, REPLIES, write_whole
+from almanaq_bench.retrievers.paper_retrievers import BATCH, adapt
 from almanaq_bench.run_measures import Scores
 from almanaq_bench.runner import run
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from almanaq.errors import BenchmarkError, UsageError
-from almanaq.retrieval.ranking import route_databases
+from almanaq.retrieval.protocols import Ranking
 from almanaq_bench.config import RunConfig, read_config
 from almanaq_bench.evaluation.rankings import MEASURES, Found, Measure, PerQuery, per_query
 from almanaq_bench.evaluation.significance import intervals
@@ -310,3 +310,18 @@ def _provenance(config: RunConfig) -> dict[str, Any]:
         "revisions": dict(config.revisions),
         "versions": dict(config.versions),
     }
+
+
+def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:
+    """Return the databases of a ranking, best first, by the pooled scores of their tables.
+
+    A question that joins tables finds several of one database among its hits, so each hit adds its share to
+    its database: its score above the last hit's, discounted by rank. Ties keep the order of first appearance.
+    """
+    if not ranking:
+        return ()
+    floor = ranking[-1].score
+    pooled: dict[str, float] = {}
+    for rank, hit in enumerate(ranking, 1):
+        pooled[hit.id.database] = pooled.get(hit.id.database, 0.0) + (hit.score - floor) / rank
+    return tuple(sorted(pooled.items(), key=lambda entry: -entry[1]))

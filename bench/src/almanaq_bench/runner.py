@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from almanaq.corpus.dataset import DatasetFolder, Question
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import TableId
+from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.retriever_names import Opened, Parts, open_retriever
 from almanaq_bench.cards import find_task
 from almanaq_bench.config import RunConfig, RunRequest, check_request, read_config, versions
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.data import Data, keep_place, open_data
 from almanaq_bench.evaluation.answers import check_sacrebleu
 from almanaq_bench.generation.generators import open_generator
@@ -27,6 +26,7 @@ from almanaq_bench.records import CONFIG, check_unused, held, write_whole
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator
 from almanaq_bench.restaurants.wanted import broken_turns
+from almanaq_bench.retrievers.paper_retrievers import adapt
 from almanaq_bench.run_measures import Scores, keep_score
 from almanaq_bench.search import Progress, Search, log_progress
 from almanaq_bench.sembench.dataset import FILES, SembenchData
@@ -76,7 +76,7 @@ def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
         tell=request.tell,
         budget=Budget(request.max_calls, setting="--max-calls"),
     )
-    return open_retriever(request.retriever, parts)
+    return open_retriever(request.retriever, parts, adapt=adapt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ def _sembench(request: RunRequest, data: Data) -> RunRequest:
     return replace(request, replies=made)
 
 
-def _foreseen(request: RunRequest) -> Foreseen:
-    return Foreseen(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
+def _foreseen(request: RunRequest) -> CostForecast:
+    return CostForecast(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
 
 
 def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:

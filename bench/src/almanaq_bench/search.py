@@ -21,7 +21,7 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.model_reranker import JudgedIndex
+from almanaq.retrieval.model_reranker import JudgeRerankerIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq_bench.config import RunConfig
 from almanaq_bench.records import RECORDS, TIMINGS, Appender, Record, read_records
@@ -132,7 +132,7 @@ class Search:
         faults = [""] * len(batch)
         if self.config.resolved == "oracle":
             return [gold_ranking(question.gold, depth) for question in batch], faults
-        if isinstance(index, JudgedIndex):
+        if isinstance(index, JudgeRerankerIndex):
             found = index.find(texts, depth)
             return [each.ranking for each in found], [each.fault for each in found]
         return list(index.search(texts, depth)), faults

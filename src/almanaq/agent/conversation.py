@@ -377,7 +377,7 @@ def _choose_tables() -> ChooseTables:
 
     def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
         if not chooser:
-            from almanaq.retrieval.choose import TableChooser
+            from almanaq.retrieval.table_chooser import TableChooser
 
             chooser.append(TableChooser())
         return chooser[0](question, catalog)

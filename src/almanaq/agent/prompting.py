@@ -9,10 +9,9 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from almanaq.agent.turn_time import in_turn
-from almanaq.event_loops import run_sync
+from almanaq.event_loops import CancelToken, run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
-from almanaq.stopping import Stop
 
 _PACKAGE = "almanaq.agent.prompts"
 
@@ -34,12 +33,12 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
     `complete` does, after the pieces that came before.
     """
     given: SimpleQueue[str | BaseException | None] = SimpleQueue()
-    stop = Stop()
+    token = CancelToken()
 
     def ask() -> None:
         reply = StreamedReply(given.put)
         try:
-            with stop.covering():
+            with token.scope():
                 reply.end(complete(model, replace(prompt, pieces=reply)).text)
             given.put(None)
         except BaseException as error:  # the consumer's to see
@@ -53,7 +52,7 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
                 raise piece
             yield piece
     finally:
-        stop.now()
+        token.cancel()
         thread.join()
 
 

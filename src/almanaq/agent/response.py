@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from almanaq import html
+from almanaq import display
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
 from almanaq.agent.readings import Reading
+from almanaq.display import visible
 from almanaq.errors import AlmanaqError
 from almanaq.models.retrying import to_public_error
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,14 +103,14 @@ class Response:
 
     def _repr_html_(self) -> str:
         """Show the reply in a notebook: its text, what was searched, the rows with their quotes, the query."""
-        parts = [html.paragraph(self.answer)]
+        parts = [display.paragraph(self.answer)]
         if self.columns:
-            parts.append(html.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
-        return html.block(*parts, html.folded("SUQL", self.suql) if self.suql else "")
+            parts.append(display.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
+        return display.block(*parts, display.folded("SUQL", self.suql) if self.suql else "")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""
-        rows = html.rows_text(self.columns, self.rows, len(self.rows)) if self.columns else ""
+        rows = display.rows_text(self.columns, self.rows, len(self.rows)) if self.columns else ""
         printer.text(visible("\n\n".join(filter(None, (self.answer, rows, self.suql)))))
 
     def as_dict(self) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import sys
 import threading
 from pathlib import Path
 
+from almanaq.display import visible
 from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError, SourceError
-from almanaq.visible import visible
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -19,7 +19,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno
 
 def main() -> int:
     """Run the command line; give its exit code: 0 done, 1 failed, 2 wrong usage, 3 refused or stopped by a budget."""
-    from almanaq.cli.memory import give_freed_memory_back
+    from almanaq.cli.options import give_freed_memory_back
 
     give_freed_memory_back()
     from almanaq.cli.app import app

@@ -1,9 +1,9 @@
-"""The command `almanaq` and the tuple of its subcommands."""
+"""The command `almanaq` and its subcommands by name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -11,26 +11,33 @@ import typer
 import typer.core
 import typer.main
 
-from almanaq.cli import (
-    ask,
-    cache,
-    chat,
-    demo,
-    doctor,
-    find,
-    index,
-    mcp,
-    models,
-    schema,
-    serve,
-    shell,
-    sql,
-    trust,
-)
+from almanaq.cli.ask import ask, chat, demo
+from almanaq.cli.find import find
+from almanaq.cli.housekeeping import cache, doctor, models, trust, version_lines
+from almanaq.cli.index import index
+from almanaq.cli.schema import schema
+from almanaq.cli.serve import mcp, serve
+from almanaq.cli.shell import shell
+from almanaq.cli.sql import sql
 from almanaq.errors import MissingExtraError, nearest
 from almanaq.plugins import load_plugin, plugin_names
 
-COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, cache, trust, doctor)
+COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "demo": demo,
+    "schema": schema,
+    "ask": ask,
+    "chat": chat,
+    "sql": sql,
+    "shell": shell,
+    "find": find,
+    "index": index,
+    "serve": serve,
+    "mcp": mcp,
+    "models": models,
+    "cache": cache,
+    "trust": trust,
+    "doctor": doctor,
+}
 """In the order of `--help`."""
 _VERBOSE = "almanaq.verbose"
 _ALIKE = 0.75
@@ -154,7 +161,7 @@ def _version(ctx: typer.Context, wanted: bool) -> None:
         import almanaq
 
         short = [f"almanaq {almanaq.__version__}"]
-        typer.echo("\n".join(doctor.version_lines() if ctx.meta.get(_VERBOSE) else short))
+        typer.echo("\n".join(version_lines() if ctx.meta.get(_VERBOSE) else short))
         raise typer.Exit
 
 
@@ -181,5 +188,8 @@ def almanaq(
     """
 
 
-for command in COMMANDS:
-    command.register(app)
+for name, command in COMMANDS.items():
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)

@@ -1,34 +1,35 @@
-"""`almanaq ask`: one question, one reply with the query and the evidence."""
+"""`almanaq ask`, `chat` and `demo`: questions in plain words, with the query and the evidence of each reply."""
 
 from __future__ import annotations
 
+import re
+import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
-from almanaq.cli.rows import Amount
-from almanaq.visible import visible
+from almanaq.cli.output import check_out, choose_format
+from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.terminal import Amount
+from almanaq.display import visible
+from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
-    from almanaq.agent.conversation import Response
     from almanaq.agent.events import Event
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection
 
 
 WIDE = 6
 """A single row of more columns is printed downwards."""
 FIRST = Amount(10)
 EVERYTHING = Amount(None)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("ask")(ask)
 
 
 @take_options
@@ -96,8 +97,7 @@ def print_grounds(response: Response, out: Console, amount: Amount) -> None:
     from rich.text import Text
 
     from almanaq.agent.told import rows_told, untold
-    from almanaq.cli.rows import print_rows
-    from almanaq.cli.terminal import print_evidence, print_query, summary_line
+    from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
 
     if not response.suql:
         return
@@ -113,3 +113,151 @@ def print_grounds(response: Response, out: Console, amount: Amount) -> None:
     print_evidence([untold(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
+
+
+LEAVE = frozenset({"exit", "quit", "bye", ":q"})
+_FIRST = Amount(10, more="“list them all” shows the rest")
+_EXPORT = re.compile(
+    r"(?:please )?(?:export|save|write|store)"
+    r"(?: (?:it|them|these|those|this|that|everything|the (?:list|rows|results?|table)))?"
+    r"(?: all)?(?: (?:to|as|into|in))?(?: (?:a |the )?file)? (\S+\.\w+[\"'”]?)[.!]?",
+    re.IGNORECASE,
+)
+
+
+@take_options
+def chat(
+    source: Source = None,
+    db: Db = None,
+    *,
+    chosen: Chosen,
+) -> None:
+    """Talk with a source, one question per line.
+
+    Each reply knows what was said before. "List them all", "sort them by COLUMN" and "export to FILE" do what they say
+    with the rows of the last reply. Where a reply offers readings, a number chooses one, and an empty line the first;
+    "exit", or the end of the input, leaves.
+    """
+    from almanaq.cli.terminal import console, warn
+
+    out = console()
+    with connect_source(name_source(source, db, command="chat"), chosen) as connection:
+        conversation = connection.chat()
+        last: Response | None = None
+        offered: list[bool] = [False]
+        for question in _questions(offered):
+            if (file := export_wanted(question)) is not None:
+                warn([_export(connection, last, file)])
+                continue
+            response = print_stream(conversation.stream(question), out, _FIRST)
+            offered[:] = [bool(response.readings)]
+            if response.rows:
+                last = response
+            if response.error is not None:
+                # One question that fails must not lose the conversation.
+                warn([str(response.error)])
+            else:
+                out.print()
+
+
+def export_wanted(question: str) -> str | None:
+    """Return the file that a line asks to write the rows to; None for any other line."""
+    found = _EXPORT.fullmatch(question)
+    return None if found is None else found[1].strip("\"'“”")
+
+
+def _export(connection: Connection, response: Response | None, file: str) -> str:
+    """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
+    from almanaq.agent.local import without_limit
+
+    if response is None or response.suql is None:
+        return "there are no rows to write yet: ask for some first"
+    try:
+        format = choose_format(None, file)
+        check_out(file)
+        run_query(connection, (without_limit(response.suql, connection.engine.dialect), ()), Output(format, file))
+    except AlmanaqError as problem:
+        return str(problem)
+    return f"written: {file}"
+
+
+def _questions(offered: Sequence[bool]) -> Iterator[str]:
+    """Yield the lines that ask something, with a prompt where a person types them.
+
+    An empty line chooses the first of the readings that were offered, and is passed over elsewhere.
+    """
+    prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
+    while True:
+        try:
+            line = input(prompt).strip()
+        except EOFError:
+            return
+        if line.casefold() in LEAVE:
+            return
+        if line or offered[0]:
+            yield line or "1"
+
+
+SOURCE = "sample:restaurants"
+
+QUESTIONS = (
+    "Which Italian restaurants in Palo Alto are romantic?",
+    "Find a dog-friendly place in San Francisco rated at least 4",
+    "What is the best rated Thai restaurant in San Francisco with easy parking?",
+)
+
+
+@take_options
+def demo(
+    *,
+    chosen: Chosen,
+) -> None:
+    """Ask three questions of the bundled sample.
+
+    It holds restaurants and their reviews, and needs no key and no network. Printed for each question: the query in
+    SUQL, its plan, the rows, and a quoted review.
+    """
+    from almanaq.cli.terminal import console
+
+    out = console()
+    with connect_source(SOURCE, chosen, looks=False) as connection:
+        for number, question in enumerate(QUESTIONS, 1):
+            _show(connection, f"{number}. {question}", question, out)
+    out.print(f'Ask your own:  almanaq ask "…" --db {SOURCE}')
+
+
+def _show(connection: Connection, title: str, question: str, out: Console) -> None:
+    """Ask one question and print each step on the way to its reply."""
+    from rich.rule import Rule
+    from rich.text import Text
+
+    from almanaq.cli.terminal import print_evidence, print_query, print_rows, progress, short_plan, summary_line
+
+    with progress(question):
+        response = connection.ask(question)
+    if response.error is not None:
+        raise response.error
+    out.print(Rule(Text(title, style="bold"), align="left"))
+    if response.suql:
+        _heading("SUQL", out)
+        print_query(response.suql, out)
+        _heading("Plan", out)
+        out.print(
+            Text(
+                visible("\n".join(short_plan(connection.explain(response.suql, dialect=connection.engine.dialect)))),
+                style="dim",
+            )
+        )
+        _heading("Rows", out)
+        print_rows(response.columns, response.rows, out)
+        _heading("Evidence", out)
+        print_evidence(response.evidence, out, per_row=1)
+    _heading("Reply", out)
+    out.print(Text(visible(response.answer)))
+    if response.trace is not None:
+        out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
+    out.print()
+
+
+def _heading(text: str, out: Console) -> None:
+    out.print(text, style="bold")

@@ -11,19 +11,17 @@ import typer
 
 from almanaq.cli.options import flag
 from almanaq.cli.terminal import say, warn, warn_of_source
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from almanaq.corpus.serialize import Field
-    from almanaq.corpus.table import Corpus, Table
+    from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
-    from almanaq.retrieval.abstain import Found
-    from almanaq.retrieval.protocols import Ranking
-    from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.protocols import Found, Ranking
+    from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
     from almanaq.text.index_terms import Analyzer
 
@@ -31,11 +29,6 @@ DEFAULT_FIELDS = "title,section,header,cells"
 OWN_EMBEDDERS = ("lexical", "static", "local")
 """Embedders that need no leave: they come with this package and send nothing anywhere."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("find")(find)
 
 
 def find(
@@ -109,14 +102,14 @@ def _check(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
 
 def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], analyzer: Analyzer | None = None) -> None:
     """Print of each table, best first, what is indexed of it and which words, fields and cells matched."""
-    from almanaq.retrieval.explain import explained
+    from almanaq.retrieval.bm25 import explain_match
 
     for rank, table in enumerate(found, 1):
         say(f"\n{rank}. {table.id}")
-        say("\n".join(f"   {line}" for line in explained(question, table, fields, analyzer)))
+        say("\n".join(f"   {line}" for line in explain_match(question, table, fields, analyzer)))
 
 
-def _read_again(corpus: str, found: Sequence[Named], how: _How) -> list[Table]:
+def _read_again(corpus: str, found: Sequence[TableEntry], how: _How) -> list[Table]:
     """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
     by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
@@ -124,7 +117,7 @@ def _read_again(corpus: str, found: Sequence[Named], how: _How) -> list[Table]:
 
 
 def _chosen_fields(how: _How) -> tuple[Field, ...]:
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
 
     return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
 
@@ -164,7 +157,7 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
     return opened
 
 
-def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[Named, float]]:
+def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[TableEntry, float]]:
     """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
     from almanaq.table_search import search_index
 
@@ -187,11 +180,11 @@ def _fitting(found: Found, *, nearest: bool) -> Ranking:
     return ()
 
 
-def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
+def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEntry, float]]:
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.abstain import find as find_in
+    from almanaq.retrieval.protocols import find_tables as find_in
     from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
-    from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.segments import TableEntry
 
     if how.fields is not None:
         check_fields_apply(how.retriever)
@@ -216,7 +209,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     hits = _fitting(found, nearest=how.nearest)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
-    named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
+    named = {name: TableEntry(name, each.title, each.section, each.header) for name, each in by_id.items()}
     return [(named[hit.id], hit.score) for hit in hits]
 
 
@@ -289,7 +282,7 @@ def read_tables(source: str, *, schema: str | None = None, allow_http: bool = Fa
     return read_tables(source, schema=schema, allow_http=allow_http)
 
 
-def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
+def _print(found: Sequence[tuple[TableEntry, float]], as_json: bool) -> None:
     if as_json:
         listed = [
             {
@@ -310,7 +303,7 @@ def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
     _print_table(found)
 
 
-def _print_table(found: Sequence[tuple[Named, float]]) -> None:
+def _print_table(found: Sequence[tuple[TableEntry, float]]) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text

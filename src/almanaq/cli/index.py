@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from almanaq.retrieval.stored import StoredIndex
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("index")(index)
-
-
 def index(
     corpus: Annotated[
         str | None, typer.Argument(metavar="CORPUS", help="A file, a folder, a dataset, or a database.")
@@ -69,10 +64,10 @@ def index(
     allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.precision import parse_precision
+    from almanaq.retrieval.index_encoding import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
 
     if update and (fields, language, vectors) != (None, None, None):
@@ -129,7 +124,7 @@ def vector_store(embedder: str) -> VectorStore | None:
 
 def _told_of_codes(made: StoredIndex) -> str:
     """Return what the codes of vectors find of what the vectors themselves do, where there are codes."""
-    from almanaq.retrieval.stored_vectors import recall_of_codes
+    from almanaq.retrieval.stored_search import recall_of_codes
 
     if made.recipe.vectors.code_type is None:
         return ""

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.options import OPTIONS, Option
-from almanaq.visible import visible
+from almanaq.options import DEFAULT_MAX_CALLS, OPTIONS, Option
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
     from almanaq.settings import Settings
+
 
 SOURCE_HELP = (
     "A .duckdb or .sqlite file, a folder of CSV, JSON, Parquet, .xlsx or SQLite files, one such file, several with "
@@ -109,8 +112,6 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     Args:
         looks: look for a model where none is named; else that is `local`.
     """
-    from almanaq.cli.arrow import load_arrow
-    from almanaq.cli.memory import bound_memory
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
     from almanaq.models.model_names import default_batching
@@ -133,7 +134,6 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
     That nothing was found is said to a terminal alone.
     """
     from almanaq.models.providers import AUTO, auto_is_off, choose_model
-    from almanaq.options import DEFAULT_MAX_CALLS
 
     name: str = settings.named_model()
     if name != AUTO:
@@ -151,3 +151,68 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
         message = f"{choice.name} at {choice.place} ({choice.reason}); {budget}"
     print(f"almanaq: model {visible(message)}", file=sys.stderr)
     return choice.name
+
+
+_SHARE = 0.8
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_ALLOCATOR = ("DUCKDB_JE_MALLOC_CONF", "retain:false")
+"""DuckDB's own allocator keeps the addresses of what it has freed. They count towards the bound of a process, so that a
+few queries that ran into it would leave no memory to any other, though hardly any is in use."""
+
+
+def give_freed_memory_back() -> None:
+    """Have DuckDB give memory that it has freed to the system; of effect where it is not loaded yet."""
+    os.environ.setdefault(*_ALLOCATOR)
+
+
+def bound_memory(model: str, embedder: str | None) -> None:
+    """Let this process hold four fifths of the machine's memory, or of the container's, where the system can say so.
+
+    Models that run in this process reserve far more than they use, on a GPU above all: with one there is no bound.
+    """
+    far = embedder in (None, "lexical", "static") or embedder.startswith("openai:")
+    if model.startswith("local:") or not far:
+        return
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = int(_SHARE * machine_memory())
+        if soft == resource.RLIM_INFINITY or soft > most:
+            resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def machine_memory() -> int:
+    held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        return min(held, int(_CGROUP.read_text()))
+    return held
+
+
+class _Absent:
+    """Makes a package look as if it was not installed."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise ModuleNotFoundError for the package; leave others to those who can find them."""
+        if name == self._package:
+            raise ModuleNotFoundError(name, name=name)
+
+
+def load_arrow() -> None:
+    """Import pyarrow, which looks for pandas once: half a second of work where that is installed.
+
+    Where its tables are turned into pandas' it looks again, and finds it.
+    """
+    import pyarrow as pa
+
+    if "pandas" in sys.modules:
+        return
+    absent = _Absent("pandas")
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(absent)

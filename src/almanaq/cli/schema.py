@@ -8,13 +8,8 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, flag, name_source
+from almanaq.display import visible
 from almanaq.errors import SourceError, UsageError
-from almanaq.visible import visible
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("schema")(schema)
 
 
 def schema(

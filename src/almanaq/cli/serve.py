@@ -1,15 +1,22 @@
-"""`almanaq serve`: a page and an HTTP API over a source."""
+"""`almanaq serve` and `almanaq mcp`: a page, an HTTP API and tools over a source."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
-from almanaq.errors import MissingExtraError
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, spell_flags, take_options
+from almanaq.cli.output import write_text
+from almanaq.errors import MissingExtraError, UsageError, suggest
 from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
@@ -22,12 +29,8 @@ if TYPE_CHECKING:
     from almanaq.web.site import ReportPages
     from almanaq.web.supervisor import Worker
 
+
 _MODEL_CALLS = "Calls of a language model {}, since the start; default: any number."
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("serve")(serve)
 
 
 @take_options
@@ -121,7 +124,7 @@ def _serve(
 
     from almanaq.cli.terminal import say
     from almanaq.web.app import create_app
-    from almanaq.web.opening import open_service
+    from almanaq.web.service import open_service
     from almanaq.web.serving import serve
 
     runs = _runs(bench)
@@ -154,3 +157,107 @@ def _mounts(connection: Connection) -> Mapping[str, Application]:
     from almanaq.mcp import asgi_app
 
     return {"/mcp": asgi_app(connection, path="/mcp", hosts=None)}
+
+
+_NAME = "almanaq"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program: `place` says where its settings are, `keys` lead to the servers in them, `more` stands in each."""
+
+    name: str
+    place: str
+    keys: tuple[str, ...]
+    more: tuple[tuple[str, str], ...] = ()
+
+
+CLIENTS = (
+    Client("claude-desktop", "claude_desktop_config.json (Settings > Developer > Edit Config)", ("mcpServers",)),
+    Client("claude-code", ".mcp.json in the project's folder", ("mcpServers",), (("type", "stdio"),)),
+    Client("vscode", ".vscode/mcp.json in the project's folder", ("servers",), (("type", "stdio"),)),
+    Client("cursor", "~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder", ("mcpServers",)),
+    Client("zed", "settings.json (zed: open settings)", ("context_servers",)),
+)
+
+
+def find_client(name: str) -> Client:
+    """Return a client; raises UsageError for one that is not known."""
+    names = [client.name for client in CLIENTS]
+    if name not in names:
+        raise UsageError(f"--print-config: no client named {name!r}{suggest(name, names)}")
+    return CLIENTS[names.index(name)]
+
+
+def client_settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return the settings of a client under which it starts a command, as JSON."""
+    server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
+    for key in (_NAME, *reversed(client.keys)):
+        server = {key: server}
+    return json.dumps(server, indent=2, ensure_ascii=False)
+
+
+def spell_command(command: str, arguments: Sequence[str]) -> str:
+    """Return the command by which Claude Code adds the server itself."""
+    return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
+
+
+@take_options
+def mcp(
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same, as an option.")] = None,
+    print_config: Annotated[
+        str | None,
+        typer.Option(
+            "--print-config",
+            metavar="CLIENT",
+            help="Print what CLIENT's settings need, and end: claude-desktop, claude-code, vscode, cursor or zed.",
+        ),
+    ] = None,
+    *,
+    chosen: Chosen,
+) -> None:
+    """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
+
+    Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
+    --deadline, never raise them. Several may be started over one source.
+    """
+    named = name_source(source, db, command="mcp")
+    if print_config is not None:
+        flags = [
+            text
+            for option, value in spell_flags(chosen)
+            for text in (option.spelling, *([_place(value) if option.metavar == "FILE" else value] if value else []))
+        ]
+        _print_config(print_config, named, flags)
+        return
+    from almanaq.mcp import run_stdio
+
+    with connect_source(named, chosen) as connection:
+        run_stdio(connection)
+
+
+def _print_config(client: str, source: str, flags: list[str]) -> None:
+    """Print the settings on stdout, and where they belong on stderr."""
+    found = find_client(client)
+    command = str(Path(sys.argv[0]).absolute())
+    arguments = ["mcp", _place(source), *flags]
+    write_text(client_settings(found, command, arguments, _environment(flags)) + "\n", None)
+    print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
+    if client == "claude-code":
+        print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
+
+
+def _environment(flags: list[str]) -> dict[str, str]:
+    """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
+    if not any(flag.startswith("openai:") for flag in flags):
+        return {}
+    from almanaq.models.http import redact_address
+
+    address = os.environ.get("OPENAI_BASE_URL")
+    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
+
+
+def _place(source: str) -> str:
+    """Return a path that holds wherever a client starts the command; names and URLs as they are."""
+    return str(Path(source).absolute()) if Path(source).exists() else source

@@ -2,25 +2,287 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_options
-from almanaq.cli.terminal import say
+from almanaq.cli.output import Format
+from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.terminal import Amount, console, say
+from almanaq.display import visible
+from almanaq.errors import AlmanaqError, UsageError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from almanaq.cli.session import Session
+    from almanaq.connection import Connection
+
+
+def queries(suql: str | None, file: str | None, source: str) -> list[str]:
+    """Return the queries that a command is to run: the argument, or those of a file or of standard input ("-").
+
+    Raises:
+        UsageError: none is given, or more than one way; a file that cannot be read, or that holds none.
+    """
+    if (suql is None) == (file is None):
+        raise UsageError("give one query, -f FILE, or - for those of standard input")
+    if suql is not None and suql != "-":
+        return [suql]
+    if file is None or file == "-":
+        if source == "-":
+            raise UsageError("standard input is either the queries or --db -, not both")
+        place, text = "standard input", sys.stdin.read()
+    else:
+        place, text = file, _read(file)
+    found = list(split(text))
+    if not found:
+        raise UsageError(f"{place} holds no query; write a SELECT, several with a ; between them")
+    return found
+
+
+def split(text: str) -> Iterator[str]:
+    """Yield the statements of a text, without the semicolons between them; one that is not closed is the last."""
+    complete, rest = complete_statements(text)
+    yield from complete
+    if _says_something(rest):
+        yield rest.strip()
+
+
+def complete_statements(text: str) -> tuple[list[str], str]:
+    """Return the statements that a semicolon ends, and what follows the last one."""
+    import sqlglot
+    from sqlglot.errors import TokenError
+    from sqlglot.tokenizer_core import TokenType
+
+    if ";" not in text:
+        return [], text
+    try:
+        tokens = sqlglot.tokenize(text, read="duckdb")
+    except TokenError:  # a quotation mark or a comment is still open
+        return [], text
+    found, start = [], 0
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            found.append(text[start : token.start].strip())
+            start = token.end + 1
+    return [statement for statement in found if _says_something(statement)], text[start:]
+
+
+def _says_something(text: str) -> bool:
+    """Return whether a text holds more than blanks and comments."""
+    lines = [line.strip() for line in text.splitlines()]
+    return any(line and not line.startswith("--") for line in lines)
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise UsageError(f"-f {file}: this is no text in UTF-8") from problem
+    except OSError as problem:
+        raise UsageError(f"-f {file}: cannot be read: {problem.strerror}") from problem
+
+
+_KINDS = {"free_text": "  prose, for answer()", "enum": "  one of few values"}
+MODES = ("table", "line", "csv", "json")
+HELP = """\
+A query ends with a semicolon:  SELECT … ;   It may take several lines.
+
+.tables             the relations, with their rows and columns
+.schema [RELATION]  the columns and their types
+.ask QUESTION       a question in plain words
+.explain QUERY      the plan of a query, which is not run
+.mode MODE          how rows are printed: table, line (one below the other), csv or json
+.all [off]          print every row and column from now on; off: the first 40
+.help               this
+.quit               leave; so does the end of the input"""
+
+
+class Session:
+    """Runs queries and commands over one connection.
+
+    Args:
+        stops: raise what a query or a command fails with; else it is told, and the next one has its turn.
+    """
+
+    def __init__(self, connection: Connection, *, stops: bool) -> None:
+        self.connection, self._stops = connection, stops
+        self._mode = "table"
+        self._all = False
+        self._typed = ""
+        self.commands: dict[str, Callable[[str], None]] = {
+            ".tables": self._tables,
+            ".schema": self._schema,
+            ".ask": self._ask,
+            ".explain": self._explain,
+            ".mode": self._set_mode,
+            ".all": self._set_all,
+            ".help": lambda _: say(HELP),
+        }
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a query was begun that no semicolon ends yet."""
+        return bool(self._typed.strip())
+
+    def feed(self, line: str) -> bool:
+        """Take a line: run the queries that it ends, or carry out its command; False for the one that leaves."""
+        if not self.unfinished and line.lstrip().startswith("."):
+            return self._command(line.strip())
+        found, self._typed = complete_statements(self._typed + line.rstrip("\r\n") + "\n")
+        for query in found:
+            self._guarded(partial(self._run, query))
+        return True
+
+    def forget(self) -> None:
+        """Drop a query that was begun."""
+        self._typed = ""
+
+    def finish(self) -> None:
+        """Run a query that the end of the input ends."""
+        for query in split(self._typed):
+            self._guarded(partial(self._run, query))
+
+    def _command(self, line: str) -> bool:
+        name, _, rest = line.partition(" ")
+        if name in (".quit", ".exit"):
+            return False
+        self._guarded(lambda: self._found(name)(rest.strip().rstrip(";")))
+        return True
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        if self._stops:
+            work()
+            return
+        try:
+            work()
+        except AlmanaqError as problem:
+            print(f"almanaq: {visible(str(problem))}", file=sys.stderr)
+        except KeyboardInterrupt:
+            print("almanaq: interrupted", file=sys.stderr)
+
+    def _found(self, name: str) -> Callable[[str], None]:
+        if name not in self.commands:
+            raise UsageError(f"there is no command {name}{suggest(name, [*self.commands, '.quit'])}")
+        return self.commands[name]
+
+    def _run(self, query: str) -> None:
+        more = ".all prints everything from now on"
+        amount = Amount(None if self._all else Amount().rows, lines=self._mode == "line", more=more)
+        format = Format.table if self._mode == "line" else Format(self._mode)
+        run_query(self.connection, (query, ()), Output(format, amount=amount))
+
+    def _tables(self, _: str) -> None:
+        for relation in self.connection.catalog.relations:
+            columns = ", ".join(column.name for column in relation.columns)
+            rows = "" if relation.rows is None else f", {relation.rows:,} rows"
+            say(f"{relation.name}{rows}: {columns}")
+
+    def _schema(self, name: str) -> None:
+        catalog = self.connection.catalog
+        for relation in [catalog.relation(name)] if name else catalog.relations:
+            say(relation.name)
+            for column in relation.columns:
+                kind = _KINDS.get(column.kind.value, "")
+                say(f"  {column.name}  {column.type}{kind}")
+
+    def _ask(self, question: str) -> None:
+        from almanaq.cli.ask import EVERYTHING, FIRST, print_stream
+
+        if not question:
+            raise UsageError(".ask QUESTION: the question is missing")
+        response = print_stream(self.connection.ask_stream(question), console(), EVERYTHING if self._all else FIRST)
+        if response.error is not None:
+            raise response.error
+
+    def _explain(self, query: str) -> None:
+        if not query:
+            raise UsageError(".explain QUERY: the query is missing")
+        say(str(self.connection.explain(query)).rstrip("\n"))
+
+    def _set_mode(self, mode: str) -> None:
+        if mode not in MODES:
+            raise UsageError(f".mode {mode}: there is no such mode{suggest(mode, MODES)}")
+        self._mode = mode
+
+    def _set_all(self, wanted: str) -> None:
+        if wanted not in ("", "on", "off"):
+            raise UsageError(f".all {wanted}: say .all, or .all off")
+        self._all = wanted != "off"
+
+
+_KEPT = 1_000
+_WORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT JOIN LEFT USING UNION WITH AND OR NOT NULL
+    LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END CAST answer( summary( count( sum( avg( min( max("""
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@contextmanager
+def editing(session: Session) -> Iterator[None]:
+    """Complete names while lines are typed, and keep the lines in a file that only the user may read."""
+    try:
+        import readline
+    except ImportError:  # Windows: lines are typed all the same
+        yield
+        return
+    from almanaq.models.private_files import default_cache_folder, make_private
+
+    file = default_cache_folder() / "history"
+    with suppress(OSError):
+        make_private(file)
+        readline.read_history_file(file)
+    readline.set_history_length(_KEPT)
+    readline.set_completer_delims(" \t\n,()=<>;'+-*/")
+    readline.set_completer(completer(session, lambda: readline.get_line_buffer()))
+    # The library that macOS has in its place takes other words.
+    libedit = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            readline.write_history_file(file)
+
+
+def completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
+    """Return the function that readline asks for the first, second, … completion of what was typed."""
+
+    def complete(text: str, number: int) -> str | None:
+        found = completions(text, line(), session)
+        return found[number] if number < len(found) else None
+
+    return complete
+
+
+def completions(text: str, line: str, session: Session) -> list[str]:
+    """Return what may stand where `text` begins, at the end of `line`."""
+    if line.lstrip().startswith(".") and " " not in line.lstrip():
+        return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
+    relations = session.connection.catalog.relations
+    owner, dot, part = text.rpartition(".")
+    if dot:
+        columns = [c.name for r in relations if r.name.casefold() == owner.strip('"').casefold() for c in r.columns]
+        return [f"{owner}.{name}" for name in _starting(part, columns)]
+    names = _starting(text, [*(r.name for r in relations), *(c.name for r in relations for c in r.columns)])
+    words = [word for word in _WORDS.split() if text and word.casefold().startswith(text.casefold())]
+    return [*names, *(word for word in words if not line.lstrip().startswith((".schema", ".mode")))]
+
+
+def _starting(text: str, names: list[str]) -> list[str]:
+    """Return the names that begin with a text, as a query writes them."""
+    wanted = text.strip('"').casefold()
+    found = sorted({name for name in names if name.casefold().startswith(wanted)})
+    return [name if _PLAIN.fullmatch(name) else f'"{name}"' for name in found]
+
 
 PROMPT, MORE = "almanaq> ", "     ...> "
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("shell")(shell)
 
 
 @take_options
@@ -35,8 +297,6 @@ def shell(
     are completed by the Tab key, and earlier lines come back with the arrow keys. Queries from a pipe are run one
     after another up to the first that fails.
     """
-    from almanaq.cli.session import Session
-
     interactive = sys.stdin.isatty()
     with connect_source(source, chosen) as connection:
         session = Session(connection, stops=not interactive)
@@ -50,8 +310,6 @@ def shell(
 
 def _typed(session: Session) -> Iterator[str]:
     """Yield the lines that a person types; Ctrl-C takes back what was begun."""
-    from almanaq.cli.editing import editing
-
     with editing(session):
         while True:
             try:

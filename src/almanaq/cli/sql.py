@@ -9,21 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
-from almanaq.cli.out_file import check_out
-from almanaq.cli.output import Format, choose_format, write_json, write_text
-from almanaq.cli.rows import Amount
+from almanaq.cli.output import Format, check_out, choose_format, write_json, write_text
 from almanaq.cli.run_query import Output, run_query
-from almanaq.cli.statements import queries
+from almanaq.cli.shell import queries
+from almanaq.cli.terminal import Amount
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("sql")(sql)
 
 
 @take_options
@@ -107,7 +101,7 @@ def _reads_text(query: str) -> bool:
 
 def _kept(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
     """Return the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
-    from almanaq.cli.materialize import check_place
+    from almanaq.cli.run_query import check_place
 
     if resume and not (out or materialize):
         raise UsageError("--resume goes with --out FILE or --materialize NAME.duckdb")
@@ -127,8 +121,7 @@ def _explain(
     out: str | None,
 ) -> None:
     """Write the plan of a query as text, in short before it is told in full, or as JSON."""
-    from almanaq.cli.short_plan import short_plan
-    from almanaq.cli.terminal import progress
+    from almanaq.cli.terminal import progress, short_plan
     from almanaq.encode import plain
 
     analyze, verbose = mode

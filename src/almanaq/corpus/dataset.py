@@ -1,6 +1,7 @@
 """Dataset folders: their tables as a Corpus, and their questions with the gold tables of each.
 
-A table is `header` and `rows`, or, as the published TARGET datasets have it, `table`: rows with the header first.
+A table is `header` and `rows`, or, as the published TARGET datasets have it, `table`: rows with the header first. What
+else is known of it is in `context`, under keys that differ from dataset to dataset.
 """
 
 from __future__ import annotations
@@ -8,15 +9,108 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
-from almanaq.corpus.context import description_of, keys_of, section_of, title_of
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import SourceError, UsageError, suggest
+
+TITLE_KEYS = ("table_page_title", "page_title", "table_title", "title", "table_caption", "caption", "table_name")
+"""The first non-blank one is the title: Wikipedia datasets have page titles, TabFact captions, databases names."""
+
+URL_KEYS = ("page_wikipedia_url", "url")
+"""A Wikipedia address ends in the page's title; used where there is no other (TabFact tables without captions)."""
+
+SECTION_KEYS = ("table_section_title", "section_title", "section")
+
+DESCRIPTION_KEYS = ("table_description", "description", "comment", "section_text", "intro")
+"""Prose about the table; columns' own names and descriptions follow it."""
+
+_BLANK = frozenset({"", "none", "null", "nan", "n/a"})
+_FILE_NAME = re.compile(r"[/\\]|\.(html|htm|csv|tsv|json|jsonl|txt|xml|parquet|xlsx?)\b", re.IGNORECASE)
+_HASH = re.compile(r"[0-9a-f]{8,}(-[0-9a-f]{4,})*", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]{2}")
+_WIKIPEDIA = re.compile(r"^https?://[^/]*wikipedia\.org/wiki/([^?#]+)")
+
+
+def find_title(context: Mapping[str, object], table_id: str) -> str:
+    """Return the table's title from its context, else from an id that is a name, else ""."""
+    return _find_first(context, TITLE_KEYS) or _page_name(context) or _title_from_id(table_id)
+
+
+def find_section(context: Mapping[str, object]) -> str:
+    """Return the title of the section that contains the table; "" where there is none."""
+    return _find_first(context, SECTION_KEYS)
+
+
+def find_description(context: Mapping[str, object], header: Sequence[str]) -> str:
+    """Return descriptions of the table and of its columns, a line each; "" where there are none."""
+    prose = [_clean_text(context.get(key)) for key in DESCRIPTION_KEYS]
+    return "\n".join(text for text in (*prose, _column_names(context, header), *_column_descriptions(context)) if text)
+
+
+def find_keys(context: Mapping[str, object]) -> tuple[str, ...]:
+    """Return primary key columns by name, and foreign keys as `column -> table.column`."""
+    return (*_strings(context.get("primary_keys")), *map(_foreign_key, _items(context.get("foreign_keys"))))
+
+
+def _find_first(context: Mapping[str, object], keys: Iterable[str]) -> str:
+    return next((text for key in keys if (text := _clean_text(context.get(key)))), "")
+
+
+def _clean_text(value: object) -> str:
+    """Return a value as text, "" for a blank one: datasets write the word "none" for a missing caption."""
+    text = value.strip() if isinstance(value, str) else ""
+    return "" if text.lower() in _BLANK else text
+
+
+def _page_name(context: Mapping[str, object]) -> str:
+    found = _WIKIPEDIA.match(_find_first(context, URL_KEYS))
+    return unquote(found.group(1)).replace("_", " ") if found else ""
+
+
+def _title_from_id(table_id: str) -> str:
+    """Return an id as a title, unless it is a file name, a number or a hash."""
+    nameless = _FILE_NAME.search(table_id) or _HASH.fullmatch(table_id) or not _WORD.search(table_id)
+    return "" if nameless else table_id.replace("_", " ").strip()
+
+
+def _column_names(context: Mapping[str, object], header: Sequence[str]) -> str:
+    """Return the columns' names in words, where they are not the header itself."""
+    names = _strings(context.get("column_names"))
+    return " | ".join(names) if names and [n.lower() for n in names] != [h.lower() for h in header] else ""
+
+
+def _column_descriptions(context: Mapping[str, object]) -> Iterable[str]:
+    described = context.get("column_descriptions")
+    if not isinstance(described, Mapping):
+        return
+    for column, description in described.items():
+        parts = description.items() if isinstance(description, Mapping) else [("description", description)]
+        texts = [_clean_text(text) for key, text in parts if key != "data_format"]
+        # Publishers often repeat a column's name as its description: left out.
+        new = dict.fromkeys(text for text in texts if text and text.lower() != str(column).lower())
+        if new:
+            yield f"{column}: {'; '.join(new)}"
+
+
+def _foreign_key(key: object) -> str:
+    if isinstance(key, Mapping):
+        return f"{key.get('column')} -> {key.get('ref_table')}.{key.get('ref_column')}"
+    return str(key)
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in _items(value))
+
 
 _BATCH = 256  # tables held at once while streaming
 _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<of>\d{5})(?:-[0-9a-f]{16})?")
@@ -30,7 +124,7 @@ class Question:
         id: the dataset's own id, as text.
         gold: the tables that answer it, never empty.
         answer: the gold answer, statement's truth or SQL, as text.
-        fields: whatever else the dataset says of the question.
+        fields: all other columns of the record.
     """
 
     id: str
@@ -41,7 +135,7 @@ class Question:
 
 
 class Dataset(Protocol):
-    """Questions with their gold tables, by split, and the tables they are asked of."""
+    """Questions with their gold tables, by split, and the tables to search."""
 
     @property
     def path(self) -> Path:
@@ -58,7 +152,7 @@ class Dataset(Protocol):
         """Return the tables of a split; all of them when `split` is None or no table is marked with it."""
 
     def corpus_split(self, split: str) -> str:
-        """Return the split whose tables are searched: "all" where the tables are not marked with it."""
+        """Return the split whose tables are searched: "all" where the tables name no split."""
 
     def questions(self, split: str) -> tuple[Question, ...]:
         """Return the questions of a split in file order."""
@@ -66,13 +160,13 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DatasetFolder:
-    """A folder in one of the two layouts, opened and checked to have a corpus; nothing is read yet.
+    """A folder in one of the two layouts, known to have a corpus; nothing is read yet.
 
-    Ours: `corpus.parquet`, whose rows may name their split, and `queries_SPLIT.parquet`. That of the hub: `corpus/`
-    and `queries/` with shards named `SPLIT-00000-of-00002.parquet`.
+    Ours: `corpus.parquet`, whose rows may name their split, and `queries_SPLIT.parquet`. The hub's: `corpus/` and
+    `queries/` with shards named `SPLIT-00000-of-00002.parquet`.
 
     Attributes:
-        corpus_folder, queries_folder: where the shards lie; None: in `corpus/` and `queries/`.
+        corpus_folder, queries_folder: the folders of shards; None: `corpus/` and `queries/`.
     """
 
     path: Path
@@ -91,11 +185,11 @@ class DatasetFolder:
 
     @property
     def passages_file(self) -> Path:
-        """The texts that cells link; only datasets such as HybridQA have it."""
+        """The texts that cells link to; only datasets such as HybridQA have them."""
         return self.path / "passages.parquet"
 
     def queries_files(self, split: str) -> tuple[Path, ...]:
-        """Return the files of a split's questions. Raises UsageError for a split that is not there."""
+        """Return the files of a split's questions. Raises UsageError for an unknown split."""
         if split not in self.splits:
             raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.splits)}")
         return self._queries().get(split) or (self.path / f"queries_{split}.parquet",)
@@ -127,18 +221,18 @@ class DatasetFolder:
         """
         asked: list[Question] = []
         for file in self.queries_files(split):
-            _require(file, ("query_id", "query", "database_id", "table_id"))
-            asked.extend(question_of(row, file) for row in _records(file))
-        return distinct(asked, self.path)
+            _require_columns(file, ("query_id", "query", "database_id", "table_id"))
+            asked.extend(parse_question(row, file) for row in _records(file))
+        return check_unique_ids(asked, self.path)
 
     def _corpora(self) -> dict[str, tuple[Path, ...]]:
-        return shards_in(self.corpus_folder or self.path / "corpus")
+        return find_shards(self.corpus_folder or self.path / "corpus")
 
     def _queries(self) -> dict[str, tuple[Path, ...]]:
-        return shards_in(self.queries_folder or self.path / "queries")
+        return find_shards(self.queries_folder or self.path / "queries")
 
     def _corpus_files(self, split: str | None) -> tuple[Path, ...]:
-        """Return the shards of a split, of all splits where it has none, or the one file."""
+        """Return the shards of a split, those of all splits where it has none, or the single file."""
         one = self.path / "corpus.parquet"
         if one.is_file():
             return (one,)
@@ -160,17 +254,17 @@ class ParquetCorpus:
 
     def __iter__(self) -> Iterator[Table]:
         for file in self.files:
-            _require(file, ("database_id", "table_id"))
+            _require_columns(file, ("database_id", "table_id"))
             if "table" not in _open(file).schema_arrow.names:
-                _require(file, ("header", "rows"))
+                _require_columns(file, ("header", "rows"))
             for row in _records(file):
                 if self.split is None or row.get("split") == self.split:
-                    yield table_of_row(row, file)
+                    yield parse_table(row, file)
 
 
 def is_dataset_folder(path: Path) -> bool:
-    """Tell whether a folder holds a corpus in one of the layouts."""
-    return (path / "corpus.parquet").is_file() or bool(shards_in(path / "corpus"))
+    """Return whether a folder holds a corpus in one of the layouts."""
+    return (path / "corpus.parquet").is_file() or bool(find_shards(path / "corpus"))
 
 
 def open_dataset(path: Path) -> DatasetFolder:
@@ -186,8 +280,8 @@ def open_dataset(path: Path) -> DatasetFolder:
     return DatasetFolder(path)
 
 
-def question_of(row: Mapping[str, Any], file: Path) -> Question:
-    """Return the question of a record. Raises SourceError when it lacks its id, its text or its gold table."""
+def parse_question(row: Mapping[str, Any], file: Path) -> Question:
+    """Parse the question in a record. Raises SourceError when its id, text or gold table is missing."""
     gold = row["table_id"]
     tables = tuple(gold) if isinstance(gold, list | tuple) else (gold,)
     if row["query_id"] is None or not str(row["query"] or "").strip() or not tables or None in tables or "" in tables:
@@ -198,16 +292,16 @@ def question_of(row: Mapping[str, Any], file: Path) -> Question:
     return Question(str(row["query_id"]), str(row["query"]), tuple(ids), "" if answer is None else str(answer), rest)
 
 
-def distinct(questions: Sequence[Question], where: Path) -> tuple[Question, ...]:
-    """Return the questions, checked to have an id each of its own; raises SourceError when they do not."""
+def check_unique_ids(questions: Sequence[Question], where: Path) -> tuple[Question, ...]:
+    """Return the questions, after checking that ids are unique; raises SourceError when they are not."""
     repeated = [name for name, times in Counter(question.id for question in questions).items() if times > 1]
     if repeated:
-        raise SourceError(f"{where}: {len(repeated)} query ids stand more than once, the first is {repeated[0]!r}")
+        raise SourceError(f"{where}: {len(repeated)} query ids are not unique, the first is {repeated[0]!r}")
     return tuple(questions)
 
 
-def shards_in(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """Return the shards of each split, in order of their numbers; raises SourceError where one of them is missing."""
+def find_shards(folder: Path) -> dict[str, tuple[Path, ...]]:
+    """Return the shards of each split, by number; raises SourceError where one is missing."""
     found: dict[str, dict[int, Path]] = {}
     wanted: dict[str, int] = {}
     for file in sorted(folder.glob("*.parquet")):
@@ -228,28 +322,28 @@ def _count_splits(files: Sequence[Path]) -> Counter[str]:
 _QUESTION_COLUMNS = frozenset({"query_id", "query", "database_id", "table_id", "answer"})
 
 
-def table_of_row(row: Mapping[str, Any], file: Path) -> Table:
-    """Return the table that a row of a corpus is. Raises SourceError where it is none; `file` is for the message."""
+def parse_table(row: Mapping[str, Any], file: Path) -> Table:
+    """Parse a table from a record. Raises SourceError for an invalid one; `file` is for the message."""
     table_id = TableId(str(row["database_id"]), str(row["table_id"]))
-    header, rows = _grid(row)
+    header, rows = _parse_grid(row)
     ragged = next((number for number, cells in enumerate(rows, 1) if len(cells) != len(header)), None)
     if ragged is not None:
         wide = len(rows[ragged - 1])
         raise SourceError(f"{file}: row {ragged} of table {table_id} has {wide} cells under {len(header)} columns")
-    context = _context(row.get("context"), table_id, file)
+    context = _parse_context(row.get("context"), table_id, file)
     return Table(
         table_id,
         header,
         rows,
-        title=title_of(context, table_id.table),
-        section=section_of(context),
-        description=description_of(context, header),
-        keys=keys_of(context),
+        title=find_title(context, table_id.table),
+        section=find_section(context),
+        description=find_description(context, header),
+        keys=find_keys(context),
         context=context,
     )
 
 
-def _grid(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _parse_grid(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return header and rows; a table without a header gets empty names."""
     header, rows = row.get("header"), row.get("rows")
     if header is None and rows is None:
@@ -264,7 +358,7 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _context(value: object, table_id: TableId, file: Path) -> Mapping[str, object]:
+def _parse_context(value: object, table_id: TableId, file: Path) -> Mapping[str, object]:
     if isinstance(value, str) and value.strip():
         try:
             value = json.loads(value)
@@ -283,7 +377,7 @@ def _open(file: Path) -> Any:
         raise SourceError(f"cannot read {file}: {error}") from error
 
 
-def _require(file: Path, columns: Sequence[str]) -> None:
+def _require_columns(file: Path, columns: Sequence[str]) -> None:
     names = _open(file).schema_arrow.names
     missing = [name for name in columns if name not in names]
     if missing:
@@ -292,7 +386,7 @@ def _require(file: Path, columns: Sequence[str]) -> None:
 
 def read_columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     """Return columns of a Parquet file; raises SourceError when it cannot be read or lacks one."""
-    _require(file, names)
+    _require_columns(file, names)
     return _columns(file, names)
 
 
@@ -304,7 +398,7 @@ def _columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
 
 def _records(file: Path) -> Iterator[dict[str, Any]]:
     parquet = _open(file)
-    unused = {"links"}  # per-cell links are large, and no table's text
+    unused = {"links"}  # per-cell links are large, and not part of a table's text
     columns = [name for name in parquet.schema_arrow.names if name not in unused]
     for batch in parquet.iter_batches(batch_size=_BATCH, columns=columns):
         yield from batch.to_pylist()

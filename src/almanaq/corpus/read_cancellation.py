@@ -1,6 +1,6 @@
 """Cancelling the reading of a source: whoever waits for it can, and its readers look between pieces of work.
 
-`almanaq.stopping` cancels what runs in an event loop; what reads files has none.
+`almanaq.event_loops` cancels what runs in an event loop; what reads files has none.
 """
 
 from __future__ import annotations

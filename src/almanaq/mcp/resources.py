@@ -9,7 +9,8 @@ from importlib import resources
 from urllib.parse import quote, unquote
 
 from almanaq.errors import UsageError, suggest
-from almanaq.mcp import caps, tables
+from almanaq.mcp import caps
+from almanaq.mcp.tools import describe_table
 from almanaq.suql.catalog.relations import Catalog
 
 TABLES = "almanaq://tables/"
@@ -67,7 +68,7 @@ PROMPTS = (
 )
 
 
-def read(uri: str, catalog: Catalog) -> tuple[str, str]:
+def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
     """Return the text of a resource and its type.
 
     Raises:
@@ -76,16 +77,16 @@ def read(uri: str, catalog: Catalog) -> tuple[str, str]:
     if uri == "almanaq://language":
         return resources.files("almanaq.mcp").joinpath("language.md").read_text(encoding="utf-8"), MARKDOWN
     if uri == "almanaq://schema":
-        shown = [tables.described(catalog, {"table": relation.name}) for relation in catalog.relations]
-        kept = caps.listed(shown, caps.RESULT - 500)
+        shown = [describe_table(catalog, {"table": relation.name}) for relation in catalog.relations]
+        kept = caps.CAP.lead(shown, caps.RESULT - 500)
         return _json({"tables": kept, "total": len(shown), "truncated": len(kept) < len(shown)}), JSON
     if uri.startswith(TABLES):
-        return _json(tables.described(catalog, {"table": unquote(uri[len(TABLES) :]), "samples": True})), JSON
+        return _json(describe_table(catalog, {"table": unquote(uri[len(TABLES) :]), "samples": True})), JSON
     known = [resource.uri for resource in (*RESOURCES, *TEMPLATES)]
     raise UsageError(f"there is no resource {caps.clip(uri, 200)!r}{suggest(uri, known)}")
 
 
-def filled(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
+def fill_prompt(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
     """Return a prompt and its text with the arguments in their places; raises UsageError where one is missing."""
     prompt = next((prompt for prompt in PROMPTS if prompt.name == name), None)
     if prompt is None:
@@ -99,7 +100,7 @@ def filled(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
     return prompt, text
 
 
-def completions(argument: str, typed: str, catalog: Catalog) -> tuple[list[str], int]:
+def complete_argument(argument: str, typed: str, catalog: Catalog) -> tuple[list[str], int]:
     """Return the values that an argument may have, those first that begin as it does, and how many there are."""
     if argument != "table":
         return [], 0
@@ -109,7 +110,7 @@ def completions(argument: str, typed: str, catalog: Catalog) -> tuple[list[str],
     return names[:_MOST_COMPLETIONS], len(names)
 
 
-def address(table: str) -> str:
+def table_address(table: str) -> str:
     """Return the address of a table's resource."""
     return TABLES + quote(table, safe="")
 

@@ -8,14 +8,19 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from almanaq.display import describe_progress
 from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
+from almanaq.jobs import Job, JobRunner
 from almanaq.mcp import caps, resources
 from almanaq.mcp.declared import BY_NAME, INSTRUCTIONS, TOOLS
 from almanaq.mcp.tools import Tools
-from almanaq.mcp.work import run_apart
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _MOST_BODY = 1_000_000
+_AT_ONCE, _WAITING = 16, 1_000
 _QUOTED = re.compile(r"'[^']*'|“[^”]*”")
 
 
@@ -129,6 +135,7 @@ class _Handlers:
         import mcp_types
 
         self._tools = tools
+        self._runner = JobRunner(_threads(), _AT_ONCE, _WAITING)
         self._types: Any = mcp_types
 
     async def list_tools(self, context: Any, params: Any) -> Any:  # noqa: ARG002 - what the SDK passes
@@ -158,13 +165,15 @@ class _Handlers:
         if wrong:
             return self._failed(wrong)
         arguments = params.arguments or {}
-        work = self._tools.by_name[params.name]
-
-        async def tell(progress: float, total: float | None, message: str) -> None:
-            await context.session.report_progress(progress, total, message)
-
+        job = Job(lambda emit: self._tools.call(params.name, arguments, emit))
+        course = _Course()
         try:
-            record = await run_apart(lambda say: work(arguments, say), tell)
+            async with aclosing(cast(Any, self._runner.run(job))) as events:
+                async for name, data in events:
+                    if name == "progress":
+                        await context.session.report_progress(*course.place(data))
+                    else:
+                        record = data
         except AlmanaqError as error:
             return self._failed(_message(error))
         except Exception as error:
@@ -202,7 +211,7 @@ class _Handlers:
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a resource."""
         uri = str(params.uri)
-        text, mime_type = self._refusing(resources.read, uri, self._tools.connection.catalog)
+        text, mime_type = self._refusing(resources.read_resource, uri, self._tools.connection.catalog)
         content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
         return self._types.ReadResourceResult(contents=[content])
 
@@ -226,14 +235,14 @@ class _Handlers:
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a prompt."""
         types = self._types
-        prompt, text = self._refusing(resources.filled, params.name, params.arguments or {})
+        prompt, text = self._refusing(resources.fill_prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
     async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the values that an argument of a prompt or a resource may have."""
         types, argument = self._types, params.argument
-        values, total = resources.completions(argument.name, argument.value, self._tools.connection.catalog)
+        values, total = resources.complete_argument(argument.name, argument.value, self._tools.connection.catalog)
         completion = types.Completion(values=values, total=total, has_more=total > len(values))
         return types.CompleteResult(completion=completion)
 
@@ -244,6 +253,31 @@ class _Handlers:
             return give(*arguments)
         except AlmanaqError as error:
             raise MCPError(code=self._types.INVALID_PARAMS, message=caps.clip(str(error))) from None
+
+
+@dataclass
+class _Course:
+    """How far some work is, counted so that it never goes back, as the protocol wants it."""
+
+    base: float = 0.0
+    last: float = 0.0
+
+    def place(self, data: dict[str, Any]) -> tuple[float, float | None, str]:
+        """Return how far the work is, how far it will go (None: not known), and what is done, in a few words."""
+        if "done" not in data:
+            self.base = self.last = self.last + 1
+            return self.last, None, data["message"]
+        done, total = data["done"], data["total"]
+        if self.base + done < self.last:
+            self.base = self.last
+        self.last = self.base + done
+        whole = None if total is None else self.base + total
+        return self.last, whole, describe_progress(done, total, data["passed"])
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="almanaq-mcp")
 
 
 def _wrong(name: str, arguments: dict[str, Any]) -> str:

@@ -2,30 +2,244 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+import hashlib
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from almanaq.agent.events import Finished, Progress
 from almanaq.encode import plain
-from almanaq.errors import BudgetExceeded
-from almanaq.mcp import caps, tables
-from almanaq.mcp.conversations import Conversations
+from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
+from almanaq.jobs import Emit, emit_progress
+from almanaq.mcp import caps
 from almanaq.mcp.declared import NOTICE
-from almanaq.mcp.texts import text_of
-from almanaq.mcp.work import Say
+from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Result, Trace
 
 if TYPE_CHECKING:
+    from almanaq.agent.history import Turn
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.options import Options
+    from almanaq.suql.catalog.relations import Relation
+
+
+_MOST_CONVERSATIONS, _MOST_TURNS = 200, 50
+
+
+class Conversations:
+    """The turns of each conversation; the least recently used are forgotten."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
+
+    def turns(self, handle: str | None) -> tuple[Turn, ...]:
+        """Return the turns so far, the oldest first; none for a conversation that begins.
+
+        Raises:
+            UsageError: there is no such conversation (any more).
+        """
+        if handle is None:
+            return ()
+        with self._lock:
+            if handle not in self._turns:
+                raise UsageError("there is no such conversation (any more): leave `conversation` out to begin another")
+            self._turns.move_to_end(handle)
+            return self._turns[handle]
+
+    def keep(self, handle: str | None, turns: Sequence[Turn]) -> str:
+        """Keep the turns of a conversation; give its handle."""
+        handle = handle or secrets.token_urlsafe(12)
+        with self._lock:
+            self._turns[handle] = tuple(turns)[-_MOST_TURNS:]
+            self._turns.move_to_end(handle)
+            while len(self._turns) > _MOST_CONVERSATIONS:
+                self._turns.popitem(last=False)
+        return handle
+
+
+MOST_RANKED = 50
+"""Tables that are ranked for a question; how many a tool lists is said in `declared.py`."""
+_DESCRIPTION, _NAMES, _VALUES, _SAMPLES, _VALUE = 300, 1_500, 50, 3, 80
+
+Record = dict[str, Any]
+
+
+def find_tables(catalog: Catalog, given: Mapping[str, Any], choose: Callable[..., tuple[str, ...]]) -> Record:
+    """Return some of the tables: all in their order, or those that fit a question, the best first."""
+    catalog.check_readable()
+    question = given.get("question", "").strip()
+    ranked = choose(question, catalog) if question else tuple(relation.name for relation in catalog.relations)
+    start = _start(given.get("cursor"), question)
+    wanted = ranked[start : start + given.get("limit", 10)]
+    shown = caps.CAP.lead([_list_table(catalog.relation(name)) for name in wanted], caps.RESULT - 500)
+    end = start + len(shown)
+    return {
+        "tables": shown,
+        "total": len(ranked),
+        "next": _cursor(end, question) if shown and end < len(ranked) else None,
+        "notice": NOTICE,
+    }
+
+
+def describe_table(catalog: Catalog, given: Mapping[str, Any]) -> Record:
+    """Return a table with its columns; samples of their values only where they are asked for."""
+    relation = catalog.relation(given["table"])
+    columns = [_describe_column(column, samples=given.get("samples", False)) for column in relation.columns]
+    shown = caps.CAP.lead(columns, caps.RESULT - 6_000)
+    references = [f"{', '.join(own)} -> {other}({', '.join(theirs)})" for own, other, theirs in relation.foreign_keys]
+    return {
+        "table": relation.name,
+        "description": caps.clip(relation.description, 1_000),
+        "rows": relation.rows,
+        "key": caps.CAP.lead(list(relation.key), 1_000),
+        "references": caps.CAP.lead(references, 2_000),
+        "columns": shown,
+        "truncated": len(shown) < len(columns),
+        "notice": NOTICE,
+    }
+
+
+def _list_table(relation: Relation) -> Record:
+    names = [column.name for column in relation.columns]
+    return {
+        "table": relation.name,
+        "description": caps.clip(relation.description, _DESCRIPTION),
+        "rows": relation.rows,
+        "columns": caps.CAP.lead(names, _NAMES),
+    }
+
+
+def _describe_column(column: Column, *, samples: bool) -> Record:
+    record: Record = {
+        "name": column.name,
+        "type": column.type + ("[]" if column.array else ""),
+        "kind": column.kind.value,
+    }
+    if column.description:
+        record["description"] = caps.clip(column.description, _DESCRIPTION)
+    if column.values:
+        record["values"] = [caps.clip(value, _VALUE) for value in column.values[:_VALUES]]
+    if samples and column.samples:
+        record["samples"] = [caps.clip(value, _VALUE) for value in column.samples[:_SAMPLES]]
+    return record
+
+
+def _cursor(start: int, question: str) -> str:
+    return base64.urlsafe_b64encode(f"{start}:{_mark(question)}".encode()).decode()
+
+
+def _start(cursor: str | None, question: str) -> int:
+    if cursor is None:
+        return 0
+    try:
+        start, _, mark = base64.urlsafe_b64decode(cursor.encode()).decode().partition(":")
+        if mark == _mark(question) and int(start) >= 0:
+            return int(start)
+    except ValueError:
+        pass
+    raise UsageError("the cursor is not one of this search: pass `next` of a result with the same question")
+
+
+def _mark(question: str) -> str:
+    return hashlib.sha256(question.encode()).hexdigest()[:8]
+
+
+_MOST_TEXT = caps.RESULT - 1_000
+_BETWEEN = ", "
+"""Stands between the values of a key of several columns in evidence."""
+
+
+def read_text(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a passage of a cell, and how long the whole is.
+
+    Raises:
+        UsageError: no row, or several, have that key; there is no such passage.
+        UnknownNameError: no such table or column.
+    """
+    relation = connection.catalog.relation(given["table"])
+    column = relation.column(given["column"])
+    if column is None:
+        known = [each.name for each in relation.columns]
+        raise UnknownNameError(f"no column named {given['column']!r}{suggest(given['column'], known)}")
+    if isinstance(given["key"], str) and not relation.key:
+        return _cut_passage(_cell_of_row(connection, relation, column.name, given["key"]), given)
+    condition, values = _condition(relation, given["key"])
+    shown = _quoted(column.name) if column.array else f"{_quoted(column.name)}::text"
+    suql = f"SELECT {shown} AS cell FROM {_place(relation)} WHERE {condition} LIMIT 2"
+    options = connection.engine.options.for_agent()
+    rows = connection.sql(suql, values, options=options, dialect=connection.engine.dialect).rows
+    if len(rows) != 1:
+        raise UsageError(f"{'no row' if not rows else 'more than one row'} of {relation.name} has that key")
+    return _cut_passage(rows[0][0], given)
+
+
+def _cell_of_row(connection: Connection, relation: Relation, column: str, row: str) -> Any:
+    """Return the cell of a row that evidence names by its number or address."""
+    if relation.row_id is None:
+        raise UsageError(
+            f'{relation.name} has no key: name the row by columns whose values are its own, as {{"id": 7}}'
+        )
+    engine = connection.engine
+    cells = engine.cells_at(relation.name, column, row, deadline=engine.options.for_agent().deadline)
+    if not cells:
+        raise UsageError(f"no row of {relation.name} has that number")
+    return cells[0]
+
+
+def _cut_passage(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    passages = cell if isinstance(cell, list) else [cell]
+    number, start = given.get("passage", 1), given.get("start", 0)
+    if number > len(passages):
+        raise UsageError(f"there is no passage {number}: the cell has {len(passages)}")
+    value = passages[number - 1]
+    text = "" if value is None else str(value)
+    part = text[start : start + given.get("length", 4000)]
+    while caps.CAP.size_of(part) > _MOST_TEXT:  # of characters that JSON escapes
+        part = part[: len(part) // 2]
+    end = start + len(part)
+    return {
+        "text": part,
+        "passage": number,
+        "passages": len(passages),
+        "start": start,
+        "total": len(text),
+        "next": end if end < len(text) else None,
+        "notice": NOTICE,
+    }
+
+
+def _condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
+    """Return the condition that finds a row, and its values: by named columns, or by the key as evidence writes it."""
+    if isinstance(key, Mapping):
+        names = [column.name for column in relation.columns]
+        for name in key:
+            if relation.column(name) is None:
+                raise UnknownNameError(f"no column named {name!r}{suggest(name, names)}")
+        if not key:
+            raise UsageError('the key is empty: name the row by columns, as {"id": 7}')
+        return " AND ".join(f"{_quoted(name)}::text = ?" for name in key), [str(value) for value in key.values()]
+    parts = f" || '{_BETWEEN}' || ".join(f"{_quoted(name)}::text" for name in relation.key)
+    return f"{parts} = ?", [key]
+
+
+def _place(relation: Relation) -> str:
+    return ".".join(_quoted(part) for part in relation.name.split("."))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
 
 _MEETS = "The row meets every condition: it is in the result, or LIMIT, grouping or a join left it out."
 
-Record = dict[str, Any]
 Arguments = Mapping[str, Any]
 
 
@@ -39,15 +253,20 @@ class Tools:
     def __init__(self, connection: Connection) -> None:
         self._whole = connection
         self.conversations = Conversations()
-        self.by_name: Mapping[str, Callable[[Arguments, Say], Record]] = {
-            "find_tables": lambda given, _: tables.found(self.connection.catalog, given, self._choose),
-            "describe_table": lambda given, _: tables.described(self.connection.catalog, given),
+        self._by_name: Mapping[str, Callable[[Arguments, Emit], Record]] = {
+            "find_tables": lambda given, _: find_tables(self.connection.catalog, given, self._choose),
+            "describe_table": lambda given, _: describe_table(self.connection.catalog, given),
             "explain_query": lambda given, _: self._explain(given),
             "run_query": lambda given, _: self._run(given),
             "ask": self._ask,
             "why_not": lambda given, _: self._why_not(given),
-            "read_text": lambda given, _: text_of(self.connection, given),
+            "read_text": lambda given, _: read_text(self.connection, given),
         }
+
+    def call(self, name: str, given: Arguments, emit: Emit = lambda *_: None) -> Record:
+        """Return what a tool gives; `emit` takes the events on the way."""
+        with emit_progress(emit):
+            return self._by_name[name](given, emit)
 
     @cached_property
     def connection(self) -> Connection:
@@ -61,9 +280,9 @@ class Tools:
 
     @cached_property
     def _choose(self) -> Callable[..., tuple[str, ...]]:
-        from almanaq.retrieval.choose import TableChooser
+        from almanaq.retrieval.table_chooser import TableChooser
 
-        return TableChooser(k=tables.MOST_RANKED)
+        return TableChooser(k=MOST_RANKED)
 
     def _options(self, given: Arguments, *, rows: int | None = None) -> Options:
         """Return the options of a call: the connection's, where a client may only lower the budget."""
@@ -95,7 +314,7 @@ class Tools:
 
         if not self._whole.models.reader.remote:
             return []
-        return caps.listed(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
+        return caps.CAP.lead(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
 
     def _run(self, given: Arguments) -> Record:
         most, stopped = given.get("max_rows", 50), ""
@@ -128,10 +347,10 @@ class Tools:
         }
         return _said(caps.fit(record, result.rows[:most], result.evidence))
 
-    def _ask(self, given: Arguments, say: Say) -> Record:
+    def _ask(self, given: Arguments, emit: Emit) -> Record:
         handle = given.get("conversation")
         turns = self.conversations.turns(handle)
-        response = self._reply(given, turns, say)
+        response = self._reply(given, turns, emit)
         if response.error is not None:
             raise response.error
         most = given.get("max_rows", 20)
@@ -152,10 +371,10 @@ class Tools:
         }
         return _said(caps.fit(record, response.rows[:most], response.evidence))
 
-    def _reply(self, given: Arguments, turns: Any, say: Say) -> Response:
+    def _reply(self, given: Arguments, turns: Any, emit: Emit) -> Response:
         for event in self.connection.ask_stream(given["question"], turns, options=self._options(given)):
             if isinstance(event, Progress):
-                say(caps.clip(event.message, 200))
+                emit("progress", {"message": caps.clip(event.message, 200)})
             elif isinstance(event, Finished):
                 return event.response
         raise AssertionError("events end with the response")
@@ -173,7 +392,7 @@ class Tools:
         return {
             "status": "found" if found.conditions else "no_such_row",
             "answer": message,
-            "conditions": caps.listed(conditions, caps.RESULT - 1_000),
+            "conditions": caps.CAP.lead(conditions, caps.RESULT - 1_000),
             "notice": NOTICE,
         }
 

@@ -125,7 +125,8 @@ class BatchingReader:
         if kept is not None:
             return _from_json(kept)
         reply = await self._join_group(groups.open, kind, call)
-        await groups.turns.keep(key, _to_json(reply))
+        if not reply.unreadable:
+            await groups.turns.keep(key, _to_json(reply))
         return reply
 
     async def is_cached(self, call: TextCall) -> bool:
@@ -249,11 +250,16 @@ class BatchingReader:
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
     def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        """Return the replies to the items that the text answers correctly; the others are left out."""
+        """Return the replies to the items that the text answers correctly; the others are left out.
+
+        A reply whose items are not those that were sent answers none: they may stand for their neighbours.
+        """
         found: dict[int, TextReply] = {}
         try:
             content = parse_object(text)
         except MalformedReply:
+            return found
+        if set(content) != {f"item{number}" for number in range(1, len(items) + 1)}:
             return found
         for number, (place, call) in enumerate(items, 1):
             item = content.get(f"item{number}")

@@ -243,11 +243,13 @@ class Spending:
     Attributes:
         dropped_quotes: quotes in replies that are not in the text they claim to come from.
         read_in_parts: texts longer than the model's context.
+        cut_prompts: prompts of which a server read only a part.
     """
 
     budget: Budget | None = None
     dropped_quotes: int = 0
     read_in_parts: int = 0
+    cut_prompts: int = 0
     _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -326,6 +328,12 @@ def record_read_in_parts() -> None:
     """Record a text that is read in parts in every open account."""
     for account in _ACCOUNTS.get():
         account.read_in_parts += 1
+
+
+def record_cut_prompt() -> None:
+    """Record a prompt of which the server read only a part in every open account."""
+    for account in _ACCOUNTS.get():
+        account.cut_prompts += 1
 
 
 def open_budgets() -> tuple[Budget, ...]:

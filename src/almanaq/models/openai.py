@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import run_sync
-from almanaq.models.budget import estimate_tokens, record_usage
+from almanaq.models.budget import estimate_tokens, record_cut_prompt, record_usage
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     JsonServer,
@@ -33,9 +35,10 @@ from almanaq.models.logged import redact_keys
 from almanaq.models.openai_replies import (
     ChatStream,
     count_cached_tokens,
-    count_reasoning_tokens,
     decode_body,
+    find_output_limit,
     find_refused_feature,
+    has_reasoned,
     make_connection_error,
     make_status_error,
     max_tokens,
@@ -46,12 +49,16 @@ from almanaq.models.openai_replies import (
     read_token_count,
     read_verdict_probabilities,
 )
-from almanaq.models.protocols import Completion, Price, Prompt, Usage
+from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall, seconds_to_wait
 
+_log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
-_REASONING_ROOM = 8192
-"""Tokens added once a model has shown that it reasons: its output limit includes hidden reasoning."""
+_REASONING_ROOM, _MOST_REASONING_ROOM = 8192, 32_768
+"""Tokens added once a model has shown that it reasons, as its output limit includes that; doubled up to the second."""
+_WORDS_READ, _WORDS_CUT, _TOKENS_CUT = 0.9, 500, 500
+"""A prompt of more than `_WORDS_CUT` words takes at least `_WORDS_READ` tokens a word; where a server counted fewer, it
+read a part. Below `_TOKENS_CUT` it is one that leaves out what it had cached."""
 _ALTERNATIVES = 20
 """Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
 _MAX_FORMS = 64
@@ -96,14 +103,18 @@ class OpenAIModel:
         self._server = JsonServer(address, _make_headers(address, key), timeout=timeout, secrets=self.secrets)
         self._refused: frozenset[str] = frozenset()
         self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
-        self._reasons = self._served = False
+        self._room = self._output_limit = self._context = 0
+        self._served = False
 
     def most_output_tokens(self, prompt: Prompt) -> int:
         """Return the maximum tokens of a reply, hidden ones included."""
-        return prompt.max_output_tokens + (_REASONING_ROOM if self._reasons else 0)
+        most = prompt.max_output_tokens + self._room
+        return min(most, self._output_limit) if self._output_limit else most
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
+        if "system" in self._refused:
+            prompt = replace(prompt, messages=_merge_system(prompt.messages))
         request, form = self._find_form(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
@@ -113,8 +124,11 @@ class OpenAIModel:
         except NoReply as problem:
             raise make_connection_error(problem, base_url=self._base_url, served=self._served) from problem
         if reply.status != 200:
-            raise self._make_error(reply, request)
-        if stream is not None and reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
+            raise self._make_error(reply, request, prompt)
+        if reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
+            if stream is None:  # nobody asked for events
+                stream = ChatStream(None, self.secrets)
+                stream.feed(reply.body + b"\n")
             content = stream.content()
             if "choices" not in content:
                 message = (
@@ -124,30 +138,64 @@ class OpenAIModel:
         else:
             content = decode_body(reply.body, base_url=self._base_url, served=self._served)
         usage = self._read_usage(content, prompt)
-        self._reasons = self._reasons or count_reasoning_tokens(content) > 0
-        completion = read_completion(content, usage)
+        if has_reasoned(content):
+            self._room = max(self._room, _REASONING_ROOM)
+        self._check_prompt_read(content, prompt, usage)
+        try:
+            completion = read_completion(content, usage)
+        except FailedCall as failure:
+            failure.at_once = failure.cut and self._give_room(content, request, prompt)
+            raise
         self._served = True
         return replace(completion, chances=read_verdict_probabilities(content)) if prompt.verdict else completion
 
-    def _make_error(self, reply: Reply, request: Mapping[str, Any]) -> ModelError:
+    def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
+        """Give a model that spent its whole limit on reasoning more room; return whether there is more now."""
+        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        reasoned = has_reasoned(content) or not read_text(content).strip()
+        if reasoned and self.most_output_tokens(prompt) <= asked:
+            self._room = min(max(2 * self._room, _REASONING_ROOM), _MOST_REASONING_ROOM)
+        return reasoned and self.most_output_tokens(prompt) > asked
+
+    def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
+        """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
+        stated = read_token_count(content, "prompt_tokens", most=lambda: 0, server=self._base_url)
+        words = sum(len(message.content.split()) for message in prompt.messages if message.role != "system")
+        if not stated or words <= _WORDS_CUT or stated < _TOKENS_CUT:
+            return
+        # Once caught, it is known how much the server reads: what takes as much may have been cut as well.
+        if stated >= words * _WORDS_READ and not (self._context and stated >= self._context):
+            return
+        self._context = min(stated, self._context or stated)
+        record_cut_prompt()
+        failure = FailedCall(
+            f"the server read only {stated:,} tokens of a prompt of more than {words:,} words: give the model a larger"
+            " context (Ollama: num_ctx)",
+            retryable=False,
+            usage=usage,
+            cause="the server read only a part of the text: raise its context (Ollama: num_ctx)",
+        )
+        failure.too_long = True
+        raise failure
+
+    def _make_error(self, reply: Reply, request: Mapping[str, Any], prompt: Prompt) -> ModelError:
         message = read_error_message(reply.body)
-        feature = find_refused_feature(reply.status, message, set(request) - self._refused)
-        if feature is not None:
+        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        limit = find_output_limit(reply.status, message, asked)
+        if limit is not None:
+            self._output_limit = min(limit, self._output_limit or limit)
+            return _ask_otherwise(f"the server gives replies of at most {limit:,} tokens")
+        known = {*request, *(message.role for message in prompt.messages)}
+        feature = find_refused_feature(reply.status, message, known)
+        if feature is not None:  # another call may have been refused for the same reason meanwhile
             self._refused |= {feature}
-            failure = FailedCall(f"the server does not support {feature}: {message[:200]}", usage=Usage(calls=1))
-            failure.at_once = True
-            return failure
-        if feature_known := find_refused_feature(reply.status, message, set(request)):
-            # Another call was refused for the same reason meanwhile.
-            failure = FailedCall(f"the server does not support {feature_known}", usage=Usage(calls=1))
-            failure.at_once = True
-            return failure
+            return _ask_otherwise(f"the server does not support {feature}: {message[:200]}")
         return make_status_error(
             reply.status,
             message,
             model=self._model,
             base_url=self._base_url,
-            retry_after=read_retry_after(reply.headers),
+            retry_after=read_retry_after(reply.headers, message),
             served=self._served,
         )
 
@@ -199,6 +247,20 @@ class OpenAIModel:
         return Usage(1, 0, read, written, money, min(read, count_cached_tokens(content)))
 
 
+def _ask_otherwise(message: str) -> FailedCall:
+    """Return the failure of a call that is repeated at once in another form."""
+    failure = FailedCall(message, usage=Usage(calls=1))
+    failure.at_once = True
+    return failure
+
+
+def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages with the instructions at the head of the first one of the user."""
+    system = "\n\n".join(message.content for message in messages if message.role == "system")
+    first, *others = [message for message in messages if message.role != "system"]
+    return (replace(first, content=f"{system}\n\n{first.content}"), *others) if system else messages
+
+
 def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
     """Return the JSON text of a request after its messages."""
     parts = []
@@ -244,7 +306,7 @@ class OpenAIEmbedder:
         attempts: int = 4,
     ) -> None:
         self.name = f"openai:{model}"
-        self._model, self._batch, self._attempts = model, batch, attempts
+        self._model, self._batch, self._most, self._attempts = model, batch, batch, attempts
         address, key = address_and_key(base_url, api_key)
         self._base_url = redact_address(address)
         self._server = JsonServer(
@@ -274,8 +336,43 @@ class OpenAIEmbedder:
         return vectors
 
     async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        batches = [texts[start : start + self._batch] for start in range(0, len(texts), self._batch)]
-        return np.concatenate([await self._embed_with_retries(batch, kind) for batch in batches])
+        """Return the vectors of texts; a refused batch is halved, and a text that is too long is cut."""
+        vectors, start = [], 0
+        while start < len(texts):
+            batch = texts[start : start + self._batch]
+            try:
+                vectors.append(await self._embed_with_retries(batch, kind))
+            except FailedCall as failure:
+                if failure.retryable or (len(batch) == 1 and not failure.too_long):
+                    raise failure.setup or failure from failure
+                if len(batch) == 1:
+                    vectors.append(await self._embed_cut(batch[0], kind))
+                    self._batch = self._most
+                else:
+                    self._batch = (len(batch) + 1) // 2
+                    if not failure.too_long:
+                        self._most = self._batch  # it takes no more texts at once
+                    continue
+            start += len(batch)
+        return np.concatenate(vectors)
+
+    async def _embed_cut(self, text: str, kind: int) -> NDArray[np.float32]:
+        """Return the vector of the longest beginning of a text that the server reads, by halves."""
+        length = len(text) // 2
+        while length:
+            try:
+                vector = await self._embed_with_retries([text[:length]], kind)
+            except FailedCall as failure:
+                if not failure.too_long:
+                    raise
+                length //= 2
+                continue
+            _log.warning(
+                "a text of %d characters is longer than %s reads: its first %d were embedded",
+                *(len(text), self.name, length),
+            )
+            return vector
+        raise ModelCallError(f"{self.name} reads no part of a text")
 
     async def _embed_with_retries(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         """Return the vectors of one batch; retries here, as an embedding has no "unknown" value."""
@@ -286,7 +383,7 @@ class OpenAIEmbedder:
                 known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
                 self._record_usage(known.usage)
                 if not known.retryable or attempt + 1 == self._attempts:
-                    raise
+                    raise known from failure
                 await asyncio.sleep(seconds_to_wait(attempt, known))
         raise AssertionError("a loop over attempts ends in vectors or a failure")
 
@@ -309,7 +406,7 @@ class OpenAIEmbedder:
                 message,
                 model=self._model,
                 base_url=self._base_url,
-                retry_after=read_retry_after(reply.headers),
+                retry_after=read_retry_after(reply.headers, message),
                 served=self.usage.calls > 0,
             )
         content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
@@ -322,10 +419,12 @@ class OpenAIEmbedder:
     def _read_vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
         """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
-            items = sorted(content["data"], key=lambda item: item["index"])
+            data = content["data"]
+            numbered = any("index" in item for item in data)  # some servers number nothing, and keep the order
+            items = sorted(data, key=lambda item: item["index"]) if numbered else data
             with np.errstate(over="ignore"):
-                vectors = np.array([item["embedding"] for item in items], np.float32)
-            places = [item["index"] for item in items]
+                vectors = np.array([_read_vector(item["embedding"]) for item in items], np.float32)
+            places = [item["index"] for item in items] if numbered else list(range(len(items)))
         except (ValueError, TypeError, LookupError) as problem:
             raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
         if vectors.ndim != 2 or places != list(range(count)):
@@ -344,6 +443,11 @@ class OpenAIEmbedder:
     def _record_usage(self, usage: Usage) -> None:
         self.usage += usage
         record_usage(self.name, usage, virtual=usage.calls, purpose="embed")
+
+
+def _read_vector(written: object) -> object:
+    """Return a vector as numbers; some servers write it as base64 of 32-bit floats, unasked."""
+    return np.frombuffer(base64.b64decode(written, validate=True), "<f4") if isinstance(written, str) else written
 
 
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:

@@ -145,12 +145,26 @@ _FEATURE_WORDS = {
     "logprobs": ("logprobs", "log probabilities"),
     "stream_options": ("stream_options",),
     "stream": ("'stream'", '"stream"', "streaming"),
+    "system": ("system role", "role system", "system message", "'system' role", "role 'system'"),
 }
 """Words by which servers name a feature that they do not support."""
 
 _ABOUT_ONE_TEXT = ("content_filter", "content filter", "content management", "policy", "safety", "moderation")
 _LONGEST_MESSAGE = 1000
-_TOO_LONG = ("context_length", "context length", "maximum context", "too many tokens", "context window", "too long")
+_TOO_LONG = re.compile(
+    r"context.?length|maximum context|context.?(size|window)|too many tokens|too long|prompt length|input length"
+    r"|input token count|must have less than \d+ tokens|maximum input length|longer than the model|exceed\w* .*tokens"
+)
+"""How servers say that a request is longer than the model reads."""
+_TOO_MUCH_OUTPUT = re.compile(r"max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens")
+_STATED_LIMIT = re.compile(
+    r"(?:at most|maximum(?: value)? (?:is|of|allowed is)|limit (?:is|of)|up to|less than or equal to|<=|\[1, ?|1 and)"
+    r"\s*(\d[\d,]*)"
+)
+"""Where a message names the most output tokens that a model may have."""
+_COMPLETION_TOO_LONG = re.compile(
+    r"context length is (\d+) tokens.*?\((\d+) (?:tokens )?in the (?:messages|prompt|input)"
+)
 
 
 def find_refused_feature(status: int, message: str, used: Collection[str]) -> str | None:
@@ -160,6 +174,20 @@ def find_refused_feature(status: int, message: str, used: Collection[str]) -> st
     lowered = message.lower()
     named = [f for f, words in _FEATURE_WORDS.items() if f in used and any(word in lowered for word in words)]
     return named[0] if named else None
+
+
+def find_output_limit(status: int, message: str, asked: int) -> int | None:
+    """Return the output tokens that a model may be asked for, where it refuses to be asked for more; else None."""
+    if status not in (400, 413, 422):
+        return None
+    lowered = message.lower()
+    if context := _COMPLETION_TOO_LONG.search(lowered):
+        limit = int(context[1]) - int(context[2])
+    elif _TOO_MUCH_OUTPUT.search(lowered) and (stated := _STATED_LIMIT.search(lowered)):
+        limit = int(stated[1].replace(",", ""))
+    else:
+        return None
+    return limit if 0 < limit < asked else None
 
 
 def make_status_error(
@@ -173,38 +201,44 @@ def make_status_error(
             f"the server at {base_url} sends requests on to another address ({status}), and redirects are not followed:"
             " what is asked would go to whoever it names. Set OPENAI_BASE_URL to the address itself"
         )
-    if status in (401, 403):
-        return ModelError(f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {shown}")
+    refused_key = ModelError(
+        f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {shown}"
+    )
+    if status == 401:
+        return refused_key
     if status in (400, 404) and "model" in lower and any(word in lower for word in ("exist", "found", "unknown")):
         return ModelError(f"the server at {base_url} has no model {model!r}: change --model. It said: {shown}")
-    if status in (404, 405):
-        return ModelError(
-            f"nothing at {base_url} speaks the OpenAI protocol ({status}): set OPENAI_BASE_URL to the address"
-            f" that ends before /chat/completions, often in /v1. It said: {shown}"
-        )
-    if status == 402 or "insufficient_quota" in shown:
-        return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {shown}")
+    no_money = ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {shown}")
+    if "insufficient_quota" in shown:
+        return no_money
+    no_protocol = ModelError(
+        f"nothing at {base_url} speaks the OpenAI protocol ({status}): set OPENAI_BASE_URL to the address"
+        f" that ends before /chat/completions, often in /v1. It said: {shown}"
+    )
+    if status == 405:
+        return no_protocol
+    if status == 413 or (status != 429 and _TOO_LONG.search(lower)):
+        failure = FailedCall(f"the text is longer than {model!r} reads: {shown}", retryable=False, usage=_ONE_CALL)
+        failure.too_long, failure.cause = True, "longer than the model reads"
+        return failure
     if status in (408, 409, 425, 429) or status >= 500:
         busy = FailedCall(
             f"the server answered {status}: {shown}", retry_after=retry_after, usage=_ONE_CALL, cause=f"HTTP {status}"
         )
         busy.too_many = status == 429
         return busy
-    if any(word in lower for word in _TOO_LONG):
-        failure = FailedCall(f"the text is longer than {model!r} reads: {shown}", retryable=False, usage=_ONE_CALL)
-        failure.too_long, failure.cause = True, "longer than the model reads"
-        return failure
-    if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
-        return ModelError(
-            f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
-            f" the OpenAI protocol, or change --model. It said: {shown}"
-        )
-    return FailedCall(
+    refused = FailedCall(
         f"the server refused the request ({status}): {shown}",
         retryable=False,
         usage=_ONE_CALL,
         cause=f"refused, HTTP {status}",
     )
+    if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
+        refused.setup = {402: no_money, 403: refused_key, 404: no_protocol}.get(status) or ModelError(
+            f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
+            f" the OpenAI protocol, or change --model. It said: {shown}"
+        )
+    return refused
 
 
 def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
@@ -239,15 +273,45 @@ def _shorten(found: object) -> str:
         return "something that cannot be shown"
 
 
-def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, at most LONGEST_RETRY_AFTER; None where it names none."""
+_WAIT = re.compile(
+    r"(?:retry|try again|retrydelay)\W{1,6}(?:(?:in|after)\W{1,3})?((?:[\d.]+\s?(?:ms|s|m|h)\w*\s?)+)",
+    re.IGNORECASE,
+)
+_DURATION = re.compile(r"([\d.]+)\s?(ms|s|m|h)")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def read_retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
+    """Return the seconds that a server asks to wait, at most LONGEST_RETRY_AFTER; None where it names none.
+
+    Headers come before the words of the body ("try again in 6m0s"), and these before when a limit is reset.
+    """
+    asked = _read_wait_headers(headers)
+    if asked is None:
+        resets = [headers.get(f"x-ratelimit-reset-{what}", "") for what in ("requests", "tokens")]
+        named = _WAIT.search(message)
+        waits = [_read_duration(text) for text in ([named[1]] if named else resets)]
+        asked = max((wait for wait in waits if wait is not None), default=None)
+    return None if asked is None else min(max(0.0, asked), LONGEST_RETRY_AFTER)
+
+
+def _read_duration(text: str) -> float | None:
+    """Return the seconds of a duration as servers write it: `1m30s`, `250ms`, `7.5`."""
+    try:
+        return float(text)
+    except ValueError:
+        parts = [(number, unit) for number, unit in _DURATION.findall(text) if number.count(".") < 2 and number != "."]
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None
+
+
+def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             asked = float(headers.get(name, "")) * unit
         except ValueError:
             continue
         if not math.isnan(asked):
-            return min(max(0.0, asked), LONGEST_RETRY_AFTER)
+            return asked
     return None
 
 
@@ -294,7 +358,62 @@ def read_text(content: Mapping[str, Any]) -> str:
         text = content["choices"][0]["message"]["content"]
     except (LookupError, TypeError):
         return ""
+    if isinstance(text, list):  # as parts
+        parts = [part.get("text") for part in text if isinstance(part, dict)]
+        text = "".join(part for part in parts if isinstance(part, str))
     return text if isinstance(text, str) else ""
+
+
+_REASONING_ENDS = re.compile(
+    r".*(?:</(?:seed:)?think(?:ing)?>|</reasoning>|</thought>|\[/THINK\]|<\|channel\|>final<\|message\|>)", re.DOTALL
+)
+_REASONING_BEGINS = re.compile(
+    r"\s*(?:<(?:seed:)?think(?:ing)?>|<reasoning>|<thought>|\[THINK\]|<\|channel\|>analysis)"
+)
+_END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return\|>|<end_of_turn>|</s>))+\s*\Z")
+
+
+def drop_reasoning(text: str) -> str:
+    """Return what a reply says after the visible reasoning before it; "" where it ends within that.
+
+    >>> drop_reasoning('Is it "No"?</think>{"value": "Yes"}<|im_end|>')
+    '{"value": "Yes"}'
+    """
+    text = _END_MARKS.sub("", text.removeprefix("\ufeff"))
+    end = _REASONING_ENDS.match(text)
+    if end is not None and not _is_object(text):  # else it stands in a quote
+        return text[end.end() :].lstrip()
+    return "" if _REASONING_BEGINS.match(text) else text
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read_elsewhere(message: Mapping[str, Any]) -> str:
+    """Return a JSON object that stands beside an empty content, as the arguments of a tool call or as reasoning."""
+    places = [message.get(name) for name in ("reasoning_content", "reasoning")]
+    calls = message.get("tool_calls")
+    if isinstance(calls, list) and calls and isinstance(calls[0], dict):
+        called = calls[0].get("function")
+        places.insert(0, called.get("arguments") if isinstance(called, dict) else None)
+    for place in places:
+        if isinstance(place, str) and _is_object(place):
+            return place
+    return ""
+
+
+def has_reasoned(content: Mapping[str, Any]) -> bool:
+    """Return whether a reply shows that the model reasons: hidden, in a field of its own, or in its text."""
+    try:
+        message = content["choices"][0]["message"]
+    except (LookupError, TypeError):
+        return False
+    fields = any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    return bool(count_reasoning_tokens(content) or fields or _REASONING_BEGINS.match(read_text(content)))
 
 
 def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
@@ -302,7 +421,7 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
     try:
         choice = content["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
-        text, refusal = message.get("content"), message.get("refusal")
+        refusal = message.get("refusal")
     except (LookupError, TypeError, AttributeError) as problem:
         message = f"the reply is no chat completion: {_shorten(content)[:120]}"
         raise FailedCall(message, usage=usage, cause="a reply that is no chat completion") from problem
@@ -310,7 +429,10 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
         reason = _shorten(refusal)[:300] if refusal else "content filter"
         raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage, cause="the model declined")
     hidden = count_reasoning_tokens(content)
-    if not isinstance(text, str) or not text.strip():
+    text = drop_reasoning(read_text(content))
+    if not text.strip() and finish != "length":
+        text = _read_elsewhere(message)
+    if not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
         raise _mark_cut(UnusableReply(f"the model's reply is empty{why}", usage=usage, cause="an empty reply"), finish)
     if finish == "length":
@@ -331,7 +453,7 @@ def _mark_cut(failure: FailedCall, finish: object) -> FailedCall:
 class ChatStream:
     """Parses the server-sent events of a chat reply, and forwards its text without secrets that it may repeat."""
 
-    def __init__(self, sink: PieceSink, secrets: tuple[str, ...]) -> None:
+    def __init__(self, sink: PieceSink | None, secrets: tuple[str, ...]) -> None:
         self._sink, self._secrets = sink, tuple(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
         self._left = b""
         self._texts: list[str] = []
@@ -341,7 +463,8 @@ class ChatStream:
         self._usage: Any = None
         self._error: Any = None
         self.ended = False
-        sink.begin()
+        if sink is not None:
+            sink.begin()
 
     def feed(self, data: bytes) -> None:
         """Parse some bytes of the body."""
@@ -383,7 +506,7 @@ class ChatStream:
             self._texts.append(delta["content"])
             text = self._text()
             end = len(text) - self._beginning_of_a_secret(text)
-            if end > self._given:
+            if end > self._given and self._sink is not None:
                 self._sink.add(text[self._given : end])
                 self._given = end
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, TypeVar
 
 from almanaq.errors import ModelCallError
-from almanaq.models.budget import record_read_in_parts
+from almanaq.models.budget import estimate_tokens, record_read_in_parts
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AllOf,
@@ -27,9 +27,10 @@ from almanaq.models.protocols import (
     TextReply,
     Usage,
 )
-from almanaq.models.retrying import UnusableReply
+from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.models.text_calls import (
     MalformedReply,
+    OutsideOptions,
     ParsedReply,
     Piece,
     link_schema,
@@ -87,6 +88,9 @@ TYPE_FORMS = {
 _MAX_LINKED = 200
 """Maximum values of a column in a prompt; of more, the most similar ones are shown (semantics 11)."""
 
+_LEAST_PART = 64
+"""Tokens: a document is cut no smaller."""
+
 P = TypeVar("P")
 
 
@@ -100,7 +104,6 @@ class PromptedReader:
 
     Attributes:
         dropped_quotes: quotes that are not in the document.
-        unparsed: values that twice failed to parse as the requested type, and became "no information".
         repairs: malformed replies that were requested again.
     """
 
@@ -119,8 +122,8 @@ class PromptedReader:
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model = model
         self._max_output = max_output_tokens
-        self.part_tokens = max(64, context_tokens - max_output_tokens - 700)
-        self.dropped_quotes = self.unparsed = self.repairs = 0
+        self.part_tokens = max(_LEAST_PART, context_tokens - max_output_tokens - 700)
+        self.dropped_quotes = self.repairs = 0
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
@@ -141,13 +144,26 @@ class PromptedReader:
         return True
 
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
-        parts = split_document(call.passages, self.part_tokens)
-        if len(parts) == 1:
-            return await self._read_part(call, parts[0], 0, 0)
-        if not again:
-            record_read_in_parts()
-        read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
-        return await self._combine_parts(call, await asyncio.gather(*read))
+        """Read the document, in smaller parts where the server says that these are longer than the model reads."""
+        spent = Usage()
+        while True:
+            parts = split_document(call.passages, self.part_tokens)
+            try:
+                if len(parts) == 1:
+                    reply = await self._read_part(call, parts[0], 0, 0)
+                else:
+                    read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
+                    reply = await self._combine_parts(call, await asyncio.gather(*read))
+                    if not again:
+                        record_read_in_parts()
+                return replace(reply, usage=spent + reply.usage)
+            except FailedCall as failure:
+                longest = max(sum(estimate_tokens(piece.text) for piece in part) for part in parts)
+                failure.usage += spent
+                if not failure.too_long or longest <= _LEAST_PART:
+                    raise
+                spent = failure.usage
+                self.part_tokens = min(self.part_tokens, max(_LEAST_PART, longest // 2))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
         asked = call.question, call.type, call.options, call.compared, call.from_rows, call.about
@@ -160,12 +176,19 @@ class PromptedReader:
         parsed, usage = await self._ask(call, prompt)
         quotes, dropped = locate_quotes(parsed.quotes, pieces)
         self.dropped_quotes += dropped
-        return TextReply(parsed.value, parsed.verdicts, quotes, usage, chances=parsed.chances)
+        unreadable = parsed.unreadable
+        return TextReply(parsed.value, parsed.verdicts, quotes, usage, chances=parsed.chances, unreadable=unreadable)
 
     async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
-        parsed, usage, repaired = await _ask_with_repair(
-            self._model, prompt, lambda reply: _parse_completion(reply, call)
-        )
+        try:
+            parsed, usage, repaired = await _ask_with_repair(
+                self._model, prompt, lambda reply: _parse_completion(reply, call)
+            )
+        except UnusableReply as problem:
+            if not isinstance(problem.__cause__, OutsideOptions):
+                raise
+            self.repairs += 1
+            return ParsedReply(None, dict.fromkeys(call.compared), (), unreadable=True), problem.usage
         self.repairs += repaired
         return parsed, usage
 
@@ -205,9 +228,8 @@ class PromptedReader:
             again = await self._read(replace(call, question=question), again=True)
             reply = replace(again, usage=reply.usage + again.usage)
             value = None if again.value is None else parse_typed(again.value, call.type)
-            if value is None and again.value is not None:
-                self.unparsed += 1
-                reply = replace(reply, unread=True)
+            unreadable = value is None and again.value is not None
+            reply = replace(reply, unreadable=reply.unreadable or unreadable)
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
 
 
@@ -246,10 +268,10 @@ def prompt_values(call: TextCall) -> dict[str, object]:
     form = TYPE_FORMS[call.type]
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     values |= {"options": call.options, "compared": call.compared, "form": form}
-    return values | {"yes_or_no": _quoted_verdicts(call) if call.yes_or_no else ""}
+    return values | {"yes_or_no": _verdicts_to_quote(call) if call.yes_or_no else ""}
 
 
-def _quoted_verdicts(call: TextCall) -> str:
+def _verdicts_to_quote(call: TextCall) -> str:
     """Name the verdicts that need quotes: those that the query looks for."""
     return " and ".join(
         word for word in ('"Yes"', '"No"') if canonical(word.strip('"')) in map(canonical, call.compared)

@@ -218,7 +218,7 @@ class TextReply:
     Attributes:
         confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
         chances: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
-        unread: whether it said something that could not be read as the type asked for.
+        unreadable: `value` is None because what was replied, twice, is not of the type or the options asked for.
     """
 
     value: str | None
@@ -227,7 +227,7 @@ class TextReply:
     usage: Usage = Usage()
     confidence: float | None = None
     chances: Mapping[str, float] = field(default_factory=dict)
-    unread: bool = False
+    unreadable: bool = False
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from almanaq.errors import ModelCallError
+from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
 LONGEST_RETRY_AFTER = 60.0
@@ -37,6 +37,7 @@ class FailedCall(ModelCallError):
         tries: how often the request was made.
         usage: the cost of the failed attempts, which budgets must count.
         sure: False when the server may have charged more than `usage`, as no complete reply came.
+        setup: the error that this is unless another text is answered: the key, the address or the model is wrong.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class FailedCall(ModelCallError):
         self.usage = usage or Usage()
         self.sure = sure
         self.cause, self.tries = cause, 1
+        self.setup: ModelError | None = None
 
 
 class UnusableReply(FailedCall):
@@ -64,18 +66,18 @@ class UnusableReply(FailedCall):
 
 @contextmanager
 def raise_public_errors() -> Iterator[None]:
-    """Raise a failed call as the public ModelCallError, with the FailedCall as its cause."""
+    """Raise a failed call as the public error that it stands for, with the FailedCall as its cause."""
     try:
         yield
     except FailedCall as failure:
         raise to_public_error(failure) from failure
 
 
-def to_public_error(error: E) -> E | ModelCallError:
-    """Return a failed call as the public ModelCallError, and any other error unchanged."""
+def to_public_error(error: E) -> E | ModelError:
+    """Return a failed call as the public error that it stands for, and any other error unchanged."""
     if not isinstance(error, FailedCall):
         return error
-    known = ModelCallError(str(error))
+    known = error.setup or ModelCallError(str(error))
     known.__cause__ = error
     return known
 

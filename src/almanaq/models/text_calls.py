@@ -72,24 +72,31 @@ def _find_cut(text: str, start: int, end: int) -> int:
 
 
 _VERDICT_VALUES: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
-_FENCED_JSON = re.compile(r"\A\s*(?:<think>.*?</think>)?\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```)?\s*\Z", re.DOTALL)
+_ENDS = ".!\"'"
+"""What models put behind a word that was asked for alone."""
 
 
 class MalformedReply(ValueError):
     """A reply that does not match its schema; the message says why."""
 
 
+class OutsideOptions(MalformedReply):
+    """A reply whose value is none of those allowed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
     """A parsed reply; `quotes` are (passage number as shown, words), not yet located.
 
-    `chances` are the probabilities of the compared literals, where the server reported them.
+    `chances` are the probabilities of the compared literals, where the server reported them; `unreadable` says that
+    the value was none of those allowed.
     """
 
     value: str | None
     verdicts: Mapping[str, bool | None]
     quotes: tuple[tuple[int, str], ...]
     chances: Mapping[str, float] = field(default_factory=dict)
+    unreadable: bool = False
 
 
 def reply_schema(call: TextCall) -> dict[str, object]:
@@ -120,20 +127,24 @@ def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
 
 
 def parse_object(text: str) -> dict[str, object]:
-    """Return the JSON object of a reply; a code fence or visible reasoning around it is tolerated."""
-    try:
+    """Return the last complete JSON object of a reply: words, fences, end marks and drafts before it are no part of it.
+
+    >>> parse_object('Sure! {"value": "No"} Or rather: {"value": "Yes"}<|im_end|>')
+    {'value': 'Yes'}
+    """
+    found, problem, start = None, "it holds none", text.find("{")
+    while start >= 0:
         try:
-            content = json.loads(text)
-        except ValueError:
-            match = _FENCED_JSON.match(text)
-            if match is None:
-                raise
-            content = json.loads(match[1])
-    except (ValueError, RecursionError) as problem:
-        raise MalformedReply(f"it is not one JSON object ({problem})") from problem
-    if not isinstance(content, dict):
-        raise MalformedReply("it is not a JSON object")
-    return content
+            found, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            problem, end = str(error), start + 1
+        start = text.find("{", end)
+    if not isinstance(found, dict):
+        raise MalformedReply(f"it is not a JSON object ({problem})")
+    return found
+
+
+_DECODER = json.JSONDecoder()
 
 
 def parse_reply(text: str, call: TextCall) -> ParsedReply:
@@ -143,15 +154,14 @@ def parse_reply(text: str, call: TextCall) -> ParsedReply:
 
 def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
     """Parse the JSON object of a reply; raises MalformedReply as `parse_reply` does."""
-    known = {"value", "verdicts", "quotes"}
-    if "value" not in content or set(content) - known:
+    if "value" not in content:
         raise MalformedReply(
             f"its keys are {sorted(content)}, expected value, quotes"
             + ", verdicts" * bool(call.compared and not call.yes_or_no)
         )
     value, quotes = (
         (_parse_list_value if call.type == "list" else _parse_value)(content["value"], call.options),
-        _parse_quotes(content.get("quotes", [])),
+        _parse_quotes(content.get("quotes")),
     )
     if call.yes_or_no:
         return _parse_yes_or_no(value, content.get("verdicts"), quotes, call)
@@ -165,6 +175,7 @@ def _parse_yes_or_no(
 
     Unrequested verdicts beside it must agree with it: a contradiction would leave the meaning open.
     """
+    value = value and value.strip().rstrip(_ENDS)
     if canonical(value or "no") not in ("yes", "no"):
         raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')
     found = {literal: None if value is None else canonical(literal) == canonical(value) for literal in call.compared}
@@ -185,9 +196,9 @@ def _parse_value(value: object, options: Sequence[str]) -> str | None:
     if not value.strip() or (canonical(value) in {"null", "none", "n/a", "unknown"} and not options):
         return None
     if options:
-        option = option_of(value, options)
+        option = option_of(value, options) or option_of(value.strip().strip(_ENDS), options)
         if option is None:
-            raise MalformedReply(f'"value" is {value!r}, which is not among the allowed values')
+            raise OutsideOptions(f'"value" is {value!r}, which is not among the allowed values')
         return option
     return value.strip()
 
@@ -205,7 +216,7 @@ def _parse_list_value(value: object, options: Sequence[str]) -> str | None:
         texts = parse_list(items)
     chosen = only_options(texts, options) if options else texts
     if len(chosen) < len(texts):
-        raise MalformedReply(f'"value" is {list(texts)!r}, not all of which are among the allowed values')
+        raise OutsideOptions(f'"value" is {list(texts)!r}, not all of which are among the allowed values')
     return write_list(chosen)
 
 
@@ -218,18 +229,24 @@ def _parse_verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool
     found: dict[str, bool | None] = {}
     for literal in compared:
         verdict = by_canonical.get(canonical(literal))
-        if not isinstance(verdict, str) or canonical(verdict) not in _VERDICT_VALUES:
+        word = canonical(verdict.rstrip(_ENDS)) if isinstance(verdict, str) else ""
+        if word not in _VERDICT_VALUES:
             raise MalformedReply(f'the verdict on {literal!r} must be "yes", "no" or "unknown"')
-        found[literal] = _VERDICT_VALUES[canonical(verdict)]
+        found[literal] = _VERDICT_VALUES[word]
     return found
 
 
 def _parse_quotes(quotes: object) -> tuple[tuple[int, str], ...]:
+    """Return quotes; a right value is not thrown away for their form, and each is looked up in the text anyway."""
+    if quotes is None:
+        return ()
     if not isinstance(quotes, list):
         raise MalformedReply('"quotes" must be a list')
     found = []
     for quote in quotes:
-        number, words = (quote.get("passage"), quote.get("quote")) if isinstance(quote, dict) else (None, None)
+        number, words = (quote.get("passage"), quote.get("quote")) if isinstance(quote, dict) else (1, quote)
+        if isinstance(number, str) and number.strip().isdecimal():
+            number = int(number)
         if not isinstance(number, int) or isinstance(number, bool) or not isinstance(words, str):
             raise MalformedReply('each quote must be {"passage": number, "quote": words}')
         found.append((number, words))

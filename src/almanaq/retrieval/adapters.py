@@ -1,46 +1,75 @@
-"""Retrievers of others behind our seam: the paper's two methods, LlamaIndex and LangChain retrievers, functions.
+"""Retrievers of others: imported by `module:object`, and adapted where they are LlamaIndex's, LangChain's or functions.
 
-None of these libraries is imported: an object is known by its methods.
+None of these libraries is imported: an object is recognized by its methods.
 
-- `embed_corpus(corpus)` and `retrieve(query, top_k)`, each also with the `dataset_name` that the paper's classes take.
-- `embed_query(query)` and `embed_corpus(entry)`, the paper's other class: it gives vectors, and we keep them.
-- A LlamaIndex retriever (`retrieve(query)` gives nodes) or a LangChain one (`invoke(query)` gives documents), whose
+- A LlamaIndex retriever (`retrieve(query)` returns nodes) or a LangChain one (`invoke(query)` returns documents), whose
   nodes' metadata name their table by `database_id` and `table_id`.
-- A function that takes a list of TableText, the corpus of a run, and returns any of these.
+- A function that takes a list of TableText, the corpus of a run, and returns either.
+
+Retrievers of the TARGET benchmark's users are adapted by almanaq-bench.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
+import importlib
 import inspect
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, distinct
-from almanaq.errors import BenchmarkError, MissingExtraError, SourceError, UsageError
-from almanaq.models.embedders.base import normalize
-from almanaq.retrieval.asked import Asked, AskedTogether, VectorClient
-from almanaq.retrieval.paper_classes import (
-    FRAME,
-    NESTED,
-    ROWS,
-    AbsCustomEmbeddingRetriever,
-    AbsStandardEmbeddingRetriever,
-    table_form,
-)
-from almanaq.retrieval.protocols import Retriever, TableIndex
-from almanaq.retrieval.ranking import top_k
+from almanaq.corpus.table import Corpus, Table, TableId, check_distinct, parse_fields, table_text
+from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
+from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.ranking import check_k
 
-BATCH = 64
-"""Tables in one entry of the corpus that `embed_corpus` is given."""
+Adapt = Callable[[object, str], Retriever]
+
+
+_LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
+
+
+def look_here() -> None:
+    """Let `module:object` import modules of the working folder from now on."""
+    _LOOK_HERE.set(True)
+
+
+def import_object(name: str, kind: str) -> Any:
+    """Import the object that `module:object` names; a class is instantiated.
+
+    Args:
+        kind: what the object should be, for messages.
+
+    Raises:
+        UsageError: there is no such module or object, or importing or creating it fails.
+    """
+    module_name, _, path = name.partition(":")
+    if _LOOK_HERE.get() and os.getcwd() not in sys.path:
+        # Appended, so that a file of the folder cannot shadow an installed module.
+        sys.path.append(os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise UsageError(f"{kind} {name!r}: cannot import {module_name!r}: {_describe_error(error)}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{kind} {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except Exception as error:
+        raise UsageError(f"{kind} {name!r}: it cannot be made: {_describe_error(error)}") from error
+
+
+def _describe_error(error: Exception) -> str:
+    return str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,161 +83,86 @@ class TableText:
     metadata: Mapping[str, str]
 
 
-def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = BATCH) -> Retriever:
-    """Return an object of one of the kinds above, or a class of such objects, as a retriever; ours as it is.
+def adapt_retriever(found: object, name: str, *, adapt: Adapt | None = None) -> Retriever:
+    """Return an object of one of the kinds above, or a class of such objects, as a retriever; ours unchanged.
 
     Args:
         name: what the retriever is called in results.
-        dataset: the name that the paper's methods are told; None makes one from the corpus' content, as they may keep
-            vectors by it.
-        batch: how many tables one entry of the corpus holds that the paper's `embed_corpus` is given.
+        adapt: adapts what a function returns; None is this function.
 
     Raises:
-        UsageError: the object is of no kind that is known, or its class cannot be made without arguments.
-
-    >>> class Alphabetical:
-    ...     def embed_corpus(self, corpus):
-    ...         self.found = sorted(pair for part in corpus for pair in zip(part["database_id"], part["table_id"]))
-    ...
-    ...     def retrieve(self, query, top_k):
-    ...         return self.found[:top_k]
-    >>> from almanaq.corpus.table import TableId
-    >>> corpus = [Table(TableId("zoo", name), ("name",), ()) for name in ("lions", "apes")]
-    >>> ((hit,),) = adapt(Alphabetical, "abc").index(corpus, []).search(["Which?"], k=1)
-    >>> hit.id.table
-    'apes'
+        UsageError: the object is of no known kind, or its class needs arguments.
     """
-    made = _made(found, name) if isinstance(found, type) else found
-    if _has(made, "index"):
+    made = instantiate(found, name)
+    if has_methods(made, "index"):
         return made  # type: ignore[return-value]
-    if _has(made, "embed_corpus", "embed_query") and not _has(made, "retrieve"):
-        return PaperEmbedder(made, name, dataset)
-    if _has(made, "embed_corpus", "retrieve") or _answers_batches(made):
-        return PaperRetriever(made, name, dataset, batch)
-    if _has(made, "retrieve") or _has(made, "invoke"):
-        return ReadyRetriever(made, name)
+    if has_methods(made, "embed_corpus"):
+        raise UsageError(
+            f"retriever {name!r} has the methods of the TARGET benchmark's retrievers: `almanaq bench` runs it, from"
+            " pip install ./bench"
+        )
+    if has_methods(made, "retrieve") or has_methods(made, "invoke"):
+        return LibraryRetriever(made, name)
     if callable(made):
-        return MadeRetriever(made, name)
+        return FunctionRetriever(made, name, adapt or adapt_retriever)
     raise UsageError(
         f"retriever {name!r} is no retriever: it has neither index(corpus, fields), nor embed_corpus(corpus) and "
         "retrieve(query, top_k), nor a LlamaIndex or LangChain retriever's retrieve(query) or invoke(query)"
     )
 
 
-@dataclass(frozen=True)
-class PaperRetriever:
-    """An object with `embed_corpus` and `retrieve`. It sees whole tables, whatever fields are declared."""
-
-    found: Any
-    name: str
-    dataset: str | None = None
-    batch: int = BATCH
-
-    def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
-        """Hand the corpus over, in the batches of the paper's code. Raises SourceError where it is empty."""
-        tables = _at_least_one(corpus)
-        dataset = self.dataset or _content_name(tables)
-        _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found), self.batch))
-        if _answers_batches(self.found):
-            return AskedTogether(partial(self.found.retrieve_batch, dataset_name=dataset), self.name)
-        return Asked(_told(self.found.retrieve, dataset), self.name)
+def instantiate(found: object, name: str) -> object:
+    """Return an object, created where a class is given. Raises UsageError where the class needs arguments."""
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise UsageError(f"retriever {name!r} cannot be made without arguments ({error}): name an object") from error
 
 
 @dataclass(frozen=True)
-class PaperEmbedder:
-    """An object with `embed_query` and `embed_corpus`, which gives the vector of one entry; searched exactly."""
+class LibraryRetriever:
+    """A LlamaIndex or LangChain retriever that was filled elsewhere.
 
-    found: Any
-    name: str
-    dataset: str | None = None
-
-    def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
-        """Embed the corpus, entry by entry. Raises SourceError where it is empty."""
-        tables = _at_least_one(corpus)
-        dataset = self.dataset or _content_name(tables)
-        embed = _told(self.found.embed_corpus, dataset)
-        form = _form_of(self.found)
-        ids = [table.id for table in tables]
-        vectors = normalize(
-            np.array([self._finite(embed(table_entry(table, form)), str(table.id)) for table in tables])
-        )
-        if _answers_batches(self.found):
-            client = VectorClient(ids, vectors)
-            ask = partial(self.found.retrieve_batch, dataset_name=dataset, client=client)
-            return AskedTogether(ask, self.name)
-        asked = _told(self.found.embed_query, dataset)
-
-        def search(question: str, k: int) -> list[tuple[str, str, float]]:
-            own = normalize(np.atleast_2d(self._finite(asked(question), f"question {question[:80]!r}")))[0]
-            scores = (vectors @ own).astype(np.float32)
-            return [(*ids[place], float(scores[place])) for place in top_k(scores, k)]
-
-        return Asked(search, self.name)
-
-    def _finite(self, vector: Any, of: str) -> NDArray[np.float32]:
-        flat = np.ravel(np.asarray(vector, dtype=np.float32))
-        if not np.isfinite(flat).all():
-            raise BenchmarkError(f"retriever {self.name!r} gave a vector with values that are no number, for {of}")
-        return flat
-
-
-def _form_of(found: Any) -> str:
-    """Return the form in which an object of the paper's kinds wants its tables: what its getter says, if it has one."""
-    if _has(found, "get_expected_corpus_format"):
-        return table_form(found.get_expected_corpus_format())
-    return table_form(getattr(found, "expected_corpus_format", NESTED))
-
-
-def _answers_batches(found: object) -> bool:
-    """Return whether an object answers several questions at once in a way of its own: its
-    `retrieve_batch` is written.
-    """
-    own = getattr(type(found), "retrieve_batch", None)
-    return callable(own) and own not in (
-        AbsCustomEmbeddingRetriever.retrieve_batch,
-        AbsStandardEmbeddingRetriever.retrieve_batch,
-    )
-
-
-@dataclass(frozen=True)
-class ReadyRetriever:
-    """A LlamaIndex or LangChain retriever that was filled elsewhere: it is asked for as many nodes as are wanted.
-
-    A retriever whose number of nodes is neither its `similarity_top_k` nor the keyword `k` gives what it gives: make
-    it with the largest cutoff. Several nodes of one table count as its best one.
+    The number of nodes is requested by its `similarity_top_k` or the keyword `k`; a retriever with neither should be
+    made with the largest cutoff. Several nodes of one table count as its best one.
     """
 
     found: Any
     name: str
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
-        """Return it as an index: it holds its nodes already."""
-        return Asked(_nodes_of(self.found), self.name, pieces=True)
+        """Return the retriever as an index: it has its nodes already."""
+        return CallableIndex(_node_finder(self.found), self.name, pieces=True)
 
 
 @dataclass(frozen=True)
-class MadeRetriever:
+class FunctionRetriever:
     """A function that indexes the corpus of a run and returns a retriever of one of the kinds above."""
 
     make: Callable[[list[TableText]], object]
     name: str
+    adapt: Adapt
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:
-        """Call the function with the declared text of every table. Raises SourceError where there is none."""
+        """Call the function with the declared text of every table. Raises SourceError for an empty corpus."""
         chosen = parse_fields(fields)
-        tables = _at_least_one(corpus)
-        made = self.make([_document(table, table_text(table, chosen)) for table in tables])
+        tables = require_tables(corpus)
+        made = self.make([_to_text(table, table_text(table, chosen)) for table in tables])
         if inspect.isroutine(made) or isinstance(made, type):
             raise UsageError(f"retriever {self.name!r} gave a function where it should give a retriever")
-        return adapt(made, self.name).index(corpus, fields)
+        return self.adapt(made, self.name).index(corpus, fields)
 
 
-def _nodes_of(found: Any) -> Callable[[str, int], Iterator[Any]]:
-    """Return what asks a LlamaIndex or LangChain retriever, and names the table of each of its nodes."""
-    if _has(found, "invoke"):
+def _node_finder(found: Any) -> Callable[[str, int], Iterator[Any]]:
+    """Return a function that queries a LlamaIndex or LangChain retriever and yields the table of each node."""
+    if has_methods(found, "invoke"):
 
         def ask(question: str, k: int) -> Iterator[Any]:
-            return map(_of_node, found.invoke(question, k=k) if _takes(found.invoke, "k") else found.invoke(question))
+            return map(
+                _read_node, found.invoke(question, k=k) if _accepts(found.invoke, "k") else found.invoke(question)
+            )
 
         return ask
 
@@ -217,12 +171,12 @@ def _nodes_of(found: Any) -> Callable[[str, int], Iterator[Any]]:
         if hasattr(found, "similarity_top_k"):
             asked = copy.copy(found)
             asked.similarity_top_k = k
-        return map(_of_node, asked.retrieve(question))
+        return map(_read_node, asked.retrieve(question))
 
     return ask_nodes
 
 
-def _of_node(found: Any) -> tuple[object, ...]:
+def _read_node(found: Any) -> tuple[object, ...]:
     """Return a node or document as (database id, table id, score)."""
     metadata = getattr(getattr(found, "node", found), "metadata", None)
     if not isinstance(metadata, Mapping) or not {"database_id", "table_id"} <= metadata.keys():
@@ -234,80 +188,83 @@ def _of_node(found: Any) -> tuple[object, ...]:
     return (metadata["database_id"], metadata["table_id"], *([] if score is None else [score]))
 
 
-def _made(found: type, name: str) -> object:
-    try:
-        return found()
-    except TypeError as error:
-        raise UsageError(f"retriever {name!r} cannot be made without arguments ({error}): name an object") from error
-
-
-def _has(found: object, *methods: str) -> bool:
+def has_methods(found: object, *methods: str) -> bool:
     return all(callable(getattr(found, method, None)) for method in methods)
 
 
-def _takes(method: Callable[..., object], parameter: str) -> bool:
+def _accepts(method: Callable[..., object], parameter: str) -> bool:
     """Return whether a method takes a keyword."""
     parameters = inspect.signature(method).parameters.values()
     return any(each.name == parameter or each.kind is each.VAR_KEYWORD for each in parameters)
 
 
-def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
-    """Return a method of the paper's API that is told its `dataset_name`, where it takes one."""
-    parameters = list(inspect.signature(method).parameters)
-    if "dataset_name" not in parameters:
-        return method
-    place = parameters.index("dataset_name")
-    return lambda *arguments: method(*arguments[:place], dataset, *arguments[place:])
-
-
-def _entries(tables: Sequence[Table], form: str, batch: int) -> Iterator[dict[str, list[object]]]:
-    """Return the corpus in the paper's form: batches, each a list per column."""
-    for start in range(0, len(tables), batch):
-        entries = [table_entry(table, form) for table in tables[start : start + batch]]
-        yield {key: [entry[key] for entry in entries] for key in entries[0]}
-
-
-def table_entry(table: Table, form: str) -> dict[str, object]:
-    """Return a table as one entry of the paper's corpus, its content in a form."""
-    return {
-        "database_id": table.id.database,
-        "table_id": table.id.table,
-        "table": in_form(table.header, table.rows, form),
-        "context": dict(table.context),
-    }
-
-
-def in_form(header: Sequence[str], rows: Sequence[Sequence[str]], form: str) -> object:
-    """Return a table's content as rows with the header first, as a row's dictionary each, or as a data frame."""
-    if form == ROWS:
-        return [dict(zip(header, row, strict=True)) for row in rows]
-    if form == FRAME:
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError(
-                "pandas", "pandas", f"a retriever that takes tables in the form {form!r}"
-            ) from error
-
-        return pd.DataFrame(list(rows), columns=list(header))
-    return [list(header), *map(list, rows)]
-
-
-def _document(table: Table, text: str) -> TableText:
+def _to_text(table: Table, text: str) -> TableText:
     return TableText(text, {"database_id": table.id.database, "table_id": table.id.table, "title": table.title})
 
 
-def _at_least_one(corpus: Corpus) -> list[Table]:
-    tables = list(distinct(corpus))
+def require_tables(corpus: Corpus) -> list[Table]:
+    tables = list(check_distinct(corpus))
     if not tables:
         raise SourceError("the corpus holds no table")
     return tables
 
 
-def _content_name(tables: Sequence[Table]) -> str:
-    """Return a name that two corpora share only if they are the same."""
-    digest = hashlib.sha256()
-    for table in tables:
-        content = json.dumps([table.id, table.title, table.section, table.header, table.rows], ensure_ascii=False)
-        digest.update(content.encode("utf-8", "surrogatepass") + b"\n")
-    return f"corpus-{digest.hexdigest()[:16]}"
+@dataclass(frozen=True)
+class CallableIndex:
+    """An index that calls a function per question, and makes rankings of its results.
+
+    With `pieces` the function returns parts of tables, and a table counts as its best part; otherwise it returns each
+    table once.
+    """
+
+    ask: Callable[[str, int], Iterable[Any]]
+    name: str
+    pieces: bool = False
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Return the rankings.
+
+        Raises:
+            BenchmarkError: it gave something that is no table, a table twice, or a score that is no number.
+        """
+        check_k(k)
+        return [make_ranking(self.name, question, self.ask(question, k), k, self.pieces) for question in questions]
+
+
+def make_ranking(name: str, question: str, found: Iterable[Any], k: int, pieces: bool) -> Ranking:
+    listed: dict[TableId, float | None] = {}
+    for item in found:
+        table, score = _read_item(item, name)
+        fault = ""
+        if score is not None and not np.isfinite(score):
+            fault = f"it gave {table} a score that is no number ({score})"
+        elif table in listed and not pieces:
+            fault = f"it lists {table} twice"
+        if fault:
+            raise BenchmarkError(f"retriever {name!r}, question {question[:80]!r}: {fault}")
+        listed.setdefault(table, score)
+    return _to_hits(listed, k)
+
+
+def _to_hits(listed: Mapping[TableId, float | None], k: int) -> Ranking:
+    """Return the first k in their order; scored by rank where scores are missing or rise."""
+    best = list(listed.items())[:k]
+    scores = [score for _, score in best if score is not None]
+    if len(scores) < len(best) or scores != sorted(scores, reverse=True):
+        scores = [1.0 / rank for rank in range(1, len(best) + 1)]
+    return tuple(Hit(table, score) for (table, _), score in zip(best, scores, strict=True))
+
+
+def _read_item(item: Any, name: str) -> tuple[TableId, float | None]:
+    """Return the table and the score of an item: (database_id, table_id), with a score after it, or beside the pair."""
+    try:
+        if isinstance(item, str):
+            raise TypeError
+        database, table, *score = item
+        if isinstance(database, tuple | list):
+            (database, table), score = database, [table]
+        return TableId(str(database), str(table)), float(score[0]) if score else None
+    except (TypeError, ValueError, LookupError):
+        raise BenchmarkError(
+            f"retriever {name!r} gave {item!r} for a table: give (database_id, table_id), or with its score after it"
+        ) from None

@@ -1,12 +1,18 @@
-"""Okapi BM25 over weighted fields (BM25F): a word in a title counts more, and a long table does not drown it.
+"""Okapi BM25 over weighted fields (BM25F): the index in memory, its postings, and top-k search with early stopping.
 
 Robertson, Zaragoza, Taylor: "Simple BM25 extension to multiple weighted fields", CIKM 2004. Term frequencies are
-normalised by length within each field, weighted, summed, and only then saturated. With one field of weight 1 the
-scores are those of bm25s (`method="lucene"`), which the tests check.
+normalized by length within each field, weighted, summed, and only then saturated: a word in a title counts more, and a
+long table does not drown it. With one field of weight 1 the scores equal those of bm25s (`method="lucene"`), which the
+tests check.
+
+Turtle and Flood: "Query evaluation: strategies and optimizations", 1995 (MaxScore). Terms are added rarest first. Once
+the remaining terms cannot lift an unseen table above the k-th best, only the tables seen are left, and the long lists
+of common terms are merely looked up for the few candidates. The result equals that of adding everything.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,11 +21,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text, parse_fields
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search
+from almanaq.retrieval.ranking import Scores, search_by_scores, top_k
 from almanaq.text.index_terms import Analyzer
 
 WEIGHTS: Mapping[Field, float] = {
@@ -33,12 +38,12 @@ WEIGHTS: Mapping[Field, float] = {
 }
 
 
-_BLOCK = 4_000_000  # words whose postings are made at once: some 300 MB
+_BLOCK = 4_000_000  # words per block of postings: some 300 MB
 
 
 @dataclass(frozen=True, slots=True)
 class BM25Options:
-    """How BM25 weighs: saturation `k1`, length normalisation `b`, the worth of a word in each field."""
+    """Parameters of BM25: saturation `k1`, length normalization `b`, and the weight of each field."""
 
     k1: float = 1.5
     b: float = 0.75
@@ -48,7 +53,7 @@ class BM25Options:
 
 @dataclass(frozen=True)
 class BM25:
-    """Makes BM25 indexes over declared fields.
+    """Builds BM25 indexes over declared fields.
 
     >>> corpus = [Table(TableId("zoo", "a"), ("lion",), ()), Table(TableId("zoo", "b"), ("x",), (("lion",),))]
     >>> ((first, second),) = BM25().index(corpus, ["header", "cells"]).search(["lions"], k=2)
@@ -68,7 +73,7 @@ class BM25:
         """
         chosen = parse_fields(fields)
         building = PostingsWriter(chosen, Analyzer(self.options.language))
-        for table in distinct(corpus):
+        for table in check_distinct(corpus):
             building.add(table)
         if not building.ids:
             raise SourceError("the corpus holds no table")
@@ -77,7 +82,7 @@ class BM25:
 
 @dataclass(frozen=True)
 class BM25Index:
-    """Per term, the tables that hold it and what it adds to their scores.
+    """For each term, the tables that contain it and what it adds to their scores.
 
     The postings of term t are `tables[starts[t]:starts[t + 1]]` and `weights[…]`, in corpus order.
     """
@@ -90,8 +95,8 @@ class BM25Index:
     analyzer: Analyzer
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best of the tables that share a term with it."""
-        return search(self, questions, k)
+        """Return for each question the k best tables that share a term with it."""
+        return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Return the scores, shape (questions, tables); -inf where no term is shared."""
@@ -100,7 +105,7 @@ class BM25Index:
         return sums
 
     def sums(self, questions: Sequence[str]) -> Scores:
-        """Return the scores with 0 where no term is shared, as fusion needs them."""
+        """Return the scores with 0 where no term is shared, for fusion with other scores."""
         sums = np.zeros((len(questions), len(self.ids)), dtype=np.float32)
         for row, question in zip(sums, questions, strict=True):
             for term, times in Counter(self.analyzer.terms(question)).items():
@@ -112,19 +117,19 @@ class BM25Index:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The postings of term t are the next `held[t]` of `tables` and `weights`: saturated, not yet weighed by rarity."""
+    """The postings of term t are the next `held[t]` of `tables` and `weights`: saturated, not yet scorer by rarity."""
 
     tables: NDArray[np.int32]
     weights: NDArray[np.float32]
     held: NDArray[np.int64]
 
     def starts(self) -> NDArray[np.int64]:
-        """Return where each term's postings start, and after the last, where all end."""
+        """Return the offsets of each term's postings, and the end of the last."""
         return np.concatenate([[0], np.cumsum(self.held)]).astype(np.int64)
 
 
 class PostingsWriter:
-    """Collects the words of tables, 4 bytes each, and makes postings of them, a block of terms at a time."""
+    """Collects the words of tables, 4 bytes each, and builds postings, a block of terms at a time."""
 
     def __init__(self, fields: Sequence[Field], analyzer: Analyzer) -> None:
         self.analyzer = analyzer
@@ -156,9 +161,9 @@ class PostingsWriter:
         return {name: float(each[each > 0].mean()) if (each > 0).any() else 1.0 for name, each in lengths.items()}
 
     def postings(self, options: BM25Options, means: Mapping[str, float]) -> Postings:
-        """Return the postings of all terms, in their order, tables in theirs.
+        """Return the postings of all terms, in order.
 
-        `means` are the field lengths that tables are measured against.
+        `means` are the mean field lengths for normalization.
         """
         count = np.zeros(len(self.terms), dtype=np.int64)
         for words in self.words.values():
@@ -191,3 +196,173 @@ class PostingsWriter:
         held = np.bincount(terms - first, minlength=after - first).astype(np.int64)
         weights = frequency / (options.k1 + frequency)
         return Postings(tables.astype(np.int32), weights.astype(np.float32), held)
+
+
+_LOOKUP_COST = 16
+"""Postings that can be added in the time of one look-up, or of sorting one table."""
+
+_SPARSE_SHARE = 0.03
+"""Share of tables up to which the seen ones are sorted; beyond it, scanning all scores is faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermPart:
+    """A term's postings in one segment, whose first table has the position `base`.
+
+    Attributes:
+        total, squares: the sums of the weights and of their squares.
+    """
+
+    base: int
+    tables: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    total: float = 0.0
+    squares: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a question; its weight in a table is at most 1.
+
+    Attributes:
+        worth: what a weight of 1 adds to a score.
+    """
+
+    worth: np.float32
+    parts: Sequence[TermPart]
+
+    def __len__(self) -> int:
+        return sum(len(part.tables) for part in self.parts)
+
+    def add_all(self, scores: Scores) -> None:
+        """Add the term's score to every table that contains it."""
+        for part in self.parts:
+            scores[part.base : part.base + int(part.tables[-1]) + 1][part.tables] += part.weights * self.worth
+
+    def add_to(self, scores: Scores, places: NDArray[np.intp]) -> None:
+        """Add the term's score to the scores of some tables, given by sorted positions."""
+        for part in self.parts:
+            first, after = np.searchsorted(places, [part.base, part.base + int(part.tables[-1]) + 1])
+            wanted = (places[first:after] - part.base).astype(np.int32)
+            found = np.searchsorted(part.tables, wanted)
+            held = part.tables[found] == wanted
+            scores[first:after][held] += part.weights[found[held]] * self.worth
+
+
+def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
+    """Return the scores of some tables, given by sorted positions."""
+    scores = np.zeros(len(places), dtype=np.float32)
+    for term in sorted(terms, key=lambda term: -term.worth):
+        term.add_to(scores, places)
+    return scores
+
+
+def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:
+    """Return the positions of the k best of `size` tables that contain a term, best first, and their scores.
+
+    Ties are in order of position; `dead` are the positions of deleted tables.
+    """
+    rarest_first = sorted(terms, key=lambda term: -term.worth)
+    left = np.cumsum([term.worth for term in reversed(rarest_first)])[::-1]
+    scores = np.zeros(size, dtype=np.float32)
+    scores[dead] = -np.inf
+    postings = sum(map(len, terms))
+    added = 0
+    for number, term in enumerate(rarest_first):
+        if added and postings - added > min(added * _LOOKUP_COST, size):
+            seen = _find_seen(scores, rarest_first[:number], added)
+            lacking = _kth_best(scores[seen], k) - left[number] * _ROUNDING
+            if lacking > 0:
+                places = seen[scores[seen] >= lacking]
+                if len(places) * _LOOKUP_COST < postings - added:
+                    return _rank(_finish_scores(scores, places, rarest_first[number:]), places, k)
+        term.add_all(scores)
+        added += len(term)
+    places = _find_seen(scores, rarest_first, added)
+    return _rank(scores[places], places, k)
+
+
+def _find_seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[np.intp]:
+    """Return the sorted positions of live tables that contain one of the terms."""
+    if postings > _SPARSE_SHARE * len(scores) or not postings:
+        return np.flatnonzero(scores > 0)
+    listed = np.sort(np.concatenate([part.tables + np.int32(part.base) for term in terms for part in term.parts]))
+    new = np.concatenate([[True], listed[1:] != listed[:-1]])
+    places: NDArray[np.intp] = listed[new & (scores[listed] > 0)].astype(np.intp)
+    return places
+
+
+def _finish_scores(scores: Scores, places: NDArray[np.intp], terms: Sequence[Term]) -> Scores:
+    """Return the scores of the remaining candidates, looking up the last terms."""
+    left = scores[places]
+    for term in terms:
+        term.add_to(left, places)
+    return left
+
+
+def _rank(scores: Scores, places: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], Scores]:
+    best = top_k(scores, k)
+    return places[best], scores[best]
+
+
+_ROUNDING = 1.000_01
+"""Sums in float32 may differ from the bound in their last digits."""
+
+
+def _kth_best(scores: Scores, k: int) -> float:
+    """Return the k-th highest score; 0 where there are fewer."""
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else 0.0
+
+
+_SHOWN_CHARS = 160  # of a field's text that are shown
+_SHOWN_CELLS = 6  # matching cells that are shown
+
+
+def explain_match(question: str, table: Table, fields: Sequence[Field], analyzer: Analyzer | None = None) -> list[str]:
+    """Explain a hit in lines: each declared field's text with the matched terms, then the best matching cells.
+
+    Args:
+        analyzer: the index's analyzer; None takes the default one.
+    """
+    analyzer = analyzer or Analyzer()
+    asked = dict.fromkeys(analyzer.terms(question))
+    lines = []
+    for name in fields:
+        text = field_text(table, name)
+        if not text:
+            continue
+        held = set(analyzer.terms(text))
+        found = [term for term in asked if term in held]
+        shown = " / ".join(text[:_SHOWN_CHARS].splitlines()) + ("…" if len(text) > _SHOWN_CHARS else "")
+        lines.append(f"{name}: {shown}")
+        lines.append(f"  matched: {', '.join(found) or 'nothing'}")
+    if Field.CELLS in fields:
+        lines.extend(f"  {cell}" for cell in matching_cells(asked, table, analyzer))
+    return lines
+
+
+def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) -> list[str]:
+    """Return matching cells as `row 3, column: text`, those of the rows with the most terms first."""
+    scored: list[tuple[int, int, int, str, str]] = []
+    for number, row in enumerate(table.rows, 1):
+        found = [{term for term in analyzer.terms(cell) if term in asked} for cell in row]
+        together = len(set().union(*found))
+        for column, cell, shared in zip(table.header, row, found, strict=True):
+            if shared:
+                scored.append((-together, number, -len(shared), column or "unnamed column", cell))
+    return [
+        f"row {number}, {column}: {_excerpt(cell, asked, analyzer)}"
+        for _, number, _, column, cell in sorted(scored)[:_SHOWN_CELLS]
+    ]
+
+
+def _excerpt(text: str, asked: Mapping[str, None], analyzer: Analyzer) -> str:
+    """Return a text; of a long one, the excerpt around the first matched term."""
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    words = re.finditer(r"\S+", text)
+    found = next((word.start() for word in words if not asked.keys().isdisjoint(analyzer.terms(word.group()))), 0)
+    start = max(0, min(found - _SHOWN_CHARS // 4, len(text) - _SHOWN_CHARS))
+    return (
+        f"{'…' if start else ''}{text[start : start + _SHOWN_CHARS]}{'…' if start + _SHOWN_CHARS < len(text) else ''}"
+    )

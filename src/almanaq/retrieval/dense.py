@@ -1,33 +1,42 @@
-"""Dense retrieval: cosine of question and table vectors, exact."""
+"""Dense retrieval: cosines of question and table vectors, exact; one vector per table, or several views of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_lines, parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import (
+    Corpus,
+    Field,
+    Table,
+    TableId,
+    check_distinct,
+    field_lines,
+    field_text,
+    parse_fields,
+    table_text,
+)
 from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search
+from almanaq.retrieval.ranking import Scores, search_by_scores
 
 MAX_CHARS = 2048
-"""Characters of a table that are embedded: more than MiniLM's window of 256 tokens ever holds of them."""
+"""Characters of a table that are embedded: more than fit into MiniLM's window of 256 tokens."""
 
 PART_CHARS = 512
-"""Characters of a row with its title and column names that are embedded."""
+"""Characters of a row, with title and column names, that are embedded."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Makes indexes of one vector per table.
+    """Builds indexes of one vector per table.
 
     Args:
-        store: gives the vectors, each text embedded once ever.
+        store: embeds texts, each once ever.
         max_chars: how much of a table's text is embedded.
     """
 
@@ -44,14 +53,14 @@ class Dense:
             ModelError: the embedder fails.
         """
         chosen = parse_fields(fields)
-        ids, texts, starts = texts_by_table(corpus, lambda table: [table_text(table, chosen, max_chars=self.max_chars)])
+        ids, texts, starts = collect_texts(corpus, lambda table: [table_text(table, chosen, max_chars=self.max_chars)])
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
 
 
-def texts_by_table(
+def collect_texts(
     corpus: Corpus, texts_of: Callable[[Table], Iterable[str]]
 ) -> tuple[list[TableId], list[str], NDArray[np.intp]]:
-    """Return the tables of a corpus, their texts one after the other, and where each table's begin.
+    """Return the tables of a corpus, the concatenated list of their texts, and where each table's texts start.
 
     Raises:
         SourceError: the corpus is empty or repeats an id.
@@ -59,7 +68,7 @@ def texts_by_table(
     ids: list[TableId] = []
     texts: list[str] = []
     starts: list[int] = []
-    for table in distinct(corpus):
+    for table in check_distinct(corpus):
         ids.append(table.id)
         starts.append(len(texts))
         texts.extend(texts_of(table))
@@ -78,8 +87,8 @@ class DenseIndex:
     store: VectorStore
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables of the highest cosine."""
-        return search(self, questions, k)
+        """Return for each question the k tables with the highest cosines."""
+        return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Return the cosines, shape (questions, tables): a table's highest where it has several vectors."""
@@ -110,3 +119,86 @@ def title_lines(table: Table, fields: Sequence[Field]) -> list[str]:
 def _pairs(header: Sequence[str], row: Sequence[str]) -> list[str]:
     names = header or ("",) * len(row)
     return [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]
+
+
+VIEW_ROWS = 12
+"""Rows of a table that are embedded, spread evenly, as neighbouring rows are similar."""
+
+
+@dataclass(frozen=True)
+class Aspects:
+    """Builds indexes of several vectors per table: of its text, title, header, description and rows.
+
+    A question that names a column and one that names a film each come close to one view of the right table, where a
+    single vector of everything is close to neither.
+
+    Args:
+        store: embeds texts, each once ever.
+        rows: how many rows of a table are embedded, without its titles.
+    """
+
+    store: VectorStore
+    rows: int = VIEW_ROWS
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> AspectsIndex:
+        """Embed the views that the declared fields allow. Raises ModelError when the embedder fails."""
+        chosen = parse_fields(fields)
+        views = _make_views(chosen, self.rows)
+        texts: dict[str, list[str]] = {name: [] for name in views}
+        counts: dict[str, list[int]] = {name: [] for name in views}
+        for table in corpus:
+            for name, view in views.items():
+                made = view(table)
+                texts[name].extend(made)
+                counts[name].append(len(made))
+        vectors = {name: self.store.vectors(listed) for name, listed in texts.items()}
+        starts = {name: np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.intp) for name, count in counts.items()}
+        return AspectsIndex(vectors, starts, self.store)
+
+
+@dataclass(frozen=True)
+class AspectsIndex:
+    """Vectors by view; those of table i start at row `starts[view][i]` of `vectors[view]`."""
+
+    vectors: Mapping[str, Vectors]
+    starts: Mapping[str, NDArray[np.intp]]
+    store: VectorStore
+
+    def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
+        """Return the cosines by view, each of shape (questions, tables): a table's highest where it has several."""
+        asked = self.store.question_vectors(questions)
+        found = {}
+        for name, vectors in self.vectors.items():
+            cosines = asked @ vectors.T
+            if len(self.starts[name]) < len(vectors):
+                cosines = np.maximum.reduceat(cosines, self.starts[name], axis=1)
+            found[name] = cosines.astype(np.float32, copy=False)
+        return found
+
+
+def main_text(table: Table, fields: Sequence[Field]) -> str:
+    """Return the text of a table's main vector: without prose, which would push cells out of the embedder's window."""
+    short = [name for name in fields if name not in (Field.DESCRIPTION, Field.KEYS, Field.DATABASE)] or fields
+    return table_text(table, short, max_chars=MAX_CHARS)
+
+
+def _make_views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
+    """Return a function per view that makes its texts, at least one per table."""
+    inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
+    titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
+    views: dict[str, Callable[[Table], list[str]]] = {
+        "dense": lambda table: [main_text(table, fields)],
+    }
+    if titles:
+        views["dense_title"] = lambda table: ["\n".join(line for name in titles for line in field_lines(table, name))]
+    if Field.HEADER in fields:
+        views["dense_header"] = lambda table: [field_text(table, Field.HEADER)]
+    if Field.DESCRIPTION in fields:
+        views["dense_description"] = lambda table: [field_text(table, Field.DESCRIPTION)[:MAX_CHARS]]
+    if Field.CELLS in fields and rows:
+        views["dense_row"] = lambda table: _sample_evenly(row_texts(table, inside), rows) or [""]
+    return views
+
+
+def _sample_evenly(texts: list[str], most: int) -> list[str]:
+    return texts if len(texts) <= most else [texts[place * len(texts) // most] for place in range(most)]

@@ -1,21 +1,182 @@
-"""What a question and a table have in common: figures, most between 0 and 1, that a linear reranker weighs.
+"""What a question and a table have in common: figures, mostly between 0 and 1, that a linear reranker weighs.
 
-Computed for all candidates of a question at once, from their term streams: no model, about a millisecond for 100.
+They are computed for all candidates of a question at once from term streams: no model, about a millisecond for 100.
+A stream is one int32 array per table: numbers from 0 up are terms, negative ones mark where a field, a row or a cell
+begins. It is compact, can lie in a memory-mapped file, and is read with whole-array operations.
+
+Word association: what questions ask for and what columns are called (`who` goes with `player`, `released` with
+`album`), as two learned sets of word vectors. How well a question and a header go together is the product of the sums
+of their words' vectors, which are stored as integers with a scale per dimension.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field
-from almanaq.retrieval.streams import CELL, FIELD_MARKS, FIRST_FIELD, LOWEST_MARK, ROW, TermStreams
-from almanaq.retrieval.word_association import WordAssociation, asked_words
+from almanaq.corpus.table import Field, Table, field_text
+from almanaq.text.index_terms import Analyzer, words
+
+QUESTION_WORDS = frozenset("who whom whose when where which what why how".split())
+"""Stopwords that still tell what is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordAssociation:
+    """Vectors of words: row `asked[word]` of `asking` for a question's, row `named[word]` of `naming` for a header's.
+
+    Attributes:
+        named: the words of column names, in the order of `naming`.
+    """
+
+    asked: Mapping[str, int]
+    named: tuple[str, ...]
+    asking: NDArray[np.float32]
+    naming: NDArray[np.float32]
+
+    def scores(self, question: Iterable[str], headers: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return how well a question with these words goes with tables.
+
+        Args:
+            headers: which words of `named` each table's header has, shape (tables, words).
+        """
+        rows = [self.asked[word] for word in question if word in self.asked]
+        tables = (headers @ self.naming) / np.sqrt(np.maximum(headers.sum(axis=1, keepdims=True), 1))
+        made: NDArray[np.float32] = (tables @ self.asking[rows].sum(axis=0)) / np.sqrt(max(len(rows), 1))
+        return made
+
+
+def question_words(question: str, analyzer: Analyzer) -> set[str]:
+    """Return the words of a question to look up: its terms, and its question words."""
+    return set(analyzer.terms(question)) | QUESTION_WORDS.intersection(words(question))
+
+
+def load_word_association(*, statements: bool) -> WordAssociation:
+    """Load the learned vectors, for questions or for statements to be checked."""
+    style, arrays = ("statements" if statements else "questions"), _load_arrays()
+    asked = {word.decode(): row for row, word in enumerate(arrays["asked"].tolist())}
+    named = tuple(word.decode() for word in arrays["named"].tolist())
+    return WordAssociation(asked, named, *(_load_vectors(f"{style}_{side}") for side in ("asking", "naming")))
+
+
+def _load_vectors(name: str) -> NDArray[np.float32]:
+    arrays = _load_arrays()
+    made: NDArray[np.float32] = arrays[name].astype(np.float32) * arrays[f"{name}_scale"].astype(np.float32)
+    return made
+
+
+@lru_cache(maxsize=1)
+def _load_arrays() -> Mapping[str, NDArray[np.generic]]:
+    kept = files("almanaq.retrieval").joinpath("word_association.npz").read_bytes()
+    with np.load(BytesIO(kept), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+CELL, ROW, FIRST_FIELD = -1, -2, -10
+FIELD_MARKS: Mapping[Field, int] = {name: FIRST_FIELD - number for number, name in enumerate(Field)}
+"""The mark that begins each field."""
+
+LOWEST_MARK = FIRST_FIELD - len(FIELD_MARKS)
+
+
+@dataclass(frozen=True, slots=True)
+class TermStreams:
+    """The streams of tables, and in how many tables each term occurs.
+
+    Attributes:
+        size: the number of tables in the corpus.
+        terms: the number of each term.
+        tokens: all streams, concatenated; that of table i is `tokens[starts[i]:starts[i + 1]]`.
+        held: per term, the number of tables that contain it.
+    """
+
+    size: int
+    terms: Mapping[str, int]
+    starts: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    held: NDArray[np.int32]
+    analyzer: Analyzer
+
+    def rarity(self) -> NDArray[np.float32]:
+        """Return each term's inverse document frequency, as in BM25."""
+        return np.log1p((self.size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
+
+
+class StreamWriter:
+    """Turns tables into streams, one table at a time.
+
+    Args:
+        terms: existing numbers of terms; new terms are added.
+    """
+
+    def __init__(self, fields: Sequence[Field], analyzer: Analyzer, terms: dict[str, int] | None = None) -> None:
+        self.fields = fields
+        self.analyzer = analyzer
+        self.terms: dict[str, int] = {} if terms is None else terms
+        self.tokens = array("i")
+        self.starts = array("q", [0])
+        self._cells: dict[str, list[int]] = {}
+
+    def add(self, table: Table) -> None:
+        """Append the stream of a table."""
+        for name in self.fields:
+            self.tokens.append(FIELD_MARKS[name])
+            self.tokens.extend(self._field(table, name))
+        self.starts.append(len(self.tokens))
+
+    def finish(self) -> TermStreams:
+        """Return the streams of all added tables."""
+        tokens = np.frombuffer(self.tokens, dtype=np.int32) if self.tokens else np.zeros(0, np.int32)
+        starts = np.frombuffer(self.starts, dtype=np.int64)
+        held = count_tables_by_term(tokens, starts, len(self.terms))
+        return TermStreams(len(starts) - 1, self.terms, starts, tokens, held, self.analyzer)
+
+    def _field(self, table: Table, name: Field) -> Iterator[int]:
+        if name is Field.CELLS:
+            for row in table.rows:
+                yield ROW
+                for cell in row:
+                    yield CELL
+                    yield from self._numbers(cell)
+        elif name is Field.HEADER:
+            for column in table.header:
+                yield CELL
+                yield from self._numbers(column)
+        else:
+            yield from self._numbers(field_text(table, name))
+
+    def _numbers(self, text: str) -> list[int]:
+        """Return the term numbers of a text; those of short texts are cached, as cells repeat."""
+        known = self._cells.get(text)
+        if known is None:
+            known = [self.terms.setdefault(term, len(self.terms)) for term in self.analyzer.terms(text)]
+            if len(text) <= _CACHED_CHARS:
+                if len(self._cells) >= _CACHED_CELLS:
+                    self._cells.clear()
+                self._cells[text] = known
+        return known
+
+
+_CACHED_CELLS = 500_000  # cells whose terms are cached while streams are written: some 150 MB at most
+_CACHED_CHARS = 80
+
+
+def count_tables_by_term(tokens: NDArray[np.int32], starts: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    """Return per term the number of tables that contain it."""
+    tables = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
+    real = tokens >= 0
+    pairs = np.unique(tokens[real] * np.int64(len(starts)) + tables[real])
+    return np.bincount(pairs // len(starts), minlength=size).astype(np.int32)
+
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -55,8 +216,8 @@ _GROUP_OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question's distinct terms: numbers, worth, which are numerals, and the pairs that stand together."""
+class _QuestionTerms:
+    """A question's distinct terms: numbers, idf, which are numerals, and pairs of adjacent terms."""
 
     numbers: NDArray[np.int64]
     worth: Floats
@@ -66,21 +227,21 @@ class _Asked:
 
 
 class Featurizer:
-    """Gives the features of candidates; holds one array over the vocabulary, so it is used by one thread at a time."""
+    """Computes the features of candidates; not thread-safe, as it reuses one array over the vocabulary."""
 
     def __init__(self, streams: TermStreams) -> None:
         self._streams = streams
         self._rarity = streams.rarity()
-        # Marks are negative, so they index from the end: one slot for each of them, never a term.
+        # Marks are negative and so index from the end: a slot for each mark, which never belongs to a term.
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
     def features(self, question: str, tables: Sequence[int], association: WordAssociation | None = None) -> Floats:
-        """Return the features of the tables of these numbers, shape (tables, FEATURES)."""
-        asked = self._asked(question)
+        """Return the features of tables, given by number, shape (tables, FEATURES)."""
+        asked = self._parse_question(question)
         if asked is None or not len(tables):
             return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
         texts = _gather(self._streams, tables)
-        with self._placed(asked.numbers):
+        with self._with_positions(asked.numbers):
             shared = _compare(asked, texts, self._place, self._rarity)
         associated = (
             np.zeros(len(tables))
@@ -95,27 +256,27 @@ class Featurizer:
             (number, column) for column, word in enumerate(association.named) if (number := known.get(word)) is not None
         ]
         numbers, columns = np.array(held, dtype=np.int64).reshape(-1, 2).T
-        with self._placed(numbers):
+        with self._with_positions(numbers):
             names = np.flatnonzero((texts.groups == _HEADER) & (self._place[texts.tokens] >= 0))
             headers = np.zeros((size, len(association.named)), dtype=bool)
             headers[texts.tables[names], columns[self._place[texts.tokens[names]]]] = True
-        return association.scores(asked_words(question, self._streams.analyzer), headers)
+        return association.scores(question_words(question, self._streams.analyzer), headers)
 
     @contextmanager
-    def _placed(self, numbers: Ints) -> Iterator[None]:
-        """Let `_place` give for terms their places among these."""
+    def _with_positions(self, numbers: Ints) -> Iterator[None]:
+        """Map these terms to their positions in `_place` inside the block."""
         self._place[numbers] = np.arange(len(numbers))
         try:
             yield
         finally:
             self._place[numbers] = -1
 
-    def unknown(self, question: str) -> float:
-        """Return the share of a question's words that stand in no table; 1 where it has none."""
+    def unknown_share(self, question: str) -> float:
+        """Return the share of a question's words that no table contains; 1 for a question without words."""
         terms = set(self._streams.analyzer.terms(question))
         return sum(term not in self._streams.terms for term in terms) / len(terms) if terms else 1.0
 
-    def _asked(self, question: str) -> _Asked | None:
+    def _parse_question(self, question: str) -> _QuestionTerms | None:
         known = self._streams.terms
         terms = [term for term in self._streams.analyzer.terms(question) if term in known]
         if not terms:
@@ -131,12 +292,12 @@ class Featurizer:
                 pairs[order[one], order[other]] = len(pair_worth)
                 pair_worth.append(float(worth[order[one]] + worth[order[other]]))
         numerals = np.array([term[0].isdigit() for term in distinct])
-        return _Asked(numbers, worth, numerals, pairs, np.array(pair_worth, dtype=np.float32))
+        return _QuestionTerms(numbers, worth, numerals, pairs, np.array(pair_worth, dtype=np.float32))
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The streams of the candidates, end to end, with what each token belongs to."""
+    """The concatenated streams of the candidates, with what each token belongs to."""
 
     tokens: NDArray[np.int32]
     tables: Ints
@@ -161,7 +322,7 @@ def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
 
 
 def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
-    """Return the column that each token stands in: the count of cells since its row, or the header, began."""
+    """Return the column of each token: the number of cells since its row, or the header, began."""
     cells = np.cumsum(tokens == CELL)
     line = np.maximum.accumulate(np.where((tokens == ROW) | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
     place = np.clip(cells - cells[line] - 1, 0, _MOST_COLUMNS - 1) if len(tokens) else cells
@@ -169,13 +330,13 @@ def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
     return columns
 
 
-_MOST_COLUMNS = 64  # those further right are taken for the last
+_MOST_COLUMNS = 64  # columns further right count as the last
 _GROUPS = np.full(-LOWEST_MARK + 1, _PROSE, dtype=np.int64)
 for _name, _mark in FIELD_MARKS.items():
     _GROUPS[-_mark] = _GROUP_OF.get(_name, _PROSE)
 
 
-def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Floats:
+def _compare(asked: _QuestionTerms, texts: _Texts, place: Ints, rarity: Floats) -> Floats:
     size, terms = int(texts.tables[-1]) + 1, len(asked.numbers)
     places = place[texts.tokens]
     hits = np.flatnonzero(places >= 0)
@@ -183,14 +344,14 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
     held = np.zeros((size, 4, terms), dtype=bool)
     held[tables, groups, at] = True
     anywhere = held.any(axis=1)
-    mass, squares = _shares(asked.worth), _shares(asked.worth**2)
-    numerals = _shares(asked.numerals.astype(np.float32))
+    mass, squares = _normalize_weights(asked.worth), _normalize_weights(asked.worth**2)
+    numerals = _normalize_weights(asked.numerals.astype(np.float32))
     in_cells = groups == _CELLS
-    in_row = _in_rows(texts, hits[in_cells], at[in_cells], terms)
+    in_row = _terms_by_row(texts, hits[in_cells], at[in_cells], terms)
     framed = in_row | (held[:, _TITLE] | held[:, _HEADER])[texts.row_tables]
-    pairs = _pairs(asked, texts, places, hits, size)
-    whole = _whole(asked, texts, places, hits)
-    entities, values, columns = _covers(texts, whole, places, size, terms)
+    pairs = _find_pairs(asked, texts, places, hits, size)
+    whole = _find_whole_pieces(asked, texts, places, hits)
+    entities, values, columns = _find_covered_terms(texts, whole, places, size, terms)
     inside = whole[texts.groups[whole] == _CELLS]
     named, column = _by_column(texts, hits, at, held.shape)
     outside = (held[:, _TITLE] | held[:, _HEADER]) @ mass
@@ -203,16 +364,16 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
             held[:, _CELLS] @ mass,
             anywhere @ mass,
             anywhere @ squares,
-            _best(in_row @ mass, texts.row_tables, size),
-            _best(in_row @ squares, texts.row_tables, size),
-            np.maximum(_best(framed @ mass, texts.row_tables, size), outside),
-            _best_two(in_row, mass, texts.row_tables, size),
-            _best(_in_rows(texts, inside, places[inside], terms) @ mass, texts.row_tables, size),
-            _best(in_row @ numerals, texts.row_tables, size),
-            _best(named @ mass, texts.row_tables, size),
+            _max_by_table(in_row @ mass, texts.row_tables, size),
+            _max_by_table(in_row @ squares, texts.row_tables, size),
+            np.maximum(_max_by_table(framed @ mass, texts.row_tables, size), outside),
+            _max_two_rows(in_row, mass, texts.row_tables, size),
+            _max_by_table(_terms_by_row(texts, inside, places[inside], terms) @ mass, texts.row_tables, size),
+            _max_by_table(in_row @ numerals, texts.row_tables, size),
+            _max_by_table(named @ mass, texts.row_tables, size),
             (column @ mass).max(axis=1),
             anywhere @ numerals,
-            pairs @ _shares(asked.pair_worth),
+            pairs @ _normalize_weights(asked.pair_worth),
             entities @ mass,
             values @ mass,
             columns @ mass,
@@ -222,15 +383,15 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
     ).astype(np.float32)
 
 
-def _in_rows(texts: _Texts, hits: Ints, at: Ints, terms: int) -> NDArray[np.bool_]:
-    """Return which of the question's terms each row holds, of these places in its cells."""
+def _terms_by_row(texts: _Texts, hits: Ints, at: Ints, terms: int) -> NDArray[np.bool_]:
+    """Return which of the question's terms each row contains."""
     held = np.zeros((len(texts.row_tables), terms), dtype=bool)
     held[texts.rows[hits], at] = True
     return held
 
 
-def _best_two(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) -> Floats:
-    """Return the share of the best row of each table, with what one other row adds to it at most."""
+def _max_two_rows(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) -> Floats:
+    """Return the share of each table's best row, plus the most that one other row adds."""
     if not len(tables):
         return np.zeros(size, dtype=np.float32)
     shares = in_row @ mass
@@ -238,13 +399,13 @@ def _best_two(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) 
     first = order[np.diff(tables[order], prepend=-1) > 0]
     held = np.zeros((size, in_row.shape[1]), dtype=bool)
     held[tables[first]] = in_row[first]
-    return _best(shares, tables, size) + _best((in_row & ~held[tables]) @ mass, tables, size)
+    return _max_by_table(shares, tables, size) + _max_by_table((in_row & ~held[tables]) @ mass, tables, size)
 
 
 def _by_column(
     texts: _Texts, hits: Ints, at: Ints, shape: tuple[int, ...]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return what rows hold in columns whose name has a word of the question, and what columns hold, name included."""
+    """Return the terms by row in columns whose name is in the question, and the terms by column, name included."""
     size, _, terms = shape
     names, cells = (texts.groups[hits] == group for group in (_HEADER, _CELLS))
     named = np.zeros(size * _MOST_COLUMNS, dtype=bool)
@@ -252,22 +413,22 @@ def _by_column(
     under = cells & named[texts.columns[hits]]
     column = np.zeros((size * _MOST_COLUMNS, terms), dtype=bool)
     column[texts.columns[hits[names | cells]], at[names | cells]] = True
-    return _in_rows(texts, hits[under], at[under], terms), column.reshape(size, _MOST_COLUMNS, terms)
+    return _terms_by_row(texts, hits[under], at[under], terms), column.reshape(size, _MOST_COLUMNS, terms)
 
 
-def _shares(weights: Floats) -> Floats:
+def _normalize_weights(weights: Floats) -> Floats:
     total = weights.sum() if len(weights) else 0.0
     return weights / total if total > 0 else weights
 
 
-def _best(scores: Floats, tables: Ints, size: int) -> Floats:
+def _max_by_table(scores: Floats, tables: Ints, size: int) -> Floats:
     best = np.zeros(size, dtype=np.float32)
     np.maximum.at(best, tables, scores.astype(np.float32))
     return best
 
 
 def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: int) -> Floats:
-    """Return how much of a field's own idf mass stands in the question."""
+    """Return how much of a field's idf mass the question contains."""
     own = np.flatnonzero((texts.tokens >= 0) & (texts.groups == group))
     worth = rarity[texts.tokens[own]]
     whole = np.bincount(texts.tables[own], weights=worth, minlength=size)
@@ -276,8 +437,8 @@ def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: in
     return shares
 
 
-def _pairs(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) -> NDArray[np.bool_]:
-    """Return which pairs of the question stand together in each table."""
+def _find_pairs(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints, size: int) -> NDArray[np.bool_]:
+    """Return which of the question's adjacent pairs are adjacent in each table."""
     anywhere = np.zeros((size, len(asked.pair_worth)), dtype=bool)
     first = hits[:-1][np.diff(hits) == 1]
     found = asked.pairs[places[first], places[first + 1]]
@@ -286,8 +447,8 @@ def _pairs(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) ->
     return anywhere
 
 
-def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints) -> Ints:
-    """Return the places of terms in cells and column names that stand in the question word for word."""
+def _find_whole_pieces(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints) -> Ints:
+    """Return the positions of terms in cells and column names that the question contains word for word."""
     pieces = int(texts.pieces[-1]) + 1
     length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
     held = np.bincount(texts.pieces[hits], minlength=pieces)
@@ -299,7 +460,9 @@ def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints) -> Ints:
     return kept
 
 
-def _covers(texts: _Texts, inside: Ints, places: Ints, size: int, terms: int) -> tuple[NDArray[np.bool_], ...]:
+def _find_covered_terms(
+    texts: _Texts, inside: Ints, places: Ints, size: int, terms: int
+) -> tuple[NDArray[np.bool_], ...]:
     """Return which terms are covered by whole cells of several words, by any whole cells, and by column names."""
     covers = [np.zeros((size, terms), dtype=bool) for _ in range(3)]
     cells = texts.groups[inside] == _CELLS

@@ -1,4 +1,4 @@
-"""The best tables of any retriever, put in a new order by a model that reads each of them beside the question."""
+"""The best tables of any retriever, reordered by a model that reads each of them beside the question."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Corpus, TableId
+from almanaq.corpus.table import Corpus, TableId, parse_fields, table_text
 from almanaq.event_loops import run_sync
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.prompted_reader import ask_model
@@ -17,19 +16,18 @@ from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.abstain import Found
-from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.protocols import Found, Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k
 
 CANDIDATES = 20
-"""Tables that the model reads for a question."""
+"""Tables that the model reads per question."""
 
 MAX_CHARS = 1500
-"""Characters of a table that it reads: about 400 tokens."""
+"""Characters of a table that the model reads: about 400 tokens."""
 
 
 Verdict = Sequence[float] | UnusableReply
-"""Scores, or why there are none: the candidates of that question keep their order then."""
+"""Scores, or why there are none: the candidates of that question then keep their order."""
 
 
 class Judge(Protocol):
@@ -43,12 +41,12 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Makes indexes that take the candidates of another retriever, and rank them by a judge.
+class JudgeReranker:
+    """Builds indexes that reorder the candidates of another retriever by a judge.
 
     Args:
         first: finds the candidates.
-        judge: ranks them; what it scores alike keeps the order of before.
+        judge: scores them; ties keep their order.
     """
 
     first: Retriever
@@ -60,17 +58,17 @@ class Judged:
     def name(self) -> str:
         return f"rerank:{self.judge.name}"
 
-    def index(self, corpus: Corpus, fields: Sequence[str]) -> JudgedIndex:
-        """Index a corpus for the first retriever, and keep the beginning of each table's text for the judge."""
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> JudgeRerankerIndex:
+        """Index a corpus with the first retriever, and keep the start of each table's text for the judge."""
         chosen = parse_fields(fields)
         index = self.first.index(corpus, fields)
         texts = {table.id: table_text(table, chosen, max_chars=self.max_chars) for table in corpus}
-        return JudgedIndex(index, self.judge, texts, self.candidates)
+        return JudgeRerankerIndex(index, self.judge, texts, self.candidates)
 
 
 @dataclass(frozen=True)
-class JudgedIndex:
-    """An index, and what the judge reads of its tables."""
+class JudgeRerankerIndex:
+    """An index, and the texts that the judge reads."""
 
     first: TableIndex
     judge: Judge
@@ -78,9 +76,9 @@ class JudgedIndex:
     candidates: int
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return the k best; those that the judge did not read follow the others in their order.
+        """Return the k best; tables that the judge did not read follow in their order.
 
-        Where its reply cannot be used, the order is that of before: `find` says for which questions.
+        Where its reply is unusable, the first order is kept: `find` tells for which questions.
 
         Raises:
             ModelError: the judge cannot be asked.
@@ -94,11 +92,11 @@ class JudgedIndex:
         found = self.first.search(questions, max(k, self.candidates))
         read = [ranking[: self.candidates] for ranking in found]
         verdicts = self.judge.judge(questions, [[self.texts[hit.id] for hit in hits] for hits in read])
-        return [_judged(*each, k) for each in zip(found, verdicts, map(len, read), strict=True)]
+        return [_apply_verdict(*each, k) for each in zip(found, verdicts, map(len, read), strict=True)]
 
 
 class CrossEncoderJudge:
-    """A judge that scores each table by a cross-encoder."""
+    """A judge that scores each table with a cross-encoder."""
 
     def __init__(self, encoder: CrossEncoder) -> None:
         self.name = encoder.name
@@ -110,9 +108,9 @@ class CrossEncoderJudge:
 
 
 class LanguageModelJudge:
-    """A judge that asks a language model, once per question, for the order of all candidates.
+    """A judge that asks a language model, once per question, to order all candidates.
 
-    Tables that the model leaves out score 0: they keep their order behind those that it names.
+    Tables that the model leaves out score 0, and follow the others in their order.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -120,7 +118,7 @@ class LanguageModelJudge:
         self._model = model
 
     def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[Verdict]:
-        """Return scores that fall along the model's order; all questions are asked side by side."""
+        """Return scores that decrease along the model's order; questions are sent concurrently."""
 
         async def all_orders() -> list[Verdict]:
             return await asyncio.gather(*map(self._scores, questions, texts))
@@ -146,13 +144,13 @@ def _parse_order(text: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _judged(ranking: Ranking, verdict: Verdict, read: int, k: int) -> Found:
+def _apply_verdict(ranking: Ranking, verdict: Verdict, read: int, k: int) -> Found:
     if isinstance(verdict, UnusableReply):
         return Found(ranking[:k], None, bool(ranking), str(verdict))
-    return Found(_ordered(ranking, verdict, read)[:k], None, bool(ranking))
+    return Found(_reorder(ranking, verdict, read)[:k], None, bool(ranking))
 
 
-def _ordered(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:
+def _reorder(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:
     order = sorted(range(read), key=lambda place: -scores[place])
     hits = [Hit(ranking[place].id, scores[place]) for place in order]
     floor = hits[-1].score if hits else 0.0

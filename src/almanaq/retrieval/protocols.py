@@ -1,10 +1,10 @@
-"""The seam to retrievers, and the values that cross it."""
+"""The seam to retrievers, and the values that cross it: hits, rankings, and whether a ranking holds an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from almanaq.corpus.table import Corpus, TableId
 
@@ -27,14 +27,14 @@ Ranking = tuple[Hit, ...]
 
 
 class TableIndex(Protocol):
-    """A corpus made searchable. Searching with the same arguments gives the same rankings."""
+    """A searchable corpus. The same search always returns the same rankings."""
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Return one ranking of at most k tables for each question, in their order."""
 
 
 class Retriever(Protocol):
-    """Makes indexes over declared fields of a corpus.
+    """Builds indexes over declared fields of a corpus.
 
     >>> from almanaq.corpus.table import Table
     >>> from almanaq.retrieval.bm25 import BM25
@@ -48,3 +48,34 @@ class Retriever(Protocol):
     def name(self) -> str: ...
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A ranking, and whether it holds an answer.
+
+    Attributes:
+        chance: the probability that one of the best tables answers; None where the retriever cannot tell.
+        fits: whether the chance is high enough. Without a chance, any table found fits.
+        fault: why the ranking is not in the requested order; "" where it is.
+    """
+
+    ranking: Ranking
+    chance: float | None
+    fits: bool
+    fault: str = ""
+
+
+@runtime_checkable
+class DoubtingIndex(Protocol):
+    """An index that estimates whether its best tables answer the question."""
+
+    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+        """Return rankings as `search` does, each with the chance that it holds an answer."""
+
+
+def find_tables(index: TableIndex, questions: Sequence[str], k: int) -> list[Found]:
+    """Search any index; for one without chances, any table found counts as fitting."""
+    if isinstance(index, DoubtingIndex):
+        return index.find(questions, k)
+    return [Found(ranking, None, bool(ranking)) for ranking in index.search(questions, k)]

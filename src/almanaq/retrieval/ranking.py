@@ -1,8 +1,9 @@
-"""From scores to rankings: exact top k, ties in corpus order; and databases ranked by their tables."""
+"""From scores to rankings: exact top k with ties in corpus order, scores pooled by database, databases ranked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ BATCH = 256  # questions scored at once: 256 MB of scores over a corpus of 250,0
 
 
 class Scorer(Protocol):
-    """An index that scores every table of the corpus; `ids` names the columns, in corpus order."""
+    """An index that scores every table of the corpus; `ids` names the columns of scores, in corpus order."""
 
     @property
     def ids(self) -> Sequence[TableId]: ...
@@ -27,8 +28,8 @@ class Scorer(Protocol):
         """Return the scores, shape (questions, tables); -inf for a table that does not match at all."""
 
 
-def search(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
-    """Return the rankings of an index that scores all its tables.
+def search_by_scores(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
+    """Rank the tables of an index by their scores.
 
     Raises:
         UsageError: k is not positive.
@@ -37,7 +38,7 @@ def search(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
     rankings: list[Ranking] = []
     for start in range(0, len(questions), BATCH):
         scores = index.scores(questions[start : start + BATCH])
-        rankings.extend(_ranking(row, index.ids, k) for row in scores)
+        rankings.extend(_to_ranking(row, index.ids, k) for row in scores)
     return rankings
 
 
@@ -48,10 +49,10 @@ def check_k(k: int) -> None:
 
 
 def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
-    """Return the positions of the k highest scores, highest first, equal ones by position; -inf is left out."""
+    """Return the positions of the k highest scores, highest first, ties by position, without -inf."""
     size = len(scores)
     if k < size:
-        # Everything above the k-th score is in; of those equal to it, the first in corpus order.
+        # All scores above the k-th are in; of those equal to it, the first in corpus order.
         bound = np.partition(scores, size - k)[size - k]
         above = np.flatnonzero(scores > bound)
         chosen = np.concatenate([above, np.flatnonzero(scores == bound)[: k - len(above)]])
@@ -62,29 +63,55 @@ def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
     return ranked
 
 
-def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:
-    """Return the databases of a ranking, best first, by the pooled scores of their tables.
-
-    A question that joins tables finds several of one database among its hits, so each hit adds its share to
-    its database: its score above the last hit's, discounted by rank. Ties keep the order of first appearance.
-    """
-    if not ranking:
-        return ()
-    floor = ranking[-1].score
-    pooled: dict[str, float] = {}
-    for rank, hit in enumerate(ranking, 1):
-        pooled[hit.id.database] = pooled.get(hit.id.database, 0.0) + (hit.score - floor) / rank
-    return tuple(sorted(pooled.items(), key=lambda entry: -entry[1]))
-
-
-def _ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
+def _to_ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
     return tuple(Hit(ids[position], float(scores[position])) for position in top_k(scores, k))
 
 
-def standardized(scores: Scores) -> Scores:
-    """Return each row in standard deviations above its mean; zeros for a row that tells no table from another."""
+def standardize(scores: Scores) -> Scores:
+    """Return each row in standard deviations above its mean; zeros for a constant row."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     spread = scores.std(axis=1, keepdims=True)
     spread[spread < 1e-6] = 1.0
     standard: Scores = centred / spread
     return standard
+
+
+_POOLED_TABLES = 3
+"""Tables of a database that are pooled: few questions join more, and size alone must not favour a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Which tables share a database: those of database i are `order[starts[i]:starts[i + 1]]`.
+
+    Attributes:
+        of: the number of each table's database.
+    """
+
+    of: NDArray[np.intp]
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+
+    def pool(self, scores: Scores) -> Scores:
+        """Return for each table the sum of the best _POOLED_TABLES positive scores in its database, shape as `scores`.
+
+        Returns zeros for a corpus of one database, where the sum would not change a ranking.
+        """
+        if len(self.starts) == 2:
+            return np.zeros_like(scores)
+        remaining = np.maximum(scores[:, self.order], 0)
+        sums = np.zeros((len(scores), len(self.starts) - 1), dtype=np.float32)
+        for _ in range(_POOLED_TABLES):
+            best = np.maximum.reduceat(remaining, self.starts[:-1], axis=1)
+            sums += best
+            # Remove what was counted; equal scores are removed together, as they are rare and small.
+            remaining[remaining == np.repeat(best, np.diff(self.starts), axis=1)] = 0
+        return sums[:, self.of]
+
+
+def group_by_database(ids: Sequence[TableId]) -> Databases:
+    """Group the tables of a corpus by database."""
+    numbers: dict[str, int] = {}
+    of = np.array([numbers.setdefault(table.database, len(numbers)) for table in ids], dtype=np.intp)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(numbers)))])
+    return Databases(of, np.argsort(of, kind="stable"), starts.astype(np.intp))

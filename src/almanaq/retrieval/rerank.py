@@ -1,46 +1,162 @@
-"""The best candidates of a search by words and by meaning, ranked anew by what they have in common with the question.
+"""The learned reranker: the best candidates by words and vectors, ranked by what they share with the question.
 
-A linear score over the figures of `features` and the standardized scores of the searches. Its few weights are
-learned (see `weights`): sets for tables with titles, tables without, and the schemas of databases, for questions and
-for statements that are to be checked.
+A linear score over `features` and the standardized scores of the searches. Its weights are learned: sets for tables
+with titles, tables without, and schemas of databases, for questions and for statements to be checked. They are in
+`weights.json`, made by `benchmarks/retrieval/learn.py` and `doubt.py`; `benchmarks/retrieval/results/weights.json`
+records the data, and the results on held-out tables.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, TableId
-from almanaq.retrieval.abstain import Found
-from almanaq.retrieval.aspects import Aspects, AspectsIndex
+from almanaq.corpus.table import Corpus, Field, TableId, parse_fields
 from almanaq.retrieval.bm25 import BM25, BM25Index
-from almanaq.retrieval.features import FEATURES, Featurizer, Floats
-from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import BATCH, Scores, check_k, standardized, top_k
-from almanaq.retrieval.sibling_tables import Databases, group_by_database
-from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.weights import Sight, Styles, Weights, choose_weights
+from almanaq.retrieval.dense import Aspects, AspectsIndex
+from almanaq.retrieval.features import (
+    FEATURES,
+    Featurizer,
+    Floats,
+    StreamWriter,
+    WordAssociation,
+    load_word_association,
+)
+from almanaq.retrieval.protocols import Found, Hit, Ranking
+from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
+
+DOUBT_FEATURES = (
+    "unknown",  # share of the question's words that stand in no table
+    "cosine",  # the best cosine between the question and the best table; 0 without vectors
+    "margin",  # how far its score is above the next one's
+    "share",  # its share of the candidates' odds
+    "tables",  # logarithm of the corpus' size over 10
+)
+"""The inputs of `Doubt`, in addition to FEATURES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A logistic model of the chance that a table fits; below `threshold` none is said to fit.
+
+    It is learned from questions whose right tables were removed (`benchmarks/retrieval/doubt.py`).
+    """
+
+    worth: Mapping[str, float]
+    bias: float
+    threshold: float
+
+    def chance(self, figures: Mapping[str, float]) -> float:
+        """Return the chance, between 0 and 1, that one of the best tables answers."""
+        total = self.bias + sum(worth * figures.get(name, 0.0) for name, worth in self.worth.items())
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
+
+    def passes(self, chance: float) -> bool:
+        """Return whether a chance is high enough."""
+        return chance >= self.threshold
+
+
+Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
+"""Which searches take part: words alone, or also vectors of short views of each table, or also those of its rows.
+
+For an index on disk: words without a separate search of titles, or also one vector per table.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A linear score: the weight of each feature and of each search's standardized score, by name; absent is 0.
+
+    `doubt` estimates from the best table whether any fits; None where it was not learned. `association` computes the
+    feature of that name, for tables without titles; None leaves it 0.
+    """
+
+    name: str
+    worth: Mapping[str, float]
+    doubt: Doubt | None = None
+    association: WordAssociation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """Weights for questions, and for statements to be checked."""
+
+    questions: Weights
+    statements: Weights
+
+    def of(self, text: str) -> Weights:
+        return self.statements if is_statement(text) else self.questions
+
+
+def choose_weights(fields: Sequence[Field], *, several: bool, sight: Sight) -> Styles:
+    """Return the learned weights for a corpus.
+
+    Args:
+        fields: the declared fields; tables without titles have other weights.
+        several: the corpus holds several databases, so its tables are schemas rather than web pages.
+        sight: which searches take part.
+    """
+    if several:
+        kind = "databases" if Field.DESCRIPTION in fields else "bare-databases"
+    else:
+        kind = "titled" if Field.TITLE in fields else "untitled"
+    questions = _make_weights(f"{kind}-{sight}")
+    return Styles(questions, questions if several else _make_weights(f"{kind}-statements-{sight}"))
+
+
+_QUESTION_START = re.compile(
+    r"\W*(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|will|would"
+    r"|should|list|show|find|give|name|tell|count|return|identify|describe|state|compare|calculate)\b",
+    re.IGNORECASE,
+)
+_MIN_STATEMENT_WORDS = 5  # fewer are keywords
+
+
+def is_statement(text: str) -> bool:
+    """Return whether a text is a statement: no question mark, no initial question word, and not just keywords."""
+    return "?" not in text and not _QUESTION_START.match(text) and len(text.split()) >= _MIN_STATEMENT_WORDS
+
+
+def _make_weights(name: str) -> Weights:
+    learned = _load_weights()
+    doubt = learned["doubt"].get(name)
+    association = (
+        load_word_association(statements="statements" in name) if "association" in learned["weights"][name] else None
+    )
+    return Weights(name, learned["weights"][name], Doubt(**doubt) if doubt else None, association)
+
+
+@lru_cache(maxsize=1)
+def _load_weights() -> dict[str, Any]:
+    text = files("almanaq.retrieval").joinpath("weights.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
 
 CANDIDATES = 100
-"""Tables ranked anew; those behind them keep the order of the search before."""
+"""Tables that are reranked; those behind them keep the order of the first search."""
 
 SCALE = 10.0
-"""Standardized scores are divided by it, so that their weights are of the size of the features' weights."""
+"""Divides standardized scores, so that their weights have the magnitude of the features' weights."""
 
-_SHARPNESS = 0.5  # of the sum over a database's tables: between their best score alone and their number
+_POOLING_SHARPNESS = 0.5  # of the soft sum over a database: between the maximum and the number of its tables
 
 
 @dataclass(frozen=True)
 class Rerank:
-    """Makes indexes that search by words, and by meaning where `aspects` is given, then rank the best anew.
+    """Builds indexes that search by words, and by vectors if `aspects` is given, then rerank the best tables.
 
     Args:
-        weights: of the linear score; None takes the learned sets that suit the corpus and the fields.
-        candidates: how many tables are ranked anew.
+        weights: of the linear score; None takes the learned sets for the corpus and the fields.
+        candidates: how many tables are reranked.
     """
 
     lexical: BM25 = field(default_factory=BM25)
@@ -70,7 +186,7 @@ class Rerank:
 
     @property
     def sight(self) -> Sight:
-        """What takes part beside words."""
+        """Which searches take part."""
         if self.aspects is None:
             return "lexical"
         return "rows" if self.aspects.rows else "short"
@@ -78,7 +194,7 @@ class Rerank:
 
 @dataclass(frozen=True)
 class Searches:
-    """The searches before: each gives a score to every table."""
+    """The first searches, each of which scores every table."""
 
     lexical: BM25Index
     titles: BM25Index | None
@@ -86,33 +202,31 @@ class Searches:
     databases: Databases
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
-        """Return standardized scores by name, each of shape (questions, tables), and `cosine`, the best one
-        as it is.
-        """
+        """Return standardized scores by name, each of shape (questions, tables), and `cosine`, the best raw cosine."""
         found = {"bm25": self.lexical.sums(questions)}
         if self.titles is not None:
             found["bm25_title"] = self.titles.sums(questions)
         views = self.aspects.scores(questions) if self.aspects is not None else {}
-        standard = {name: standardized(scores) / SCALE for name, scores in (found | views).items()}
-        standard["company"] = self.databases.pooled(fused(standard))
+        standard = {name: standardize(scores) / SCALE for name, scores in (found | views).items()}
+        standard["company"] = self.databases.pool(fuse_scores(standard))
         if views:
             standard["cosine"] = np.maximum.reduce(list(views.values()))
         return standard
 
     def first(self, scores: Mapping[str, Scores], questions: Sequence[str]) -> Scores:
-        """Return the fused score that candidates are taken by; -inf where, without vectors, nothing speaks for a table.
+        """Return the fused scores that select candidates.
 
-        That is: it shares no word with the question, and neither does its database.
+        Without vectors, a table scores -inf if neither it nor its database shares a word with the question.
         """
         if self.aspects is not None:
-            return fused(scores)
+            return fuse_scores(scores)
         nothing = (self.lexical.sums(questions) == 0) & (scores["company"] <= 0)
-        return np.where(nothing, np.float32(-np.inf), fused(scores))
+        return np.where(nothing, np.float32(-np.inf), fuse_scores(scores))
 
 
 @dataclass(frozen=True)
 class RerankIndex:
-    """The searches of one corpus, and what ranking anew needs."""
+    """The searches of one corpus, and the parts of its reranker."""
 
     searches: Searches
     featurizer: Featurizer
@@ -124,26 +238,28 @@ class RerankIndex:
         return self.searches.lexical.ids
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables of the highest score; none where the question is without words."""
+        """Return for each question the k tables with the highest scores; none for a question without words."""
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
-        """Return the rankings, and whether their best tables answer."""
+        """Return the rankings, each with the chance that its best table answers."""
         check_k(k)
         found: list[Found] = []
-        for scored, rest in self.scored(questions, k):
+        for scored, rest in self.score_candidates(questions, k):
             if not len(scored.tables):
                 found.append(Found((), 0.0, fits=False))
                 continue
             pairs = zip(scored.tables, scored.scores, strict=True)
             hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
-            # Those not ranked anew follow in the order they came in, below the last.
+            # Tables that were not reranked follow in their order, below the last score.
             hits.extend(Hit(self.ids[table], hits[-1].score - 1.0 - rank) for rank, table in enumerate(rest))
-            found.append(judged(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
+            found.append(add_doubt(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
         return found
 
-    def scored(self, questions: Sequence[str], k: int = 1) -> Iterator[tuple[Scored, NDArray[np.intp]]]:
-        """Yield for each question its candidates with all that is known of them, and those behind them up to k."""
+    def score_candidates(
+        self, questions: Sequence[str], k: int = 1
+    ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
+        """Yield for each question its scored candidates, and the tables behind them up to k."""
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
             scores = self.searches.scores(batch)
@@ -151,40 +267,40 @@ class RerankIndex:
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
-                weighed = Weighed(self.weights.of(question), self.featurizer, self.searches.databases)
-                yield weighed.scored(question, chosen[: self.candidates], own), chosen[self.candidates :]
+                scorer = CandidateScorer(self.weights.of(question), self.featurizer, self.searches.databases)
+                yield scorer.score(question, chosen[: self.candidates], own), chosen[self.candidates :]
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """What ranking the candidates of a question anew takes."""
+class CandidateScorer:
+    """Scores the candidates of a question."""
 
     weights: Weights
     featurizer: Featurizer
     databases: Databases
 
-    def scored(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> Scored:
-        """Return the tables of these numbers by the linear score; `own` are their standardized scores by search."""
+    def score(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> ScoredCandidates:
+        """Return tables, given by number, sorted by the linear score; `own` are their standardized search scores."""
         worth = self.weights.worth
         features = self.featurizer.features(question, [int(table) for table in tables], self.weights.association)
         scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
         for name, each in own.items():
             scores = scores + worth.get(name, 0.0) * each
-        scores = with_databases(scores, self.databases, tables)
+        scores = add_database_scores(scores, self.databases, tables)
         order = np.lexsort((tables, -scores))
         searched = {name: each[order] for name, each in own.items()}
-        unknown = self.featurizer.unknown(question)
-        return Scored(question, tables[order], scores[order], features[order], searched, unknown)
+        unknown = self.featurizer.unknown_share(question)
+        return ScoredCandidates(question, tables[order], scores[order], features[order], searched, unknown)
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidates:
     """The candidates of a question, best first.
 
     Attributes:
-        features: figures of `features`, shape (tables, FEATURES).
+        features: shape (tables, FEATURES).
         searched: scores of the searches, by name.
-        unknown: the share of the question's words that stand in no table.
+        unknown: the share of the question's words that no table contains.
     """
 
     question: str
@@ -195,7 +311,7 @@ class Scored:
     unknown: float
 
     def figures(self, size: int) -> dict[str, float]:
-        """Return what the chance that the best table answers is made of, for a corpus of so many tables."""
+        """Return the inputs of `Doubt` for a corpus of `size` tables."""
         odds = np.exp(self.scores - self.scores[0])
         return {
             **dict(zip(FEATURES, map(float, self.features[0]), strict=True)),
@@ -207,24 +323,24 @@ class Scored:
         }
 
 
-def judged(ranking: Ranking, scored: Scored, weights: Weights, size: int) -> Found:
-    """Return a ranking with the chance that its best table answers, in a corpus of so many tables."""
+def add_doubt(ranking: Ranking, scored: ScoredCandidates, weights: Weights, size: int) -> Found:
+    """Return a ranking with the chance that its best table answers, in a corpus of `size` tables."""
     doubt = weights.doubt
     chance = doubt.chance(scored.figures(size)) if doubt else None
     return Found(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
 
 
-def fused(standard: Mapping[str, Scores]) -> Scores:
-    """Return the untuned score that candidates are taken by: words, and the mean of all views by meaning."""
+def fuse_scores(standard: Mapping[str, Scores]) -> Scores:
+    """Return the unweighted score that selects candidates: words, plus the mean over all vector views."""
     views = [scores for name, scores in standard.items() if name.startswith("dense")]
     first = standard["bm25"]
     return (first + sum(views) / len(views)).astype(np.float32) if views else first
 
 
-def with_databases(scores: Scores, databases: Databases, tables: NDArray[np.intp]) -> Scores:
-    """Add to each score the logarithm of a soft sum over its database: what joins belongs together."""
+def add_database_scores(scores: Scores, databases: Databases, tables: NDArray[np.intp]) -> Scores:
+    """Add to each score the logarithm of a soft sum over its database, as joined tables are in one database."""
     if len(databases.starts) <= 2 or not len(scores):
         return scores
     of = databases.of[tables]
-    sums = np.bincount(of, weights=np.exp(_SHARPNESS * (scores - scores.max())))
+    sums = np.bincount(of, weights=np.exp(_POOLING_SHARPNESS * (scores - scores.max())))
     return (scores + np.log(np.maximum(sums[of], 1e-30))).astype(np.float32)

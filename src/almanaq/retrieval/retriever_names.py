@@ -1,4 +1,4 @@
-"""Retrievers by name."""
+"""Retrievers by name, by plugin, or by `module:object`."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from almanaq.models.budget import Budget
 from almanaq.models.embedders.local import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.plugins import Group, call_plugin, load_plugin, plugin_names
+from almanaq.retrieval.adapters import Adapt, adapt_retriever, import_object
 from almanaq.retrieval.protocols import Retriever
 
 if TYPE_CHECKING:
-    from almanaq.retrieval.aspects import Aspects
+    from almanaq.retrieval.dense import Aspects
+
 
 _GROUP: Group = "almanaq.retrievers"
 
-JUDGED = "rerank:"
-"""What stands before the name of a model that ranks the candidates of `rerank` anew."""
+MODEL_PREFIX = "rerank:"
+"""Prefix of a model's name that reorders the candidates of `rerank`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What retrievers are made from.
+    """What retrievers are built from.
 
     Attributes:
-        embedder: makes vectors; called only for retrievers that need them.
-        cache: the folder that vectors are kept in; None keeps them in memory.
-        seed: of the retriever that draws by chance.
+        embedder: opens the embedder; called only for retrievers that need one.
+        cache: the folder of cached vectors; None keeps them in memory.
+        seed: of the random retriever.
         gold: gold tables by question, for the oracle.
-        model: opens the language model of a name such as `openai:MODEL`; None where there is none to be had.
+        model: opens the language model of a name such as `openai:MODEL`; None where none is available.
         language: writes summaries; None opens the model of the environment, else the paper's.
-        tell: is given what paid work will cost, before it starts.
-        budget: what it may cost.
+        tell: receives the expected cost of paid work, before it starts.
+        budget: what that work may cost.
     """
 
     embedder: Callable[[], Embedder]
@@ -53,12 +55,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A retriever, and how its name was understood.
+    """A retriever, and how its name was resolved.
 
     Attributes:
-        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
+        name: the retriever that runs: `bm25` where `hybrid` was requested without a semantic embedder.
         embedder: the embedder's name; "" where none is used.
-        note: why another than the named retriever runs; "" where it does not.
+        note: why another retriever runs than was named; "" where it does not.
     """
 
     retriever: Retriever
@@ -69,12 +71,12 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverOpener:
-    """What an entry point of `almanaq.retrievers` gives where its retriever needs an embedder, a model or a budget.
+    """Returned by an entry point of `almanaq.retrievers` whose retriever needs an embedder, a model or a budget.
 
     Attributes:
-        open: makes the retriever.
-        sees_own_text: whether it sees a text of its own, whatever fields are declared: `--fields` is wrong usage.
-        is_bound: whether it marks a bound of what can be reached, and finds nothing for users.
+        open: builds the retriever.
+        sees_own_text: whether it ignores the declared fields and indexes its own text: `--fields` is then wrong usage.
+        is_bound: whether it only marks a bound for measurements, and is of no use to users.
     """
 
     open: Callable[[Parts], Opened]
@@ -87,33 +89,35 @@ def default_embedder() -> str:
     return "local" if local_is_installed() else "lexical"
 
 
-def open_retriever(name: str, parts: Parts) -> Opened:
+def open_retriever(name: str, parts: Parts, *, adapt: Adapt = adapt_retriever) -> Opened:
     """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
 
-    The name may be one that another package adds (the entry points `almanaq.retrievers`).
+    Args:
+        name: one of ours, or one that a plugin adds (the entry points `almanaq.retrievers`).
+        adapt: turns an object of another library into a retriever; the benchmark's adapts the paper's classes too.
 
     Raises:
         UsageError: there is no such retriever, model, module or object.
     """
     if name in RETRIEVERS:
         return RETRIEVERS[name](parts)
-    if name.startswith(JUDGED):
-        return _judged(name, parts)
+    if name.startswith(MODEL_PREFIX):
+        return _open_model_reranker(name, parts)
     if ":" in name:
-        return Opened(_imported(name), name)
-    if (opener := plugin_opener(name)) is not None:
+        return Opened(adapt(import_object(name, "retriever"), name), name)
+    if (opener := plugin_opener(name, adapt)) is not None:
         return opener.open(parts)
-    raise _unknown(name)
+    raise _unknown_error(name)
 
 
 def check_retriever(name: str) -> None:
-    """Raise UsageError for a name that no retriever has, before tables are read for it."""
+    """Raise UsageError for an unknown retriever, before tables are read for it."""
     if name not in RETRIEVERS and ":" not in name and name not in plugin_names(_GROUP):
-        raise _unknown(name)
+        raise _unknown_error(name)
 
 
-def plugin_opener(name: str) -> RetrieverOpener | None:
-    """Return what opens the retriever that another package adds under a name, None where none does."""
+def plugin_opener(name: str, adapt: Adapt = adapt_retriever) -> RetrieverOpener | None:
+    """Return the opener of a retriever that a plugin adds under this name, None where there is none."""
     if name in RETRIEVERS or ":" in name:
         return None
     found = load_plugin(_GROUP, name)
@@ -121,37 +125,35 @@ def plugin_opener(name: str) -> RetrieverOpener | None:
         found = found.get(name)
     if found is None or isinstance(found, RetrieverOpener):
         return found
-    from almanaq.retrieval.adapters import adapt
-
-    made = adapt(call_plugin(_GROUP, name) if isinstance(found, type) else found, name)
-    return RetrieverOpener(lambda _: Opened(made, name))
+    made = call_plugin(_GROUP, name) if isinstance(found, type) else found
+    return RetrieverOpener(lambda _: Opened(adapt(made, name), name))
 
 
 def sees_own_text(name: str) -> bool:
-    """Return whether a retriever sees a text of its own, whatever fields are declared."""
+    """Return whether a retriever ignores the declared fields and indexes its own text."""
     opener = plugin_opener(name)
     return opener is not None and opener.sees_own_text
 
 
 def check_fields_apply(name: str) -> None:
-    """Raise UsageError for declared fields beside a retriever that sees a text of its own."""
+    """Raise UsageError for declared fields with a retriever that ignores them."""
     if sees_own_text(name):
         raise UsageError(f"--fields does not go with --retriever {name}: it sees a text of its own; leave --fields out")
 
 
-def _unknown(name: str) -> UsageError:
+def _unknown_error(name: str) -> UsageError:
     known = (*RETRIEVERS, *plugin_names(_GROUP))
     more = "" if find_spec("almanaq_bench") else "; those of papers and experiments come with  pip install ./bench"
     return UsageError(f"unknown retriever {name!r}{suggest(name, known)}{more}")
 
 
-def _bm25(_: Parts) -> Opened:
+def _open_bm25(_: Parts) -> Opened:
     from almanaq.retrieval.bm25 import BM25
 
     return Opened(BM25(), "bm25")
 
 
-def _dense(parts: Parts) -> Opened:
+def _open_dense(parts: Parts) -> Opened:
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.dense import Dense
 
@@ -159,41 +161,41 @@ def _dense(parts: Parts) -> Opened:
     return Opened(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
 
 
-def _hybrid(parts: Parts) -> Opened:
+def _open_hybrid(parts: Parts) -> Opened:
     from almanaq.retrieval.bm25 import BM25
     from almanaq.retrieval.rerank import Rerank
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        # A second count of the same words is no second opinion.
+        # The lexical embedder counts the same words as BM25: fusing the two adds nothing.
         note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
         return Opened(BM25(), "bm25", note=note)
-    return Opened(Rerank(aspects=_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)
+    return Opened(Rerank(aspects=_make_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)
 
 
-def _rerank(parts: Parts) -> Opened:
-    from almanaq.retrieval.aspects import ROWS
+def _open_rerank(parts: Parts) -> Opened:
+    from almanaq.retrieval.dense import VIEW_ROWS
     from almanaq.retrieval.rerank import Rerank
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
         note = "rerank runs without vectors: the lexical embedder adds nothing to it; install 'almanaq[local]'"
         return Opened(Rerank(name="rerank"), "rerank-lexical", note=note)
-    return Opened(Rerank(aspects=_aspects(parts, embedder, ROWS), name="rerank"), "rerank", embedder.name)
+    return Opened(Rerank(aspects=_make_aspects(parts, embedder, VIEW_ROWS), name="rerank"), "rerank", embedder.name)
 
 
-def _aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
+def _make_aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
     from almanaq.models.embedders.vector_store import VectorStore
-    from almanaq.retrieval.aspects import Aspects
+    from almanaq.retrieval.dense import Aspects
 
     return Aspects(VectorStore(parts.cache, embedder), rows=rows)
 
 
-def _judged(name: str, parts: Parts) -> Opened:
+def _open_model_reranker(name: str, parts: Parts) -> Opened:
     """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
-    from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
+    from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judge, JudgeReranker, LanguageModelJudge
 
-    first, model = _rerank(parts), name.removeprefix(JUDGED)
+    first, model = _open_rerank(parts), name.removeprefix(MODEL_PREFIX)
     judge: Judge
     if model.startswith("openai:"):
         if parts.model is None:
@@ -208,20 +210,12 @@ def _judged(name: str, parts: Parts) -> Opened:
             f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name of a "
             "cross-encoder, which has a slash"
         )
-    return Opened(Judged(first.retriever, judge), name, first.embedder, first.note)
-
-
-def _imported(name: str) -> Retriever:
-    """Return the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
-    from almanaq.retrieval.adapters import adapt
-    from almanaq.retrieval.imported import import_object
-
-    return adapt(import_object(name, "retriever"), name)
+    return Opened(JudgeReranker(first.retriever, judge), name, first.embedder, first.note)
 
 
 RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
-    "bm25": _bm25,
-    "dense": _dense,
-    "hybrid": _hybrid,
-    "rerank": _rerank,
+    "bm25": _open_bm25,
+    "dense": _open_dense,
+    "hybrid": _open_hybrid,
+    "rerank": _open_rerank,
 }

@@ -1,15 +1,21 @@
-"""An index of tables that lives on disk: built once, opened in milliseconds, changed by what changed.
+"""An index of tables on disk: built once, opened in milliseconds, updated by what changed, or built in shards.
 
-A folder holds segments and `manifest.json`, which names those that count and which of their tables are dead. A
-change writes a new segment and then, in one step, a new manifest: a crash at any point leaves the old index whole.
-Lengths are measured against the means of the first build; an update that touches much builds anew.
+A folder holds segments and `manifest.json`, which names the valid segments and their dead tables. A change writes a new
+segment and then, in one step, a new manifest: a crash at any point leaves the old index intact. Lengths are measured
+against the means of the first build; an update that touches much rebuilds.
+
+Many tasks can build an index in shards: lengths are counted first, then each shard is written as one segment. A table
+belongs to the shard that the hash of its id names. All segments use the same mean lengths, and document frequencies are
+summed over segments when a question is asked, so scores equal those of one index. A task writes under a temporary name
+and renames the complete segment; a killed task leaves no segment, and a repeated one writes the same bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,37 +23,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.bm25 import BM25Options
-from almanaq.retrieval.manifest import (
-    NamedSegment,
+from almanaq.retrieval.bm25 import BM25Options, Term, best_tables
+from almanaq.retrieval.index_encoding import Precision
+from almanaq.retrieval.index_files import (
+    SegmentEntry,
     check_folder,
-    damaged,
+    check_segment_name,
+    damaged_error,
+    lock_folder,
     read_manifest,
-    segment_name,
-    tidy,
+    remove_leftovers,
     write_manifest,
 )
-from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.pruning import Term, best_tables
 from almanaq.retrieval.ranking import check_k
-from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
-from almanaq.retrieval.writing import alone
+from almanaq.retrieval.segments import Segment, SegmentWriter, TableEntry, count_terms, digest, open_segment
 from almanaq.text.index_terms import Analyzer
 
-_MOST_SEGMENTS = 16
-_MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
+_MAX_SEGMENTS = 16
+_REBUILD_SHARE = 0.25  # share of changed tables above which a rebuild is cheaper than keeping dead tables
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update did, in tables."""
+    """What an update did, as numbers of tables."""
 
     added: int = 0
     changed: int = 0
@@ -58,12 +62,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an index is made; it stays so until the index is built anew.
+    """How an index is built; fixed until it is rebuilt.
 
     Attributes:
-        language: the words are stemmed by its rules; None: kept whole.
-        embedder: whose vectors the index holds; "" where it holds none.
-        vectors: in what they are kept.
+        language: of the stemmer; None: no stemming.
+        embedder: the name of the embedder; "" for an index without vectors.
+        vectors: how vectors are stored.
     """
 
     fields: tuple[Field, ...]
@@ -73,21 +77,21 @@ class Recipe:
 
     @property
     def options(self) -> BM25Options:
-        """The options of its scores."""
+        """The options of BM25."""
         return BM25Options(language=self.language)
 
-    def told(self) -> dict[str, Any]:
-        """Return it as a manifest holds it."""
+    def to_record(self) -> dict[str, Any]:
+        """Return the recipe as stored in a manifest."""
         settings = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
         return settings | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Recipe:
-        """Return what a manifest holds. Raises ValueError, KeyError, TypeError or UsageError where that is none."""
-        if not isinstance(told["embedder"], str):
+    def from_record(cls, record: Mapping[str, Any]) -> Recipe:
+        """Return the recipe in a manifest. Raises ValueError, KeyError, TypeError or UsageError for an invalid one."""
+        if not isinstance(record["embedder"], str):
             raise ValueError("its embedder has no name")
-        precision = Precision(told.get("vectors", Precision.FLOAT16))
-        return cls(parse_fields(told["fields"]), told["language"], told["embedder"], precision)
+        precision = Precision(record.get("vectors", Precision.FLOAT16))
+        return cls(parse_fields(record["fields"]), record["language"], record["embedder"], precision)
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,9 @@ class StoredIndex:
 
     Attributes:
         recipe: what was indexed of each table, and how.
-        several: its tables are of several databases.
-        dead: per segment, the tables that count no more.
-        named_segments: as the manifest names them.
+        several: the tables belong to several databases.
+        dead: per segment, the numbers of deleted or replaced tables.
+        segment_entries: the segments as named in the manifest.
     """
 
     folder: Path
@@ -108,58 +112,58 @@ class StoredIndex:
     segments: Sequence[Segment]
     dead: Sequence[NDArray[np.int64]]
     analyzer: Analyzer
-    named_segments: Sequence[NamedSegment]
+    segment_entries: Sequence[SegmentEntry]
 
     def __len__(self) -> int:
         return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best of the tables that share a term with it."""
+        """Return for each question the k best tables that share a term with it."""
         return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
-    def best(self, question: str, k: int) -> list[tuple[Named, float]]:
-        """Return the k best tables with what is shown of them, best first."""
+    def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
+        """Return the k best tables with their scores, best first."""
         check_k(k)
-        places, scores = best_tables(self.terms(question), self.size, k, self.gone())
-        return [(self.named(int(place)), float(score)) for place, score in zip(places, scores, strict=True)]
+        places, scores = best_tables(self.terms(question), self.size, k, self.dead_places())
+        return [(self.entry(int(place)), float(score)) for place, score in zip(places, scores, strict=True)]
 
     @property
     def size(self) -> int:
-        """How many tables have a place in it, dead ones included."""
+        """The number of positions, those of dead tables included."""
         return sum(map(len, self.segments))
 
     def bases(self) -> NDArray[np.int64]:
-        """Return the place of each segment's first table."""
+        """Return the position of each segment's first table."""
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
-    def gone(self) -> NDArray[np.int64]:
-        """Return the places of the dead."""
+    def dead_places(self) -> NDArray[np.int64]:
+        """Return the positions of dead tables."""
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
-    def named(self, place: int) -> Named:
-        """Return what is shown of the table at a place. Raises SourceError where that is damaged."""
-        segment, number = self._lies(place)
+    def entry(self, place: int) -> TableEntry:
+        """Return what a ranking shows of the table at a position. Raises SourceError where that is damaged."""
+        segment, number = self._locate(place)
         try:
-            return replace(segment.named(number), place=place)
+            return replace(segment.entry(number), place=place)
         except (ValueError, LookupError, TypeError) as error:
-            raise damaged(self.folder, error) from error
+            raise damaged_error(self.folder, error) from error
 
     def table(self, place: int) -> Table:
-        """Return the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
-        segment, number = self._lies(place)
+        """Return the indexed parts of the table at a position. Raises SourceError where its text is damaged."""
+        segment, number = self._locate(place)
         try:
             return segment.table(number)
         except (ValueError, LookupError, TypeError) as error:
-            raise damaged(self.folder, error) from error
+            raise damaged_error(self.folder, error) from error
 
-    def _lies(self, place: int) -> tuple[Segment, int]:
-        """Return the segment of a place, and the table's number there."""
+    def _locate(self, place: int) -> tuple[Segment, int]:
+        """Return the segment of a position, and the table's number there."""
         bases = self.bases()
         number = int(np.searchsorted(bases, place, side="right")) - 1
         return self.segments[number], place - int(bases[number])
 
     def terms(self, question: str) -> list[Term]:
-        """Return the terms of a question that tables hold, with their postings."""
+        """Return the terms of a question that occur in tables, with their postings."""
         made = []
         for term, times in count_terms(question, self.analyzer).items():
             found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
@@ -180,12 +184,12 @@ def build_index(
     store: VectorStore | None = None,
     vectors: Precision = Precision.FLOAT16,
 ) -> StoredIndex:
-    """Index a corpus into a folder, in place of the index that it holds.
+    """Index a corpus into a folder, replacing its index.
 
     Args:
-        language: the words are stemmed by its rules; None keeps them whole.
-        store: gives a vector for each table; None: words only.
-        vectors: in what they are kept.
+        language: of the stemmer; None: no stemming.
+        store: embeds tables; None: words only.
+        vectors: how vectors are stored.
 
     Raises:
         UsageError: an unknown field or language.
@@ -194,7 +198,7 @@ def build_index(
     """
     check_folder(folder)
     recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "", vectors)
-    with alone(folder):
+    with lock_folder(folder):
         return _build(corpus, folder, recipe, progress, store)
 
 
@@ -203,29 +207,29 @@ def _build(
 ) -> StoredIndex:
     writer = SegmentWriter(recipe.fields, recipe.options, store=store, precision=recipe.vectors)
     databases = set[str]()
-    for number, table in enumerate(distinct(corpus), 1):
+    for number, table in enumerate(check_distinct(corpus), 1):
         writer.add(table)
         databases.add(table.id.database)
         if progress is not None:
             progress(number, len(corpus))
     if not len(writer):
         raise SourceError("the corpus holds no table")
-    named, means = _write(writer, folder)
-    write_manifest(folder, recipe.told(), len(databases) > 1, means, [named], [np.zeros(0, np.int64)])
+    named, means = _write_segment(writer, folder)
+    write_manifest(folder, recipe.to_record(), len(databases) > 1, means, [named], [np.zeros(0, np.int64)])
     return open_index(folder)
 
 
 def update_index(
     corpus: Corpus, folder: Path, progress: Progress | None = None, *, store: VectorStore | None = None
 ) -> tuple[StoredIndex, Change]:
-    """Bring an index to the state of a corpus; only tables whose content changed are indexed, and embedded.
+    """Update an index to the state of a corpus; only changed tables are indexed and embedded.
 
     Raises:
         SourceError: the folder holds no index, another process is writing it, or as build_index does.
-        UsageError: `store` is not of the embedder whose vectors the index holds.
+        UsageError: `store` has another embedder than the index.
     """
-    open_index(folder)  # a folder without an index is not touched
-    with alone(folder):
+    open_index(folder)  # raises before a folder without an index is touched
+    with lock_folder(folder):
         return _update(corpus, folder, progress, store)
 
 
@@ -238,11 +242,11 @@ def _update(
         raise UsageError(
             f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
         )
-    known = _known(index)
+    known = _list_tables(index)
     writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
     added, seen = 0, set[TableId]()
     stale: list[tuple[int, int]] = []
-    for number, table in enumerate(distinct(corpus), 1):
+    for number, table in enumerate(check_distinct(corpus), 1):
         seen.add(table.id)
         before = known.get(table.id)
         if before is None or before[2] != digest(table, recipe.fields):
@@ -255,21 +259,21 @@ def _update(
         raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
     change = Change(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
-    named = list(index.named_segments)
+    named = list(index.segment_entries)
     if len(writer) + len(gone) == 0:
-        tidy(folder, [each.name for each in named])
+        remove_leftovers(folder, [each.name for each in named])
         return index, change
-    if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
+    if len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
         return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
     dead = [
         np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
         for number, old in enumerate(index.dead)
     ]
     if len(writer):
-        named.append(_write(writer, folder)[0])
+        named.append(_write_segment(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
     several = len({table.database for table in seen}) > 1
-    write_manifest(folder, recipe.told(), several, index.means, named, dead)
+    write_manifest(folder, recipe.to_record(), several, index.means, named, dead)
     return open_index(folder), change
 
 
@@ -282,38 +286,40 @@ def open_index(folder: Path) -> StoredIndex:
     manifest = read_manifest(folder)
     while True:
         try:
-            return _opened(folder, manifest)
+            return _open_segments(folder, manifest)
         except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
-            # An update that ended meanwhile removed what the manifest before it named.
+            # An update that finished meanwhile has removed segments of the previous manifest.
             before, manifest = manifest, read_manifest(folder)
             if manifest == before:
-                raise damaged(folder, error) from error
+                raise damaged_error(folder, error) from error
 
 
-def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
-    recipe, means = Recipe.read(told), dict(told["means"])
+def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
+    recipe, means = Recipe.from_record(record), dict(record["means"])
     segments = [
-        open_segment(folder / segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
-        for entry in told["segments"]
+        open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
+        for entry in record["segments"]
     ]
-    dead = [_dead(entry["dead"], len(segment)) for entry, segment in zip(told["segments"], segments, strict=True)]
-    several = bool(told["several"])
+    dead = [
+        _read_dead(entry["dead"], len(segment)) for entry, segment in zip(record["segments"], segments, strict=True)
+    ]
+    several = bool(record["several"])
     if recipe.embedder and any(segment.vectors is None for segment in segments):
         raise ValueError("a segment lacks its vectors")
-    named = [NamedSegment(entry["name"], entry["sums"]) for entry in told["segments"]]
+    named = [SegmentEntry(entry["name"], entry["sums"]) for entry in record["segments"]]
     return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language), named)
 
 
-def _dead(told: list[int], size: int) -> NDArray[np.int64]:
-    """Return the numbers of a segment's dead tables. Raises ValueError where they are none."""
-    dead = np.array(told, dtype=np.int64 if told == [] else None)
+def _read_dead(numbers: list[int], size: int) -> NDArray[np.int64]:
+    """Return the numbers of a segment's dead tables. Raises ValueError where they are invalid."""
+    dead = np.array(numbers, dtype=np.int64 if numbers == [] else None)
     if dead.dtype != np.int64 or (len(dead) and not 0 <= dead.min() <= dead.max() < size):
         raise ValueError("it names dead tables that it does not hold")
     return dead
 
 
-def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
-    """Return where each live table lies, and the hash of its content."""
+def _list_tables(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
+    """Return the segment, number and content hash of each live table."""
     known = {}
     for number, (segment, dead) in enumerate(zip(index.segments, index.dead, strict=True)):
         gone, digests = set(dead.tolist()), segment.digests.all()
@@ -323,11 +329,126 @@ def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
     return known
 
 
-def _write(writer: SegmentWriter, folder: Path) -> tuple[NamedSegment, Mapping[str, float]]:
+def _write_segment(writer: SegmentWriter, folder: Path) -> tuple[SegmentEntry, Mapping[str, float]]:
     name = f"segment-{uuid.uuid4().hex[:12]}"
     try:
         means, sums = writer.write(folder / name)
-        return NamedSegment(name, sums), means
+        return SegmentEntry(name, sums), means
     except OSError as error:
         shutil.rmtree(folder / name, ignore_errors=True)
         raise SourceError(f"cannot write the index {folder}: {error}") from error
+
+
+TEMPORARY = ".writing-"
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Counts of one task: per field the total length, and the number of tables with the field."""
+
+    sums: Mapping[str, tuple[int, int]]
+    tables: int = 0
+
+    def __add__(self, other: Lengths) -> Lengths:
+        names = {**self.sums, **other.sums}
+        pairs = {n: (self.sums.get(n, (0, 0)), other.sums.get(n, (0, 0))) for n in names}
+        return Lengths({n: (a[0] + b[0], a[1] + b[1]) for n, (a, b) in pairs.items()}, self.tables + other.tables)
+
+    def means(self) -> dict[str, float]:
+        """Return the mean length of each field over the tables that have it."""
+        return {name: total / having if having else 1.0 for name, (total, having) in self.sums.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A segment written by a task, and what the manifest records of it."""
+
+    number: int
+    name: str
+    sums: str
+    tables: int
+    databases: tuple[str, ...]
+
+
+def shard_of(table: TableId, shards: int) -> int:
+    """Return the number of a table's shard."""
+    key = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % shards
+
+
+def count_lengths(tables: Iterable[Table], recipe: Recipe) -> Lengths:
+    """Count the words of tables, field by field."""
+    analyzer = Analyzer(recipe.language)
+    sums = {str(name): [0, 0] for name in recipe.fields}
+    number = 0
+    for table in tables:
+        number += 1
+        for name in recipe.fields:
+            found = len(analyzer.terms(field_text(table, name)))
+            sums[str(name)][0] += found
+            sums[str(name)][1] += found > 0
+    return Lengths({name: (total, having) for name, (total, having) in sums.items()}, number)
+
+
+def write_shard(
+    tables: Iterable[Table],
+    number: int,
+    folder: Path,
+    build: str,
+    recipe: Recipe,
+    means: Mapping[str, float],
+    store: VectorStore | None = None,
+) -> Shard | None:
+    """Write the tables of one shard as a segment; None for an empty shard.
+
+    Args:
+        store: embeds tables, where the recipe names an embedder.
+
+    Raises:
+        SourceError: a table's id is repeated.
+    """
+    writer = SegmentWriter(recipe.fields, recipe.options, means, store, recipe.vectors)
+    seen: set[TableId] = set()
+    for table in sorted(tables, key=lambda table: (table.id.database, table.id.table)):
+        if table.id in seen:
+            raise SourceError(f"the corpus has the table {table.id} twice")
+        seen.add(table.id)
+        writer.add(table)
+    if not seen:
+        return None
+    name = f"segment-{hashlib.blake2b(f'{build}/{number}'.encode(), digest_size=6).hexdigest()}"
+    fresh = folder / f"{TEMPORARY}{name}-{uuid.uuid4().hex[:8]}"
+    try:
+        _, sums = writer.write(fresh)
+        try:
+            fresh.rename(folder / name)
+        except OSError:
+            if not (folder / name).is_dir():
+                raise
+            shutil.rmtree(fresh)  # the task ran twice: the same bytes are already there
+    except OSError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise SourceError(f"cannot write the shard {number} of the index {folder}: {error}") from error
+    return Shard(number, name, sums, len(seen), tuple(sorted({table.database for table in seen})))
+
+
+def commit_shards(folder: Path, shards: Sequence[Shard], recipe: Recipe, means: Mapping[str, float]) -> StoredIndex:
+    """Make the shards of a build the index of the folder, and remove leftovers."""
+    if not shards:
+        raise SourceError("the corpus holds no table")
+    ordered = sorted(shards, key=lambda shard: shard.number)
+    named = [SegmentEntry(shard.name, shard.sums) for shard in ordered]
+    several = len({database for shard in ordered for database in shard.databases}) > 1
+    write_manifest(folder, recipe.to_record(), several, means, named, [np.zeros(0, np.int64) for _ in named])
+    for left in folder.glob(f"{TEMPORARY}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return open_index(folder)
+
+
+def check_shards(folder: Path, shards: int) -> None:
+    """Refuse a folder that holds anything but an index, and an invalid number of shards."""
+    if not 1 <= shards <= 4096:
+        raise SourceError(f"--shards takes 1 to 4096, not {shards}")
+    for left in folder.glob(f"{TEMPORARY}*") if folder.is_dir() else ():
+        shutil.rmtree(left, ignore_errors=True)
+    check_folder(folder)

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from almanaq import html
+from almanaq import display
 from almanaq.errors import MissingExtraError
 from almanaq.models.budget import SpendingLine
 from almanaq.suql.accuracy.targets import Inference
@@ -259,15 +259,15 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook, with their quotes folded."""
-        return html.block(html.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes))
+        return display.block(display.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""
-        printer.text(html.rows_text(self.columns, self._first, len(self), *self._notes))
+        printer.text(display.rows_text(self.columns, self._first, len(self), *self._notes))
 
     @property
     def _first(self) -> list[Row]:
-        return python_rows(self.table.slice(0, html.ROWS))
+        return python_rows(self.table.slice(0, display.ROWS))
 
     @property
     def _notes(self) -> tuple[str, ...]:

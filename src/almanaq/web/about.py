@@ -1,13 +1,23 @@
-"""What the page's header and a program may know of the server."""
+"""What a client learns of the server and its source: the model, what leaves this machine, tables, first questions."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from almanaq.encode import relation_record
 from almanaq.errors import SourceError
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.web.problems import Refused
 from almanaq.web.verdicts import Verdict, Verdicts, accuracy
 
 if TYPE_CHECKING:
+    from almanaq.connection import Connection
     from almanaq.web.service import Service
 
 
@@ -22,7 +32,7 @@ def about_record(service: Service) -> dict[str, Any]:
     return {
         "source": service.source,
         "model": models.name,
-        "leaves": leaves(service),
+        "leaves": list_what_leaves(service),
         "paid": bool(models.reader.paid),
         "max_calls": service.calls_allowed,
         "ask_above": service.limits.ask_above if models.reader.paid else None,
@@ -32,7 +42,7 @@ def about_record(service: Service) -> dict[str, Any]:
     }
 
 
-def leaves(service: Service) -> list[str]:
+def list_what_leaves(service: Service) -> list[str]:
     """Return the columns of prose that a query may send to a model on another machine, and what else goes there."""
     connection = service.connection
     if not connection.models.reader.remote:
@@ -44,3 +54,113 @@ def leaves(service: Service) -> list[str]:
         if column.kind.value == "free_text" and not column.private
     ]
     return ["questions", "the schema, with samples", "rows of replies", *texts]
+
+
+def list_tables(catalog: Catalog, search: str, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Return relations in which every word of `search` occurs: in a name, a description, or a column's.
+
+    Args:
+        cursor: `next` of the page before.
+    """
+    words = search.casefold().split()
+    found = [relation for relation in catalog.relations if all(word in _words(relation) for word in words)]
+    start = 0 if cursor is None else _start(cursor)
+    shown = found[start : start + limit]
+    more = start + limit < len(found)
+    tables = [
+        {
+            "name": relation.name,
+            "description": relation.description,
+            "rows": relation.rows,
+            "columns": [column.name for column in relation.columns],
+        }
+        for relation in shown
+    ]
+    return {"tables": tables, "total": len(found), "next": _cursor(start + limit) if more else None}
+
+
+def describe_table(catalog: Catalog, name: str) -> dict[str, Any]:
+    """Return one relation with its columns; raises UnknownNameError."""
+    return relation_record(catalog.relation(name))
+
+
+def _words(relation: Relation) -> str:
+    columns = (word for column in relation.columns for word in (column.name, column.description))
+    return " ".join((relation.name, relation.description, *columns)).casefold()
+
+
+def _cursor(start: int) -> str:
+    return base64.urlsafe_b64encode(b"from:%d" % start).decode().rstrip("=")
+
+
+def _start(cursor: str) -> int:
+    try:
+        text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode("ascii")
+        return int(text.removeprefix("from:")) if text.removeprefix("from:").isdigit() else _broken()
+    except (binascii.Error, UnicodeError, ValueError):
+        return _broken()
+
+
+def _broken() -> int:
+    raise Refused(422, "cursor: not one that `next` gave")
+
+
+MOST = 4
+_GROUPS = 20
+"""Different values up to which rows are counted for each of them."""
+_LOOKED_AT = 6
+_AMOUNT = re.compile(r"(smallint|integer|bigint|numeric|decimal|real|double precision)\b")
+_NO_AMOUNT = re.compile(r"(^|_)(id|no|nr|number|key|code|zip|year|month|day|lat|lng|lon|latitude|longitude)$", re.I)
+
+
+def sample_questions(connection: Connection) -> list[str]:
+    """Return up to four questions that can be answered."""
+    written = [question for question, suql in connection.examples if suql]
+    if written:
+        return written[:MOST]
+    relations = sorted(connection.catalog.relations, key=lambda relation: -(relation.rows or 0))
+    each = MOST if len(relations) == 1 else MOST // 2
+    local = connection.models.name == "local"
+    understood = _understood(connection) if local else lambda _: True
+    made: dict[str, None] = {}
+    for relation in relations[:MOST]:
+        groups = partial(_few, connection, relation) if local else _is_enum
+        made |= dict.fromkeys(islice(filter(understood, _about(relation, groups)), each))
+    return list(made)[:MOST]
+
+
+def _about(relation: Relation, groups: Callable[[Column], bool]) -> Iterator[str]:
+    name = relation.name.rpartition(".")[2].replace("_", " ")
+    open_ = [column for column in relation.columns if not column.private and not column.array]
+    yield f"How many {name} are there?"
+    short = [column for column in open_ if column.is_light and column.name not in relation.key]
+    worded = [column for column in short if column.type == "text"][:_LOOKED_AT]
+    yield from (f"How many {name} are there for each {_spoken(column)}?" for column in filter(groups, worded))
+    amounts = [column for column in short if _AMOUNT.match(column.type) and not _NO_AMOUNT.search(column.name)]
+    for column in amounts:
+        yield f"Which {name} have the highest {_spoken(column)}?"
+        yield f"What is the average {_spoken(column)}?"
+
+
+def _spoken(column: Column) -> str:
+    return column.name.replace("_", " ")
+
+
+def _is_enum(column: Column) -> bool:
+    return column.kind is ColumnKind.ENUM
+
+
+def _few(connection: Connection, relation: Relation, column: Column) -> bool:
+    """Return whether the rows fall into a few groups by a column."""
+    if _is_enum(column):
+        return True
+    found = connection.engine.values(relation.name, column.name, _GROUPS + 1)
+    return 1 < len(found) <= min(_GROUPS, (relation.rows or 0) // 2)
+
+
+def _understood(connection: Connection) -> Callable[[str], bool]:
+    """Return what says whether the parser that links words to the schema makes a query of a question; none is run."""
+    from almanaq.agent.local import LocalDialogue
+
+    parser = LocalDialogue(connection.engine)
+    return lambda question: parser.parse(question, connection.catalog).status == "query"

@@ -1,4 +1,4 @@
-"""The routes of the API: each hands on to the service, the store or the catalog."""
+"""The routes of the API, and what their requests hold; each hands on to the service, the store or the catalog."""
 
 from __future__ import annotations
 
@@ -7,19 +7,106 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from almanaq.errors import UnknownNameError
-from almanaq.web import catalog, export
-from almanaq.web.about import about_record
-from almanaq.web.bodies import Ask, Explain, Sql, VerdictBody, WhyNotBody
-from almanaq.web.columns import all_columns
+from almanaq.jobs import JobRunner
+from almanaq.options import OPTIONS, Options
+from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
-from almanaq.web.rows import MEDIA, RowFormat, written
+from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
-from almanaq.web.streaming import Document, answered
-from almanaq.web.verdicts import Verdicts
-from almanaq.web.work import Desk
+from almanaq.web.streaming import Document, run_job
+from almanaq.web.verdicts import Verdicts, export_examples, export_tests
+
+Text = Annotated[str, Field(max_length=100_000)]
+Scalar = str | int | float | bool | None
+Parameters = Annotated[list[JsonValue], Field(max_length=1_000)]
+Key = Annotated[dict[str, Scalar], Field(min_length=1, max_length=20)]
+
+
+class _Exact(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Bounds(_Exact):
+    """What a client wants to be kept within; it only lowers what the server allows."""
+
+    def options(self) -> Options:
+        """Return the same as a value."""
+        return Options(**self.model_dump(exclude_none=True))
+
+
+def _fields() -> dict[str, Any]:
+    """Return the options that a request may set, as pydantic declares fields."""
+    made: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        if option.http:
+            kind: Any = option.python_type
+            made[name] = (kind | None, Field(None, description=option.unit, **option.pydantic_bounds()))
+    return made
+
+
+AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Bounds.__doc__, **_fields())
+
+
+class Ask(_Exact):
+    """A question, in a conversation or as the first of one."""
+
+    question: Annotated[str, Field(max_length=10_000)]
+    conversation: Annotated[str, Field(max_length=100)] | None = None
+    options: AskedOptions = AskedOptions()
+
+
+class Sql(_Exact):
+    """A query; `plan` is the mark of the plan that was approved."""
+
+    suql: Text
+    params: Parameters = []
+    max_rows: int = Field(200, ge=1, le=10_000)
+    plan: Annotated[str, Field(max_length=100)] | None = None
+    options: AskedOptions = AskedOptions()
+
+
+class Explain(_Exact):
+    """A query to be planned."""
+
+    suql: Text
+    params: Parameters = []
+
+
+class WhyNotBody(_Exact):
+    """A query, and the row that is missed: values of columns that name it."""
+
+    suql: Text
+    key: Key
+    params: Parameters = []
+
+
+class About(_Exact):
+    """What a verdict is about: the whole answer, a row of it, a quote, or a row that is missing."""
+
+    kind: Literal["answer", "row", "quote", "missing"]
+    key: Key | None = None
+    evidence: dict[str, Any] | None = None
+
+
+class Expected(_Exact):
+    """What would have been right: a query, or the keys of all rows."""
+
+    suql: Text | None = None
+    keys: Annotated[list[Key], Field(max_length=1_000)] | None = None
+
+
+class VerdictBody(_Exact):
+    """What a person says of an answer; null takes it back. `sampled`: of a turn that was drawn, not picked."""
+
+    verdict: Literal["right", "wrong"] | None
+    about: About = About(kind="answer")
+    expected: Expected | None = None
+    note: Annotated[str, Field(max_length=2_000)] | None = None
+    sampled: bool = False
+
 
 T = TypeVar("T")
 _PREFIX = "/api/v1"
@@ -47,17 +134,17 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def routes(service: Service, desk: Desk) -> APIRouter:
+def routes(service: Service, runner: JobRunner) -> APIRouter:
     """Return the routes over a service."""
     router = APIRouter()
-    _questions(router, service, desk)
+    _questions(router, service, runner)
     _catalog(router, service)
-    _answers(router, service, desk)
+    _answers(router, service, runner)
     _verdicts(router, service)
     return router
 
 
-def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
+def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     asking = problems(400, 401, 403, 404, 413, 422, 429, 502, 503, 504)
     running = problems(400, 401, 403, 413, 422, 429, 502, 503, 504)
 
@@ -65,23 +152,23 @@ def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
         job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.options()))
-        return await answered(desk, job, request)
+        return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
     async def sql(body: Sql, request: Request) -> Response:
         """Run a query: the record of `sql --json`."""
         job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.options())
-        return await answered(desk, job, request)
+        return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)
     async def explain(body: Explain, request: Request) -> Response:
         """Return the plan of a query and what it would take; nothing is run."""
-        return await answered(desk, service.explain(body.suql, body.params), request)
+        return await run_job(runner, service.explain(body.suql, body.params), request)
 
     @router.post(f"{_PREFIX}/why-not", responses=running, response_class=Document)
     async def why_not(body: WhyNotBody, request: Request) -> Response:
         """Say which conditions keep a row out of a query's result, with the quotes."""
-        return await answered(desk, service.why_not(body.suql, dict(body.key), body.params), request)
+        return await run_job(runner, service.why_not(body.suql, dict(body.key), body.params), request)
 
 
 def _catalog(router: APIRouter, service: Service) -> None:
@@ -97,13 +184,13 @@ def _catalog(router: APIRouter, service: Service) -> None:
         cursor: Annotated[str | None, Query(max_length=100)] = None,
     ) -> Response:
         """List the relations of the source."""
-        return Document(await _aside(lambda: catalog.listed(service.connection.catalog, search, limit, cursor)))
+        return Document(await _aside(lambda: list_tables(service.connection.catalog, search, limit, cursor)))
 
     @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
     async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
         """Return one relation with its columns."""
         try:
-            return Document(await _aside(lambda: catalog.shown(service.connection.catalog, name)))
+            return Document(await _aside(lambda: describe_table(service.connection.catalog, name)))
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
@@ -122,7 +209,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         return Document({"text": found[0], "spans": found[1]})
 
 
-def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
+def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
@@ -145,7 +232,7 @@ def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
         kept = None if found is None else found.rows
         if kept is None:
             raise NotFound(_GONE if found is None else "no query ran for this answer: it has no rows")
-        content = await _aside(lambda: written(kept, format))
+        content = await _aside(lambda: format_rows(kept, format))
         name, headers = "answer", {}
         if found is not None and found.rows_missing:
             count, total = found.record["rows_kept"], found.record["rows_total"]
@@ -171,7 +258,7 @@ def _answers(router: APIRouter, service: Service, desk: Desk) -> None:
     @router.get("/healthz", responses=problems(503), response_class=Document)
     async def healthz() -> Response:
         """Say that the server answers, and has threads to work in."""
-        if desk.is_stuck:
+        if runner.is_stuck:
             raise Refused(503, "all threads are held by queries that were stopped and do not end")
         return Document({"status": "ok"})
 
@@ -203,13 +290,13 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         """Return verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":
             text, media, name = (
-                await _aside(lambda: export.examples(service.store)),
+                await _aside(lambda: export_examples(service.store)),
                 "application/toml",
                 "examples.toml",
             )
         else:
             source, model = service.source, service.connection.models.name
-            text = await _aside(lambda: export.tests(service.store, source, model))
+            text = await _aside(lambda: export_tests(service.store, source, model))
             media, name = "text/x-python", "test_judged.py"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)

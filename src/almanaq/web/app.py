@@ -13,19 +13,21 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from almanaq.errors import AlmanaqError
+from almanaq.jobs import JobRunner, start_threads
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
-from almanaq.web.memory import MemoryWatch
-from almanaq.web.problems import Problem, problem_of
+from almanaq.web.problems import Problem, Refused, problem_of
 from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem
-from almanaq.web.supervisor import GIVES_BACK
-from almanaq.web.work import Desk, start_threads
+from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
 
 if TYPE_CHECKING:
     from almanaq.web.service import Service
 
 
+_SHORT_OF_MEMORY = (
+    "the server ran short of memory, and ended what went on for longest: ask for less, or ask again later"
+)
 _ASIDE = 16
 """Threads for what takes a moment and is no query: reading what was kept, writing pages."""
 
@@ -48,8 +50,15 @@ def create_app(
     """
     import almanaq
 
-    desk = Desk(service.limits.at_once, service.limits.waiting)
+    limits = service.limits
+    runner = JobRunner(start_threads(limits.at_once, "almanaq-web"), limits.at_once, limits.waiting)
     mounts = mounts or {}
+
+    def shed() -> None:
+        runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
+
+    async def end() -> None:
+        await runner.close(Refused(503, "the server is going down: ask again later"))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -58,10 +67,10 @@ def create_app(
                 stack.push_async_callback(getattr(mounted, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = _leave if service.worker.health is not None else None
-            looking = asyncio.ensure_future(MemoryWatch(lambda: desk.under_way, desk.shed, leave).look())
+            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, shed, leave).look())
             stack.callback(looking.cancel)
             yield
-            await desk.close()
+            await end()
 
     app = FastAPI(
         title="almanaq",
@@ -71,13 +80,13 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.include_router(routes(service, desk))
+    app.include_router(routes(service, runner))
     app.include_router(pages(service, bench))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _known)
     app.add_exception_handler(AlmanaqError, _refused)
     app.add_exception_handler(Exception, _unforeseen)
-    return Gate(_Switch(app, mounts), access, desk.close)
+    return Gate(_Switch(app, mounts), access, end)
 
 
 def _leave() -> None:

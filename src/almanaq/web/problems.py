@@ -23,6 +23,7 @@ from almanaq.errors import (
     UsageError,
     near_names,
 )
+from almanaq.jobs import Busy
 
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
@@ -43,6 +44,7 @@ TITLES = {
 }
 _STATUS: tuple[tuple[type[AlmanaqError], int], ...] = (
     # The first class that an error is of counts.
+    (Busy, 429),
     (ParameterError, 400),
     (PrivateColumnError, 403),
     (QueryError, 400),
@@ -82,11 +84,12 @@ class PlanChanged(Refused):
         super().__init__(409, "the plan is another one now: explain the query again, and look at what it is to cost")
 
 
-class Busy(Refused):
-    """More is waiting than is worth waiting for."""
+class Failed(Exception):
+    """Ends a job with a problem that holds more than its error says."""
 
-    def __init__(self) -> None:
-        super().__init__(429, "too many questions are waiting: try again in a few seconds")
+    def __init__(self, problem: dict[str, Any]) -> None:
+        super().__init__(problem.get("detail"))
+        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,51 +1,62 @@
-"""Records for clients: those of the command line, with offsets and numbers as JavaScript reads them, and bounded."""
+"""Records for clients: those of the command line, with columns described, and what a query is expected to take."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlglot import exp
+
+from almanaq.encode import CsvWriter, RecordCap, exact_numbers, plain
+from almanaq.errors import AlmanaqError
+from almanaq.suql.catalog.lineage import origins
+from almanaq.suql.plan.estimate import Estimate
+from almanaq.suql.plan.estimate import columns_read as columns_of_plan
+from almanaq.suql.row_values import python_rows
+from almanaq.suql.text_functions import is_model_call
+from almanaq.web.store import from_parquet
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection
+    from almanaq.models.protocols import Models
+    from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
-
-EXACT = 2**53 - 1
-"""The largest whole number that JavaScript holds exactly."""
-MOST_BYTES = 1_000_000
-MOST_CELL = 16_000
+    from almanaq.suql.result import Evidence
+    from almanaq.web.store import Columns
 
 
-def safe(value: Any) -> Any:
-    """Return a JSON value with whole numbers that JavaScript would round as text."""
-    if isinstance(value, bool) or value is None or isinstance(value, str | float):
-        return value
-    if isinstance(value, int):
-        return value if -EXACT <= value <= EXACT else str(value)
-    if isinstance(value, dict):
-        return {name: safe(item) for name, item in value.items()}
-    return [safe(item) for item in value]
+def _utf8_length(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
-def with_units(evidence: dict[str, Any], cited: CitedTexts) -> dict[str, Any]:
+CAP = RecordCap(size=1_000_000, cell=16_000, measure=_utf8_length)
+"""What a response may hold; its size is in bytes."""
+
+
+def count_in_utf16(evidence: dict[str, Any], cited: CitedTexts) -> dict[str, Any]:
     """Return a quote whose start is counted in UTF-16 units."""
     place = (evidence["relation"], evidence["key"], evidence["column"], evidence["passage"])
     return evidence | {"start": cited.moved.get((place, evidence["start"]), evidence["start"])}
 
 
-def for_clients(
-    record: dict[str, Any], cited: CitedTexts, columns: Sequence[dict[str, str]], most_rows: int | None = None
-) -> dict[str, Any]:
+def client_record(record: dict[str, Any], cited: CitedTexts, columns: Sequence[dict[str, str]]) -> dict[str, Any]:
     """Return the record of a result or a reply for a client: as many rows as fit, and what was left out.
 
     Args:
         record: as `result_record` and `response_record` give it.
         columns: name, type and kind of each.
-        most_rows: rows that the client wants.
     """
-    rows, cut = bounded(safe(record["rows"]), most_rows)
-    evidence = [[with_units(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
-    rest = safe({name: value for name, value in record.items() if name not in ("rows", "evidence", "columns")})
-    missing = len(rows) < len(record["rows"]) or cut > 0 or bool(record["trace"]["partial"])
+    capped = CAP.fit(exact_numbers(record["rows"]))
+    rows = capped.rows
+    evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    rest = exact_numbers({name: value for name, value in record.items() if name not in ("rows", "evidence", "columns")})
+    missing = len(rows) < len(record["rows"]) or capped.cells_cut > 0 or bool(record["trace"]["partial"])
     return {
         **rest,
         "columns": list(columns),
@@ -53,30 +64,203 @@ def for_clients(
         "evidence": evidence,
         "truncated": missing,
         "rows_total": len(record["rows"]),
-        "cells_cut": cut,
+        "cells_cut": capped.cells_cut,
     }
 
 
-def bounded(rows: list[list[Any]], most_rows: int | None = None) -> tuple[list[list[Any]], int]:
-    """Return the first rows, as many as a response may hold, and how many of their cells were cut."""
-    kept: list[list[Any]] = []
-    held = cut = 0
-    for row in rows[:most_rows]:
-        cells = [_cell(value) for value in row]
-        size = sum(size for _, size, _ in cells)
-        if kept and held + size > MOST_BYTES:
-            break
-        held += size
-        cut += sum(was_cut for _, _, was_cut in cells)
-        kept.append([value for value, _, _ in cells])
-    return kept, cut
+RowFormat = Literal["json", "csv", "parquet"]
+MEDIA = {"json": "application/json", "csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 
-def _cell(value: Any) -> tuple[Any, int, bool]:
-    """Return a cell, cut where it is long, its size in bytes, and whether it was cut."""
-    if value is None or isinstance(value, bool | int | float):
-        return value, 8, False
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text) > MOST_CELL:
-        return text[: MOST_CELL - 1] + "…", MOST_CELL, True
-    return value, len(text.encode("utf-8", "surrogatepass")), False
+def format_rows(rows: bytes, format: RowFormat) -> bytes:
+    """Return rows that were kept, in a format; in CSV an apostrophe keeps text from being computed."""
+    if format == "parquet":
+        return rows
+    table = from_parquet(rows)
+    if format == "json":
+        record = {"columns": table.column_names, "rows": exact_numbers(plain(python_rows(table, exact=True)))}
+        return json.dumps(record, allow_nan=False).encode()
+    buffer = io.BytesIO()
+    writer = CsvWriter(buffer, no_formulas=True)
+    writer.write([table.column_names])
+    writer.write(python_rows(table, exact=True))
+    return buffer.getvalue()
+
+
+_NAMES = {
+    "string": "text",
+    "large_string": "text",
+    "string_view": "text",
+    "bool": "boolean",
+    "int8": "smallint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "integer",
+    "uint32": "bigint",
+    "uint64": "numeric",
+    "float": "real",
+    "double": "double precision",
+    "date32[day]": "date",
+    "binary": "bytea",
+    "large_binary": "bytea",
+    "null": "text",
+    "month_day_nano_interval": "interval",
+}
+
+
+def describe_columns(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
+    """Return name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
+
+    Args:
+        suql: the query that gave the table; its further columns are no concern of whoever sees the table.
+    """
+    found = column_kinds(engine, suql, parameters)[: table.num_columns]
+    if len(found) != table.num_columns:
+        found = ["structured"] * table.num_columns
+    return [
+        {"name": field.name, "type": type_name(field.type), "kind": kind}
+        for field, kind in zip(table.schema, found, strict=True)
+    ]
+
+
+def type_name(kind: pa.DataType) -> str:
+    """Return an Arrow type as PostgreSQL calls it."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return type_name(kind.value_type) + "[]"
+    if pa.types.is_dictionary(kind):
+        return type_name(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return f"numeric({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    if pa.types.is_time(kind):
+        return "time"
+    if pa.types.is_duration(kind):
+        return "interval"
+    if pa.types.is_struct(kind):
+        return "record"
+    return _NAMES.get(str(kind), str(kind))
+
+
+def column_kinds(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> list[str]:
+    """Return what each column of a query is made of; () for a query that cannot be bound any more."""
+    try:
+        tree = engine.bound(suql, parameters).tree
+    except AlmanaqError:
+        return []
+    select: exp.Expr = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    return [_kind(engine, item) for item in select.selects] if isinstance(select, exp.Select) else []
+
+
+def _kind(engine: Engine, item: exp.Expr) -> str:
+    if any(is_model_call(call) for call in item.find_all(exp.Anonymous)):
+        return "answer"
+    bare = item.unalias()
+    if not isinstance(bare, exp.Column):
+        return "structured"
+    found = {column.kind.value for _, column in origins(bare, engine.catalog)}
+    return found.pop() if len(found) == 1 else "structured"
+
+
+def all_columns(connection: Connection) -> Columns:
+    """Return every column that a connection knows: what it gives can show no other."""
+    return frozenset(
+        (relation.name, column.name) for relation in connection.catalog.relations for column in relation.columns
+    )
+
+
+def columns_read(
+    connection: Connection, suql: str, parameters: Sequence[Any], evidence: Sequence[Sequence[Evidence]] = ()
+) -> Columns:
+    """Return the columns that a query reads in any place, with those that its quotes show.
+
+    A condition counts as well: which rows are there tells of its column.
+    """
+    catalog = connection.catalog
+    try:
+        tree = connection.engine.bound(suql, parameters).tree
+    except AlmanaqError:
+        return all_columns(connection)
+    found = {(relation.name, column.name) for relation, column in origins(tree, catalog)}
+    for relation, column in {(quote.relation, quote.column) for row in evidence for quote in row}:
+        cited = catalog.find(relation) if relation else None
+        if cited is not None:
+            found |= {(cited.name, name) for name in (column, *cited.key)}
+    return frozenset(found)
+
+
+def columns_of_reply(connection: Connection, response: Response) -> Columns:
+    """Return the columns that a reply may show: of anything but the rows of a query, every one there is."""
+    if response.status != "answered" or response.suql is None or response.error is not None:
+        return all_columns(connection)
+    found = set(columns_read(connection, connection.agent.as_run(response.suql), (), response.evidence))
+    for suql in filter(None, (response.meant, response.of)):
+        found |= columns_read(connection, suql, ())
+    shown = response.shown
+    if shown is not None:
+        found |= {(shown.relation, name) for name in shown.columns}
+        found |= {(shown.relation, name) for row in shown.values for name, _ in row}
+    return frozenset(found)
+
+
+def may_see(connection: Connection, columns: Columns | None) -> bool:
+    """Return whether the clients of a connection may see these columns, by its catalog of this moment.
+
+    Where nothing is withheld they may see all, those too that are gone from the source.
+    """
+    if not connection.is_public:
+        return True
+    return columns is not None and all(
+        (found := connection.catalog.find(relation)) is not None
+        and (column := found.column(name)) is not None
+        and not column.private
+        for relation, name in columns
+    )
+
+
+def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return the plan of a query: its stages, and what `expected_record` says."""
+    explanation = connection.explain(suql, parameters, dialect=connection.engine.dialect)
+    stages = plain(explanation.to_json())
+    mark = _mark(connection, suql, parameters, stages)
+    expected = expected_record(connection, suql, parameters)
+    return {"plan": mark, "stages": stages, **expected, "notes": list(explanation.notes)}
+
+
+def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return the figures of all stages together, and which columns a model on another machine would see.
+
+    The plan is the one that running the query takes: made once for both.
+    """
+    plan = connection.engine.plan(suql, parameters)
+    figures = list(connection.engine.expected(plan).values())
+    predicted = {
+        "rows": figures[-1].rows if figures else None,
+        "calls": sum(each.calls for each in figures),
+        "tokens": sum(each.tokens for each in figures),
+        "money": _money(connection.models, figures),
+    }
+    return {
+        "predicted": predicted,
+        "columns_sent": list(columns_of_plan(plan)) if connection.models.reader.remote else [],
+    }
+
+
+def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
+    """Return dollars; 0 where calls cost nothing, None where their price is not known."""
+    if not models.reader.paid:
+        return 0.0
+    price = models.price
+    return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
+
+
+def _mark(connection: Connection, suql: str, parameters: Sequence[Any], stages: Any) -> str:
+    """Return a short text that is another whenever the query, its plan or the model is another."""
+    parts = [suql, plain(list(parameters)), stages, connection.models.name]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]

@@ -1,34 +1,45 @@
 """Service: what the API does, over one connection: questions, queries, plans, and why a row is not there.
 
-Each method gives a Job, which the desk does in a thread; all that a job answers goes through `response_record`,
+Each method gives a Job, which the runner does in a thread; all that a job answers goes through `response_record`,
 `result_record` and `why_not_record`, which the command line prints as well.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from almanaq.agent.events import Finished, QueryWritten, RowsFound
-from almanaq.encode import event_record, response_record, result_record, why_not_record
+from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
+from almanaq.jobs import Emit, Job, emit_progress
 from almanaq.models.budget import Budget
+from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.report import watched
 from almanaq.suql.result import Evidence, Result
-from almanaq.web.answers import Answer, kept_rows, new_id
-from almanaq.web.columns import all_columns, columns_of_reply, columns_read, described
-from almanaq.web.estimates import estimate_record, expected_record
-from almanaq.web.problems import NotFound, PlanChanged, problem_of
-from almanaq.web.records import bounded, for_clients, safe, with_units
+from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
+from almanaq.web.records import (
+    CAP,
+    all_columns,
+    client_record,
+    columns_of_reply,
+    columns_read,
+    count_in_utf16,
+    describe_columns,
+    estimate_record,
+    expected_record,
+    may_see,
+)
+from almanaq.web.store import Answer, AnswerStore, kept_rows, new_id
 from almanaq.web.supervisor import SharedCount, Worker
-from almanaq.web.work import Emit, Failed, Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,10 +48,9 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.models.protocols import Usage
-    from almanaq.web.answers import Columns
-    from almanaq.web.store import AnswerStore
+    from almanaq.web.store import AnswerStore, Columns
 
-_TOLD_EVERY = 0.25
+
 _NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
@@ -121,7 +131,7 @@ class Service:
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
-            with self._going_on(own), citing() as cited, _progress(emit):
+            with self._going_on(own), citing() as cited, emit_progress(emit):
                 events = self.connection.ask_stream(question, turns, options=self._options(asked))
                 for event in events:
                     if isinstance(event, Finished):
@@ -145,7 +155,7 @@ class Service:
             id = new_id()
             emit("start", {"id": id, "link": link(id)})
             self._estimate(suql, emit, params)
-            with citing() as cited, _progress(emit):
+            with citing() as cited, emit_progress(emit):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
@@ -164,7 +174,7 @@ class Service:
 
         def work(_: Emit) -> dict[str, Any]:
             try:
-                found = safe(estimate_record(self.connection, suql, params))
+                found = exact_numbers(estimate_record(self.connection, suql, params))
             except AlmanaqError as error:
                 raise Failed(problem_of(error, suql=suql).record()) from error
             assert isinstance(found, dict)
@@ -176,7 +186,7 @@ class Service:
         """Say which conditions keep a row out of a query's result."""
 
         def work(emit: Emit) -> dict[str, Any]:
-            with citing() as cited, _progress(emit):
+            with citing() as cited, emit_progress(emit):
                 try:
                     options = self._options(Options())
                     found = self.connection.why_not(suql, key, params, options=options)
@@ -184,9 +194,9 @@ class Service:
                     raise Failed(problem_of(error, suql=suql).record()) from error
             record = why_not_record(found)
             for condition in record["conditions"]:
-                condition["evidence"] = [with_units(each, cited) for each in condition["evidence"]]
+                condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
-            record = {**record, "suql": suql, "key": safe(key), "id": id, "link": link(id)}
+            record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
             # The row is named by columns that need not stand in the query.
             columns = all_columns(self.connection)
@@ -222,9 +232,9 @@ class Service:
         columns = []
         if response.table is not None and response.suql is not None:
             ran = self.connection.agent.as_run(response.suql)
-            columns = described(self.connection.engine, ran, (), response.table)
+            columns = describe_columns(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
-        record = for_clients(response_record(response), cited, columns) | named
+        record = client_record(response_record(response), cited, columns) | named
         record["keys"] = _keys(response, len(record["rows"]))
         shown = columns_of_reply(self.connection, response)
         # A later turn may say again what an earlier one showed.
@@ -238,8 +248,8 @@ class Service:
         return record
 
     def _result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
-        columns = described(self.connection.engine, result.suql, params, result.table)
-        return for_clients(result_record(result), cited, columns)
+        columns = describe_columns(self.connection.engine, result.suql, params, result.table)
+        return client_record(result_record(result), cited, columns)
 
     def _keep(
         self, kept: Kept, cited: CitedTexts, conversation: str = "", turn: Turn | None = None, *, goes_on: bool = False
@@ -327,14 +337,14 @@ def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
     if response.shown is None:
         return None
     keys = [dict(zip(response.shown.columns, key, strict=True)) for key in response.shown.keys[:shown]]
-    return safe(keys) if len(keys) == shown else None
+    return exact_numbers(keys) if len(keys) == shown else None
 
 
 def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
-    rows, _ = bounded(safe(record["rows"]))
-    evidence = [[with_units(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    rows = CAP.fit(exact_numbers(record["rows"])).rows
+    evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
 
 
@@ -342,16 +352,36 @@ def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "kind"}
 
 
-@contextmanager
-def _progress(emit: Emit) -> Iterator[None]:
-    """Tell how far the reading of texts is, a few times a second."""
-    last = 0.0
+FILE = "answers.sqlite"
+MOST_MB = 512
 
-    def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _TOLD_EVERY:
-            last = time.monotonic()
-            emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed})
 
-    with watched(tell, keeps=False):
-        yield
+def open_service(
+    connection: Connection,
+    source: str,
+    limits: Limits | None = None,
+    *,
+    store_mb: int | None = MOST_MB,
+    worker: Worker | None = None,
+) -> Service:
+    """Return the service over a connection.
+
+    Args:
+        source: as it was named; a password in it is not shown.
+        store_mb: what kept answers may take; None: they are kept in memory only.
+        worker: what is known of the supervisor; None: there is none.
+    """
+    from almanaq.models.http import redact_address
+
+    shown = redact_address(source) if "://" in source else source
+    file = None if store_mb is None else default_cache_folder() / FILE
+    store = AnswerStore(
+        file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+    )
+    return Service(shown, connection, store, limits or Limits(), worker or Worker())
+
+
+def _identity(source: str) -> str:
+    """Return what two servers over one source have in common, without a password in it."""
+    path = Path(source).expanduser()
+    return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]

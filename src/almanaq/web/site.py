@@ -14,11 +14,9 @@ from fastapi import APIRouter, Query, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from almanaq.visible import visible
-from almanaq.web.about import about_record
-from almanaq.web.catalog import listed
+from almanaq.display import visible
+from almanaq.web.about import about_record, list_tables, sample_questions
 from almanaq.web.problems import NotFound
-from almanaq.web.samples import samples
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
@@ -44,7 +42,7 @@ _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     """Return the routes of the page; `bench`: what the benchmark pages show, where there are any."""
     router = APIRouter(include_in_schema=False)
-    questions = cache(lambda: samples(service.connection))
+    questions = cache(lambda: sample_questions(service.connection))
 
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
         about = await _aside(lambda: about_record(service))
@@ -53,7 +51,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
     @router.get("/")
     async def chat() -> Response:
-        found = await _aside(lambda: listed(service.connection.catalog, "", SHOWN_TABLES, None))
+        found = await _aside(lambda: list_tables(service.connection.catalog, "", SHOWN_TABLES, None))
         more = found["total"] - len(found["tables"])
         return await page("chat.html", samples=await _aside(questions), tables=found["tables"], more_tables=more)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
@@ -11,9 +12,11 @@ from typing import Any, cast
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
-from almanaq.web.problems import MEDIA_TYPE
-from almanaq.web.work import Desk, Event, Job
+from almanaq.errors import AlmanaqError
+from almanaq.jobs import Event, Job, JobRunner
+from almanaq.web.problems import MEDIA_TYPE, Failed, is_lack_of_memory, problem_of
 
+_log = logging.getLogger("almanaq.web")
 _KEEP_ALIVE = 10.0
 _NOBODY = 499
 
@@ -23,9 +26,9 @@ def wants_events(request: Request) -> bool:
     return "text/event-stream" in request.headers.get("accept", "")
 
 
-async def answered(desk: Desk, job: Job, request: Request) -> Response:
-    """Do a job and give its response; a stream of events is begun at once."""
-    events = desk.events(job)
+async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
+    """Run a job and return its response; a stream of events is begun at once."""
+    events = _with_problems(runner.run(job))
     if wants_events(request):
         return EventStream(events)
     collecting = asyncio.ensure_future(_last(events))
@@ -40,6 +43,24 @@ async def answered(desk: Desk, job: Job, request: Request) -> Response:
         gone.cancel()
         await asyncio.gather(collecting, gone, return_exceptions=True)
     return problem(data) if name == "error" else Document(data)
+
+
+async def _with_problems(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """Yield the events of a job; where it fails, the last is `error` with the problem."""
+    try:
+        async with aclosing(cast(Any, events)) as each:
+            async for event in each:
+                yield event
+    except Failed as failure:
+        yield "error", failure.problem
+    except AlmanaqError as error:
+        yield "error", problem_of(error).record()
+    except Exception as error:
+        if is_lack_of_memory(error):
+            _log.warning("a request failed for lack of memory")
+        else:
+            _log.error("a request failed unforeseen", exc_info=error)
+        yield "error", problem_of(error).record()
 
 
 def problem(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:

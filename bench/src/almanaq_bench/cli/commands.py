@@ -12,7 +12,7 @@ import typer
 from almanaq.cli.find import embedder_opener, model_opener
 from almanaq.cli.options import flag
 from almanaq.cli.terminal import say
-from almanaq.visible import visible
+from almanaq.display import visible
 from almanaq_bench.cli.output import Json, cutoffs, print_scores, tell
 
 if TYPE_CHECKING:

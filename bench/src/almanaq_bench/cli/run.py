@@ -91,9 +91,9 @@ def run(
 
     RUN_DIR gets the configuration, a record per query as it goes, and the measures.
     """
-    from almanaq.corpus.serialize import parse_fields
+    from almanaq.corpus.table import parse_fields
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.imported import look_here
+    from almanaq.retrieval.adapters import look_here
     from almanaq.retrieval.retriever_names import check_fields_apply
     from almanaq_bench import runner
     from almanaq_bench.config import RunRequest

@@ -19,7 +19,7 @@ from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.imported import import_object
+from almanaq.retrieval.adapters import import_object
 from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import VERDICTS, WRITTEN_REPLY, Asked, Generator, Reply, failure, of_prompt

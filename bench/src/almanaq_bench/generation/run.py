@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from almanaq.corpus.confined import is_plain_name
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.event_loops import run_sync
 from almanaq.models.protocols import Usage
-from almanaq.retrieval.paid import Foreseen
 from almanaq_bench.cards import find_card
 from almanaq_bench.config import RunConfig
+from almanaq_bench.cost_forecast import CostForecast
+from almanaq_bench.data_paths import is_plain_name
 from almanaq_bench.generation.context import (
     database_of,
     database_schema,
@@ -104,7 +104,7 @@ class Generation:
     databases: Databases
     progress: Callable[[int, int], None] | None = None
     limits: Limits | None = None
-    foreseen: Foreseen | None = None
+    foreseen: CostForecast | None = None
 
     def run(self, questions: Sequence[Question], corpus: Corpus) -> None:
         """Write a reply for each question that has none yet.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import almanaq
 from almanaq.corpus.table import TableId
+from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.visible import visible
 from almanaq_bench.records import Record, write_whole
 from almanaq_bench.report.figures import Line, Point, lines_figure, points_figure
 from almanaq_bench.report.runs import Group, Run, Slice, collect, main_measure

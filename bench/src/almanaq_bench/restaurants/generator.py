@@ -26,9 +26,9 @@ from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import default_batching, make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.options import Options
-from almanaq.retrieval.paid import Foreseen
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.plan.estimate import TEXT_SELECTIVITY
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.generation.agent import AgentGenerator
 from almanaq_bench.generation.protocols import (
     WRITTEN_ANSWER,
@@ -245,7 +245,7 @@ def open_restaurants_generator(
     language: Opener | None,
     embedder: Callable[[], Embedder],
     cache: Path | None,
-    foreseen: Foreseen | None = None,
+    foreseen: CostForecast | None = None,
     batch: int | None = None,
 ) -> RestaurantsGenerator:
     """Return the generator of a name: the agent, or the baseline that searches linearized rows.
@@ -320,7 +320,7 @@ class _Baseline:
         store: VectorStore,
         language: LanguageModel | None,
         k: int,
-        foreseen: Foreseen | None,
+        foreseen: CostForecast | None,
     ) -> None:
         self._data, self._store, self._language, self._k, self._foreseen = data, store, language, k, foreseen
         self._lock = threading.Lock()

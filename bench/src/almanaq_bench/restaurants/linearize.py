@@ -16,7 +16,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.budget import spending
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.retrieval.paid import Foreseen
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.prompts import bench_prompt
 from almanaq_bench.restaurants.dataset import cell_text
 from almanaq_bench.restaurants.gold import Restaurants
@@ -75,7 +75,7 @@ class Linearized:
         foreseen: is told what the rows' vectors will cost, and may refuse it.
     """
 
-    def __init__(self, restaurants: Restaurants, store: VectorStore, foreseen: Foreseen | None = None) -> None:
+    def __init__(self, restaurants: Restaurants, store: VectorStore, foreseen: CostForecast | None = None) -> None:
         self.restaurants, self._store = restaurants, store
         self._ids = tuple(restaurants.rows)
         texts = [", ".join(map(cell_text, row.values())) for row in restaurants.rows.values()]

@@ -14,9 +14,9 @@ from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import ModelSettings, open_embedder, open_models
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.protocols import Retriever
 from almanaq.retrieval.retriever_names import RETRIEVERS, Opened, Parts, RetrieverOpener
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.retrievers import target_dense
 from almanaq_bench.retrievers.baselines import NoRetriever, Oracle, RandomRetriever
 from almanaq_bench.retrievers.target_lexical import TARGET_LEXICAL
@@ -42,13 +42,13 @@ def _open_variant(name: str, make: Callable[[VectorStore], Retriever]) -> Callab
 
 
 def _open_published(
-    name: str, embedder: str, make: Callable[[VectorStore, Foreseen], Retriever]
+    name: str, embedder: str, make: Callable[[VectorStore, CostForecast], Retriever]
 ) -> Callable[[Parts], Opened]:
     """Return what opens a retriever over the vectors of the embedder that its paper has, or that the user named."""
 
     def open_published(parts: Parts) -> Opened:
         store, note = _published_store(name, embedder, parts)
-        return Opened(make(store, Foreseen(parts.tell, parts.budget)), name, store.embedder.name, note)
+        return Opened(make(store, CostForecast(parts.tell, parts.budget)), name, store.embedder.name, note)
 
     return open_published
 
@@ -66,7 +66,7 @@ def _open_summaries(parts: Parts) -> Opened:
     language = open_models(spec, embedder=store.embedder, settings=ModelSettings(budget=parts.budget)).language
     if language is None:
         raise UsageError(f"llm-summary needs a language model, and {named!r} is none: set ALMANAQ_MODEL")
-    made = target_dense.Summaries(language, store, Foreseen(parts.tell, parts.budget))
+    made = target_dense.Summaries(language, store, CostForecast(parts.tell, parts.budget))
     return Opened(made, "llm-summary", store.embedder.name, note)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from almanaq.corpus.table import Corpus, Table, distinct
+from almanaq.corpus.table import Corpus, Table, check_distinct
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import run_sync
 from almanaq.models.budget import estimate_tokens
@@ -22,8 +22,8 @@ from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.prompted_reader import ask_model
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.dense import DenseIndex, texts_by_table
-from almanaq.retrieval.paid import Foreseen
+from almanaq.retrieval.dense import DenseIndex, collect_texts
+from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.prompts import bench_prompt
 from almanaq_bench.retrievers.variants import GraphIndex, graph_index
 
@@ -55,7 +55,7 @@ class MarkdownEmbedding:
 
     store: VectorStore
     rows: int
-    foreseen: Foreseen
+    foreseen: CostForecast
     name: str
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> GraphIndex:  # noqa: ARG002
@@ -66,7 +66,7 @@ class MarkdownEmbedding:
             ModelError: the embedder fails.
             BudgetExceeded: it would cost more than the budget allows.
         """
-        listed = [(table.id, markdown(table, self.rows)) for table in distinct(corpus)]
+        listed = [(table.id, markdown(table, self.rows)) for table in check_distinct(corpus)]
         if not listed:
             raise SourceError("the corpus holds no table")
         ids, texts = zip(*listed, strict=True)
@@ -79,12 +79,12 @@ class RowSerial:
     """Embeds every row as "column is value, column is value", and takes a table for as near as its nearest row."""
 
     store: VectorStore
-    foreseen: Foreseen
+    foreseen: CostForecast
     name: str = "row-serial"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
         """Embed a corpus; a table without rows is embedded by its header. Raises as MarkdownEmbedding's."""
-        ids, texts, starts = texts_by_table(corpus, _rows_in_words)
+        ids, texts, starts = collect_texts(corpus, _rows_in_words)
         self.foreseen.vectors(self.store, texts)
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
 
@@ -104,12 +104,12 @@ class Summaries:
 
     language: LanguageModel
     store: VectorStore
-    foreseen: Foreseen
+    foreseen: CostForecast
     name: str = "llm-summary"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
         """Summarise and embed a corpus; what is in the caches is not asked for again. Raises as MarkdownEmbedding's."""
-        tables = [(table.id, summary_prompt(table)) for table in distinct(corpus)]
+        tables = [(table.id, summary_prompt(table)) for table in check_distinct(corpus)]
         if not tables:
             raise SourceError("the corpus holds no table")
         ids, prompts = zip(*tables, strict=True)

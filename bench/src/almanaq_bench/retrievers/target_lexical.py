@@ -22,11 +22,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search
+from almanaq.retrieval.ranking import Scores, search_by_scores
 from almanaq.text.stopwords import INDEX_STOPWORDS
 
 BUCKETS = 1 << 24
@@ -70,7 +69,7 @@ class HashedNgrams:
         """Index a corpus. Raises SourceError where it holds no table or repeats an id."""
         ids: list[TableId] = []
         counts: list[Counter[int]] = []
-        for table in distinct(corpus):
+        for table in check_distinct(corpus):
             ids.append(table.id)
             counts.append(Counter(buckets(self.text(table))))
         if not ids:
@@ -92,7 +91,7 @@ class HashedNgramsIndex:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Return for each question the k best of the tables that share a bucket with it."""
-        return search(self, questions, k)
+        return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Return the scores, shape (questions, tables); -inf where no bucket is shared."""

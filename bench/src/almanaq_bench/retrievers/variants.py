@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from almanaq.corpus.serialize import Field, parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Field, Table, TableId, parse_fields, table_text
 from almanaq.errors import MissingExtraError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.bm25 import BM25, BM25Index
-from almanaq.retrieval.dense import MAX_CHARS, PART_CHARS, Dense, DenseIndex, row_texts, texts_by_table, title_lines
+from almanaq.retrieval.dense import MAX_CHARS, PART_CHARS, Dense, DenseIndex, collect_texts, row_texts, title_lines
 from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import Scores, check_k, search, standardized
-from almanaq.retrieval.sibling_tables import Databases, group_by_database
+from almanaq.retrieval.ranking import Databases, Scores, check_k, group_by_database, search_by_scores, standardize
 
 NEIGHBOURS, EXPANSION_BUILD, EXPANSION_SEARCH = 16, 200, 50
 """M, ef_construction and ef: as the TARGET benchmark has them."""
@@ -52,7 +50,7 @@ class DenseParts:
             if self.columns:
                 yield from column_texts(table, chosen)
 
-        ids, texts, starts = texts_by_table(corpus, texts_of)
+        ids, texts, starts = collect_texts(corpus, texts_of)
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
 
 
@@ -167,9 +165,9 @@ class HybridIndex:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Return for each question the k tables of the highest fused score."""
-        return search(self, questions, k)
+        return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Return the fused scores, shape (questions, tables)."""
-        own = standardized(self.lexical.sums(questions)) + self.weight * standardized(self.dense.scores(questions))
-        return own + self.company * self.databases.pooled(own) if self.company else own
+        own = standardize(self.lexical.sums(questions)) + self.weight * standardize(self.dense.scores(questions))
+        return own + self.company * self.databases.pool(own) if self.company else own

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from almanaq.retrieval.paper_classes import RetrievalResultDataModel
+from almanaq_bench.retrievers.paper_retrievers import RetrievalResultDataModel
 
 __all__ = [
     "DatasetConfigDataModel",

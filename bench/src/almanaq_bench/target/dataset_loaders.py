@@ -13,10 +13,9 @@ from typing import Any
 from almanaq.corpus.table import Table
 from almanaq.errors import UsageError
 from almanaq.models.private_files import default_cache_folder
-from almanaq.retrieval.adapters import in_form, table_entry
-from almanaq.retrieval.paper_classes import NESTED, table_form
 from almanaq_bench.cards import DATASETS
 from almanaq_bench.data import find_dataset
+from almanaq_bench.retrievers.paper_retrievers import NESTED, in_form, table_entry, table_form
 from almanaq_bench.target.data_models import (
     DatasetConfigDataModel,
     GenericDatasetConfigDataModel,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from almanaq.errors import UsageError, suggest
-from almanaq.retrieval.paper_classes import (
+from almanaq_bench.retrievers.paper_retrievers import (
     AbsCustomEmbeddingRetriever,
     AbsRetrieverBase,
     AbsStandardEmbeddingRetriever,

@@ -14,10 +14,10 @@ from almanaq.corpus.files.file_options import TYPES, Reading
 from almanaq.corpus.files.marks import ORDERS, Marks
 from almanaq.corpus.files.sniff import Hints
 from almanaq.corpus.schema_places import schema_files
+from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.infer import naming_column
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.visible import STEERING
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryTypeError
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
-from almanaq.models.retrying import describe_failure
+from almanaq.models.retrying import FailedCall, describe_failure
 from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
@@ -85,6 +85,8 @@ class TextCalls:
         """Texts that the engine casts to a type, by the question that they answer."""
         self.failures: Counter[str] = Counter()
         self._under_way, self._ended = 0, asyncio.Event()
+        self._refused = self._undecided = 0
+        self._setup: ModelError | None = None
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
         self._asked: dict[str, _Asked] = {}
@@ -132,7 +134,7 @@ class TextCalls:
             ModelError: calls were made, and each failed.
         """
         if self.unknown and not self.answered:
-            raise ModelError(
+            raise self._setup or ModelError(
                 f"none of the query's {self.unknown:,} model call(s) was answered ({self.causes}): run it again when "
                 "the model answers, or change --model; --strict shows the first failure in full"
             )
@@ -274,8 +276,12 @@ class TextCalls:
             return await self._made(identity, call)
         finally:
             self._under_way -= 1
-            self._ended.set()
-            self._ended = asyncio.Event()
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake whoever waits for the outcome of other calls."""
+        self._ended.set()
+        self._ended = asyncio.Event()
 
     async def _made(self, identity: bytes, call: TextCall) -> Outcome:
         try:
@@ -288,6 +294,7 @@ class TextCalls:
         except ModelCallError as failure:
             if self._strict:
                 raise
+            await self._check_setup(failure)
             cause, tries = describe_failure(failure)
             self.failures[cause if tries == 1 else f"{cause}, in {tries} tries"] += 1
             return Outcome(unknown=True)
@@ -296,14 +303,35 @@ class TextCalls:
         self._replies[identity] = _kept(outcome)
         return outcome
 
+    async def _check_setup(self, failure: ModelCallError) -> None:
+        """Raise the error that a refusal stands for where the key or the address is wrong, not one text.
+
+        That is decided by the other texts, in whatever order the replies come: by one that is answered, else by a
+        second that is refused once no call is under way that could be answered.
+        """
+        setup = failure.setup if isinstance(failure, FailedCall) else None
+        if setup is None or self.answered:
+            return
+        self._setup = setup
+        self._refused += 1
+        self._undecided += 1
+        try:
+            self._wake()
+            while not self.answered and self._undecided < self._under_way:
+                await self._ended.wait()
+        finally:
+            self._undecided -= 1
+        if not self.answered and self._refused > 1:
+            raise setup from failure
+
     def _outcome(self, call: TextCall, reply: TextReply) -> Outcome:
         self.usage, self.answered = self.usage + reply.usage, self.answered + 1
         if reply.usage.cached_calls and not reply.usage.calls:
             self.made -= 1
             self.cached += 1
         value, quotes = reply.value, reply.quotes if self._cited else ()
-        self.unparsed += reply.unread
         self.silent += value is None
+        self.unparsed += reply.unreadable
         if value is not None:
             value = _read_as(call, writable(value))
             self.unparsed += value is None

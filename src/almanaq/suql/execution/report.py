@@ -144,6 +144,11 @@ def cautions(
             f"{account.read_in_parts} text(s) were longer than the model reads at once: each was read in parts, "
             "and its answer is made of theirs"
         )
+    if account.cut_prompts:
+        yield (
+            f"the server read only a part of {account.cut_prompts} prompt(s), without a word: these texts were read "
+            "again in smaller parts; give the model a larger context (Ollama: num_ctx)"
+        )
     if selection is not None:
         yield f"approximate: read {selection.read} of {selection.total} passages"
     if inference is not None and inference.saves_little:

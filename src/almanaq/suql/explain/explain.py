@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from almanaq import html
+from almanaq import display
+from almanaq.display import visible
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
@@ -25,7 +26,6 @@ from almanaq.suql.plan.stages import (
     TextBlock,
     TextStage,
 )
-from almanaq.visible import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Show the plan in a notebook."""
-        return html.block(html.preformatted(str(self)))
+        return display.block(display.preformatted(str(self)))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the plan as text."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from almanaq import html
+from almanaq import display
+from almanaq.display import visible
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
@@ -17,7 +18,6 @@ from almanaq.suql.plan.sites import FROM_ALIAS
 from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.literals import literal
-from almanaq.visible import visible
 
 _WORDS = {True: "true", False: "false", None: "no information"}
 _MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out"
@@ -46,9 +46,9 @@ class WhyNot:
     def _repr_html_(self) -> str:
         """Show in a notebook what each condition comes to, with the quotes folded."""
         rows = [(_WORDS[condition.truth], condition.text) for condition in self.conditions]
-        table = html.table_html(("", "condition"), rows) if rows else ""
-        message = html.paragraph(self._said()) if self._said() else ""
-        return html.block(table, message, html.quotes_html([condition.evidence for condition in self.conditions]))
+        table = display.table_html(("", "condition"), rows) if rows else ""
+        message = display.paragraph(self._said()) if self._said() else ""
+        return display.block(table, message, display.quotes_html([condition.evidence for condition in self.conditions]))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""

@@ -1,19 +1,16 @@
-"""The relations of a catalog that a question is about: table retrieval at the agent's seam, with those they join."""
+"""The relations of a catalog that a question is about: table retrieval behind the agent's seam, with join partners."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table, TableId
-from almanaq.retrieval.abstain import find
-from almanaq.retrieval.protocols import Retriever, TableIndex
-from almanaq.retrieval.rerank import Rerank
-from almanaq.retrieval.weights import choose_weights
+from almanaq.corpus.table import Table, TableId, parse_fields
+from almanaq.retrieval.protocols import Retriever, TableIndex, find_tables
+from almanaq.retrieval.rerank import Rerank, choose_weights
 
 FIELDS = ("title", "header", "cells", "description", "keys", "database")
-MOST_TABLES = 12
+MAX_TABLES = 12
 
 
 class _Column(Protocol):
@@ -30,7 +27,7 @@ class _Column(Protocol):
 
 
 class _Relation(Protocol):
-    """What is read of a relation of a catalog; the catalog lies above this package, so its shape is named here."""
+    """The attributes of a catalog's relation that are used here; the catalog itself is in a higher layer."""
 
     @property
     def name(self) -> str: ...
@@ -52,18 +49,17 @@ class _Catalog(Protocol):
 
 
 def schema_retriever() -> Retriever:
-    """Return the retriever for the relations of a source: words only, weighed as for the schemas of databases."""
+    """Return the retriever for the relations of a source: words only, scorer as for the schemas of databases."""
     weights = choose_weights(parse_fields(FIELDS), several=True, sight="lexical")
     return Rerank(weights=weights.questions)
 
 
 class TableChooser:
-    """Gives the relations a question needs, most relevant first: the agent's seam `ChooseTables`; () when none fits.
+    """Returns the relations that a question needs, most relevant first; () when none fits. The seam `ChooseTables`.
 
     Args:
-        retriever: any retriever; its index of a catalog is kept until another catalog comes. `schema_retriever()`
-            unless given.
-        k: relations found by the question itself; those that they refer to, or that link two of them, come along.
+        retriever: any retriever, by default `schema_retriever()`; its index is cached until the catalog changes.
+        k: relations found by the question itself; those that link two of them are added.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 8) -> None:
@@ -75,25 +71,25 @@ class TableChooser:
         if not catalog.relations or not question.strip():
             return ()
         if self._indexed is None or self._indexed[0] != catalog:
-            index = self._retriever.index([_table(each) for each in catalog.relations], FIELDS)
-            self._indexed = (catalog, index, links(catalog.relations))
+            index = self._retriever.index([_to_table(each) for each in catalog.relations], FIELDS)
+            self._indexed = (catalog, index, find_links(catalog.relations))
         _, index, joined = self._indexed
-        (found,) = find(index, [question], self._k)
+        (found,) = find_tables(index, [question], self._k)
         if not found.fits:
             return ()
-        return with_partners([hit.id.table for hit in found.ranking], joined)
+        return add_linking_tables([hit.id.table for hit in found.ranking], joined)
 
 
-def links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
-    """Return for each relation those it shares a key with, declared or evident from names, in either direction."""
+def find_links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
+    """Return for each relation those it shares a key with, declared or implied by names, in either direction."""
     named: dict[str, list[str]] = {}
     for each in relations:
-        for name in _names_of_key(each):
+        for name in _key_names(each):
             named.setdefault(name, []).append(each.name)
     joined: dict[str, list[str]] = {each.name: [] for each in relations}
     for each in relations:
         declared = [other for _, other, _ in each.foreign_keys]
-        evident = [other for column in each.columns for other in named.get(_plain(column.name), ())]
+        evident = [other for column in each.columns for other in named.get(_normalize_name(column.name), ())]
         for other in dict.fromkeys((*declared, *evident)):
             if other in joined and other != each.name:
                 joined[each.name].append(other)
@@ -104,23 +100,27 @@ def links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
 _KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
 
 
-def _names_of_key(relation: _Relation) -> Iterator[str]:
-    """Yield what columns of other relations are called that hold a relation's key: `customer_id`, or as the key is."""
-    plain = _plain(relation.name)
+def _key_names(relation: _Relation) -> Iterator[str]:
+    """Yield the names that a foreign key to this relation would have: `customer_id`, or the key's own name."""
+    plain = _normalize_name(relation.name)
     one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
-    keys = relation.key if len(relation.key) == 1 else [c.name for c in relation.columns if _plain(c.name) == "id"]
-    for key in map(_plain, keys):
+    keys = (
+        relation.key
+        if len(relation.key) == 1
+        else [c.name for c in relation.columns if _normalize_name(c.name) == "id"]
+    )
+    for key in map(_normalize_name, keys):
         yield from {plain + key, one + key}
         if key.endswith(_KEY_ENDS) and key not in _KEY_ENDS:
             yield key
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def with_partners(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MOST_TABLES) -> tuple[str, ...]:
-    """Return ranked tables and then those that link two of them, which a join over a table between them needs."""
+def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MAX_TABLES) -> tuple[str, ...]:
+    """Return the ranked tables, then those that link two of them, which a join may need in between."""
     chosen = dict.fromkeys(ranked[:most])
     between: dict[str, int] = {}
     for name in ranked:
@@ -132,9 +132,9 @@ def with_partners(ranked: Sequence[str], joined: dict[str, list[str]], most: int
     return tuple(chosen)
 
 
-def _table(relation: _Relation) -> Table:
+def _to_table(relation: _Relation) -> Table:
     header = tuple(column.name for column in relation.columns)
-    # What is private must not reach an embedder that may be far away.
+    # Private values must not reach a remote embedder.
     samples = [() if c.private else tuple(c.values) or tuple(c.samples) for c in relation.columns]
     rows = tuple(
         tuple(values[row] if row < len(values) else "" for values in samples)

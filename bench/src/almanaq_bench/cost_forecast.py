@@ -10,11 +10,11 @@ from almanaq.models.budget import Budget, estimate_tokens, read_price
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.protocols import Usage
 
-_EMBEDDED_AT_ONCE = 128  # texts in a request for vectors
+_EMBED_BATCH = 128  # texts in a request for vectors
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class CostForecast:
     """Tells what work will cost, and refuses it where the budget does not allow it.
 
     Args:
@@ -32,7 +32,7 @@ class Foreseen:
         """
         if store.embedder.name.startswith("openai:"):
             unknown = store.find_missing(texts)
-            calls = -(-len(unknown) // _EMBEDDED_AT_ONCE)
+            calls = -(-len(unknown) // _EMBED_BATCH)
             self.work(f"embedding {len(unknown):,} texts", store.embedder.name, _usage(calls, unknown, 0))
 
     def replies(self, what: str, model: str, prompts: Sequence[str], written: int) -> None:

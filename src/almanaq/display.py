@@ -1,14 +1,33 @@
-"""Results as HTML and as text, for notebooks: all from rows is escaped, and nothing in it links, loads or runs."""
+"""Results as HTML and as text, made safe to show: nothing from rows links, loads or runs, or steers a terminal."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Protocol
 
-from almanaq.visible import visible
+# C0 and DEL but for tab and newline, C1, what marks, overrides or isolates the direction of text, halves of characters.
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""A character that moves the cursor, colours, rings, turns what follows around, or cannot be written at all."""
+
+
+def visible(text: str) -> str:
+    r"""Return the text with each character that steers a terminal as its escape, `\x1b`; tabs and newlines stay."""
+    return STEERING.sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    r"""Return JSON with each character that steers a terminal as JSON writes it, `\u009b`: it stays the same value."""
+    return STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
 
 ROWS, CELL, QUOTES = 20, 300, 60
 """Most rows of a table, characters of a cell, and quotes that are shown."""
@@ -38,6 +57,16 @@ def cell_text(value: object, most: int = CELL) -> str:
     """Return a value as people read it, on one line of at most `most` characters; NULL is empty."""
     text = visible(" ".join(_text(value).split()))
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def describe_progress(done: int, total: int | None, passed: int) -> str:
+    """Return how far a query is, in words.
+
+    >>> describe_progress(1200, None, 3), describe_progress(5, 10, 0)
+    ('1,200 rows read, 3 found', '5 of 10 rows read, 0 found')
+    """
+    of = "" if total is None else f" of {total:,}"
+    return f"{done:,}{of} rows read, {passed:,} found"
 
 
 def count_line(rows: int, shown: int, *more: str) -> str:

@@ -1,4 +1,4 @@
-"""`almanaq doctor`: what this installation has and lacks, what to install for what, and where things are kept."""
+"""Commands about this installation: `almanaq doctor`, `models`, `cache` and `trust`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ import sqlite3
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from almanaq.cli.terminal import say
-from almanaq.visible import visible
+from almanaq.display import visible
+from almanaq.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from almanaq.models.providers import ModelChoice, Server
+    from almanaq.models.reply_cache import ReplyCache
+    from almanaq.settings import Settings
+    from almanaq.suql.databases.kept import KeptTables
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 EXTRAS = {
@@ -38,11 +48,6 @@ EXTRAS = {
 """What each extra is for, in the order in which they are shown."""
 _REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w.-]+)\])?[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
 _SIGN_OFF = "To begin: almanaq demo, or almanaq ask QUESTION --db FILE"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("doctor")(doctor)
 
 
 def doctor(json: Json = False) -> None:
@@ -177,3 +182,138 @@ def _lines(found: dict[str, Any]) -> list[str]:
         what = ", ".join(missing) or "Python 3.11"
         return [*lines, "", f"Missing: {what}. Install almanaq again: pip install --force-reinstall almanaq"]
     return [*lines, "", _SIGN_OFF]
+
+
+def models(json: Json = False) -> None:
+    """List the models at hand: those of servers on this machine, the address in the settings, and your aliases.
+
+    Each is named as --model takes it; the one that auto takes is marked. Nothing but the list of models is asked for.
+    """
+    from almanaq.cli.output import write_json
+    from almanaq.models.providers import choose_from_servers, choose_model, find_servers
+    from almanaq.settings import read_settings
+
+    settings = read_settings()
+    settings.export()
+    servers = find_servers()
+    choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
+    found = _found(settings, servers, choice)
+    if json:
+        write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
+        return
+    wide = max(len(str(entry["name"])) for entry in found)
+    lines = [
+        f"{'*' if entry['name'] == choice.name else ' '} {entry['name']:<{wide}}  {entry['what']}" for entry in found
+    ]
+    say("\n".join([*map(visible, lines), visible(f"* what auto takes: {choice.reason}")]))
+
+
+def _found(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
+    """Return each model with what it is, `local` last."""
+    found: dict[str, dict[str, object]] = {}
+    if choice.name.startswith("openai:"):
+        found[choice.name] = {"name": choice.name, "address": choice.place, "what": f"at {choice.place}"}
+    for server in servers:
+        for model in server.models:
+            name = f"{server.provider}:{model}"
+            kind = "" if model in server.writers else " (by its name no model that writes text)"
+            found[name] = {"name": name, "address": server.address, "what": f"at {server.address}{kind}"}
+    for alias, meant in settings.aliases.items():
+        found[alias] = {"name": alias, "address": None, "what": f"your alias of {meant}"}
+    found["local"] = {"name": "local", "address": None, "what": "no language model, in this process"}
+    return list(found.values())
+
+
+def stats(json: Json = False) -> None:
+    """Show where the cache is, how many replies it keeps for each model, how many sources of tables, and its size."""
+    from dataclasses import asdict
+
+    from almanaq.cli.output import write_json
+
+    file, cache = _cache()
+    if not file.exists():
+        # Looking makes no file.
+        found: dict[str, object] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
+    else:
+        found = asdict(cache.stats())
+        cache.close()
+    tables = _tables()
+    sources, size = tables.stats()
+    found["tables"] = {"folder": str(tables.folder), "sources": sources, "bytes": size}
+    if json:
+        write_json(found, None)
+        return
+    lines = [f"{found['file']}: {found['replies']:,} replies, {found['bytes']:,} bytes"]
+    by_model = found["by_model"]
+    assert isinstance(by_model, dict)
+    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in by_model.items()]
+    lines.append(f"{tables.folder}: the tables of {sources:,} sources, {size:,} bytes")
+    say("\n".join(lines))
+
+
+def clear(
+    tables: Annotated[bool, typer.Option("--tables", help="Only the tables of files: replies were paid for.")] = False,
+) -> None:
+    """Delete every reply in the cache, so that models are asked, and paid, anew; and the tables of files."""
+    kept = _tables()
+    say(f"the tables of {kept.clear():,} sources deleted from {kept.folder}")
+    if tables:
+        return
+    file, cache = _cache()
+    count = 0
+    if file.exists():
+        count = cache.clear()
+        cache.close()
+    say(f"{count:,} replies deleted from {file}")
+
+
+def _tables() -> KeptTables:
+    """Return the tables of files that are kept, in the folder that settings name."""
+    from almanaq.settings import read_settings
+    from almanaq.suql.databases.kept import KeptTables, tables_folder
+
+    read_settings().export()
+    return KeptTables(tables_folder())
+
+
+def _cache() -> tuple[Path, ReplyCache]:
+    """Return the cache file that settings name, and the cache in it."""
+    from almanaq.models.private_files import default_cache_file
+    from almanaq.models.reply_cache import ReplyCache
+    from almanaq.settings import read_settings
+
+    read_settings().export()
+    file = default_cache_file()
+    return file, ReplyCache(file)
+
+
+def trust(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[FOLDER]", help="Where the almanaq.toml lies; default here.")
+    ] = Path(),
+    revoke: Annotated[bool, typer.Option("--revoke", help="Allow it no longer.")] = False,
+) -> None:
+    """Allow the almanaq.toml of a folder, as it is now, to name models, addresses, keys and caches."""
+    from almanaq.settings import FILE, distrust, reaches_out, read_file, shown_setting
+    from almanaq.settings import trust as allow
+
+    file = folder / FILE
+    if revoke:
+        was = distrust(file)
+        say(f"{file.resolve()} is {'allowed no longer' if was else 'not allowed, and was not'}")
+        return
+    found = read_file(file)
+    if found is None:
+        raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder of the one to allow")
+    allow(file, found.content)
+    lines = [shown_setting(name, value) for name, value in reaches_out(found.values).items()]
+    say(
+        "\n".join(
+            [f"{file.resolve()} is allowed, until it changes, to set", *(f"  {line}" for line in lines or ["nothing"])]
+        )
+    )
+
+
+cache = typer.Typer(help="Show or empty what is kept: model replies, and tables of files.", no_args_is_help=True)
+cache.command("stats")(stats)
+cache.command("clear")(clear)

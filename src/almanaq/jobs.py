@@ -1,0 +1,297 @@
+"""Jobs: blocking work for asynchronous callers, which tells what goes on, has a deadline, and ends when nobody waits.
+
+The HTTP API and the MCP server run every query as a job; the command line and notebooks show the same progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from almanaq.errors import AlmanaqError, DeadlineExceeded
+from almanaq.event_loops import CancelToken
+from almanaq.models.budget import Budget, spending
+from almanaq.suql.execution.report import watched
+
+Event = tuple[str, dict[str, Any]]
+"""The name of an event and its data."""
+Emit = Callable[[str, dict[str, Any]], None]
+Work = Callable[[Emit], dict[str, Any]]
+"""Does what was asked, emits events on the way, and returns the response."""
+
+_SECONDS_TO_END = 1.0
+SECONDS_TO_HEED = 10.0
+"""Within so many seconds a canceled job gives its thread back, unless an engine heeds nothing any more."""
+_QUEUE_SECONDS = 1.0
+PROGRESS_SECONDS = 0.25
+
+
+class Busy(AlmanaqError):
+    """More jobs wait than are worth waiting for."""
+
+    def __init__(self) -> None:
+        super().__init__("too many questions are waiting: try again in a few seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one request wants done.
+
+    Attributes:
+        conversation: of one conversation one job at a time is done.
+        deadline: seconds from when the work begins; None: the work has its own.
+        budgets: what may be spent; several may be shared with other jobs.
+    """
+
+    work: Work
+    deadline: float | None = None
+    conversation: str | None = None
+    budgets: tuple[Budget, ...] = ()
+
+
+class JobRunner:
+    """Runs jobs in threads, a bounded number at once.
+
+    Args:
+        threads: at least as many as jobs run at once.
+        at_once: jobs that run at once; those beyond wait in line.
+        waiting: jobs that may wait.
+    """
+
+    def __init__(self, threads: Executor, at_once: int, waiting: int) -> None:
+        self._queue = RequestQueue(at_once, waiting)
+        self._threads, self._at_once = threads, at_once
+        self._running: dict[CancelToken, tuple[asyncio.Future[None], asyncio.Queue[Event | BaseException]]] = {}
+        self._canceled: dict[CancelToken, float] = {}
+
+    @property
+    def running(self) -> int:
+        """How many jobs have a thread."""
+        return len(self._running)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether every thread is held by a job that was canceled and does not end."""
+        late = time.monotonic() - SECONDS_TO_HEED
+        return sum(when < late for when in self._canceled.values()) >= self._at_once
+
+    async def run(self, job: Job) -> AsyncIterator[Event]:
+        """Yield what goes on, and last `response`. Closing the iterator ends the work within a moment.
+
+        Raises:
+            Busy: too many jobs wait already.
+            DeadlineExceeded: the job took longer than its deadline. Besides, what the work raises.
+        """
+        async for before in self._queue.enter(job.conversation):
+            yield "progress", {"message": _describe_place(before), "waiting": before}
+        token, events = CancelToken(), asyncio.Queue[Event | BaseException]()
+        self._start(job, token, events)
+        loop = asyncio.get_running_loop()
+        timer = None if job.deadline is None else loop.call_later(job.deadline, self._end_late, job, token, events)
+        try:
+            while True:
+                event = await events.get()
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+                if event[0] == "response":
+                    return
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._cancel(token)
+
+    def end_oldest(self, error: AlmanaqError) -> None:
+        """End the job that has run for longest with an error."""
+        for token, (_, events) in list(self._running.items()):
+            if token not in self._canceled:
+                self._cancel(token)
+                events.put_nowait(error)
+                return
+
+    async def close(self, error: AlmanaqError) -> None:
+        """End all jobs with an error, and give their threads a moment."""
+        for token, (_, events) in list(self._running.items()):
+            token.cancel()
+            events.put_nowait(error)
+        if self._running:
+            await asyncio.wait([future for future, _ in self._running.values()], timeout=_SECONDS_TO_END)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _start(self, job: Job, token: CancelToken, events: asyncio.Queue[Event | BaseException]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def put(event: Event | BaseException) -> None:
+            if not token.is_canceled:
+                loop.call_soon_threadsafe(events.put_nowait, event)
+
+        def finish(future: asyncio.Future[None]) -> None:
+            del self._running[token]
+            self._canceled.pop(token, None)
+            self._queue.leave(job.conversation)
+            if not future.cancelled():
+                future.exception()
+
+        context = contextvars.copy_context()
+        future = loop.run_in_executor(self._threads, context.run, _do, job, token, put)
+        self._running[token] = (future, events)
+        future.add_done_callback(finish)
+
+    def _end_late(self, job: Job, token: CancelToken, events: asyncio.Queue[Event | BaseException]) -> None:
+        self._cancel(token)
+        message = f"it took longer than {job.deadline:g} s, and was stopped: ask for less, or allow more"
+        events.put_nowait(DeadlineExceeded(message))
+
+    def _cancel(self, token: CancelToken) -> None:
+        token.cancel()
+        if token in self._running:
+            self._canceled.setdefault(token, time.monotonic())
+
+
+def start_threads(count: int, name: str) -> ThreadPoolExecutor:
+    """Return a pool whose threads all run: one that is begun where memory is short might never come to that.
+
+    Whoever starts a thread waits until it runs, for ever if need be, and a server has nobody to spare for that.
+    """
+    pool, begun = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(begun.wait)
+    begun.wait()
+    return pool
+
+
+def _do(job: Job, token: CancelToken, put: Callable[[Event | BaseException], None]) -> None:
+    """Do a job in this thread, and put how it ended."""
+
+    def emit(name: str, data: dict[str, Any]) -> None:
+        if token.is_canceled:
+            raise asyncio.CancelledError
+        put((name, data))
+
+    try:
+        with ExitStack() as around:
+            around.enter_context(token.scope())
+            for budget in job.budgets:
+                around.enter_context(spending(budget))
+            response = job.work(emit)
+        put(("response", response))
+    except asyncio.CancelledError:
+        return
+    except Exception as error:
+        put(error)
+
+
+def _describe_place(before: int) -> str:
+    if before == 0:
+        return "waiting: yours is next"
+    return f"waiting: {before} {'question is' if before == 1 else 'questions are'} before yours"
+
+
+class RequestQueue:
+    """Lets requests in, first come first served; of each conversation one at a time.
+
+    Args:
+        at_once: how many are in at once.
+        waiting: how many may wait.
+    """
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._slots, self._most_waiting = asyncio.Semaphore(at_once), waiting
+        self._line: dict[object, None] = {}
+        self._conversations: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def enter(self, conversation: str | None) -> AsyncIterator[int]:
+        """Wait for one's turn; yields how many are before one, from time to time.
+
+        Once it ends, `leave` has to be called; not where it is closed sooner.
+
+        Raises:
+            Busy: too many wait already.
+        """
+        waits = self._slots.locked() or conversation in self._conversations
+        if waits and len(self._line) >= self._most_waiting:
+            raise Busy
+        ticket = object()
+        self._line[ticket] = None
+        entering = asyncio.ensure_future(self._acquire(conversation))
+        try:
+            while not (await asyncio.wait((entering,), timeout=_QUEUE_SECONDS))[0]:
+                yield list(self._line).index(ticket)
+        except BaseException:
+            # It may be one's turn at the very moment of giving up.
+            entering.add_done_callback(lambda done: None if done.cancelled() else self.leave(conversation))
+            entering.cancel()
+            raise
+        finally:
+            del self._line[ticket]
+
+    def leave(self, conversation: str | None) -> None:
+        """Make room for the next."""
+        self._slots.release()
+        self._unlock(conversation)
+
+    async def _acquire(self, conversation: str | None) -> None:
+        if conversation is not None:
+            lock, users = self._conversations.get(conversation, (asyncio.Lock(), 0))
+            self._conversations[conversation] = (lock, users + 1)
+            try:
+                await lock.acquire()
+            except BaseException:
+                self._forget(conversation)
+                raise
+        try:
+            await self._slots.acquire()
+        except BaseException:
+            self._unlock(conversation)
+            raise
+
+    def _unlock(self, conversation: str | None) -> None:
+        if conversation is not None:
+            self._conversations[conversation][0].release()
+            self._forget(conversation)
+
+    def _forget(self, conversation: str) -> None:
+        lock, users = self._conversations.pop(conversation)
+        if users > 1:
+            self._conversations[conversation] = (lock, users - 1)
+
+
+Show = Callable[[int, int | None, int], None]
+"""Takes how many rows are read, how many there are (None: not known), and how many passed."""
+
+
+@contextmanager
+def show_progress(show: Show, *, keeps: bool = False) -> Iterator[None]:
+    """Have the queries of this block show how far they are, not more often than somebody can follow.
+
+    Args:
+        keeps: whether a query that is interrupted gives its rows so far, as Interrupted.
+    """
+    last = 0.0
+
+    def tell(done: int, total: int | None, passed: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
+            show(done, total, passed)
+
+    with watched(tell, keeps=keeps):
+        yield
+
+
+@contextmanager
+def emit_progress(emit: Emit) -> Iterator[None]:
+    """Have the queries of this block emit how far they are, as events."""
+
+    def show(done: int, total: int | None, passed: int) -> None:
+        emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed})
+
+    with show_progress(show):
+        yield

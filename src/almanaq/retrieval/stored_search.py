@@ -1,0 +1,334 @@
+"""Search of an index on disk by words and vectors, and the learned reranker over it.
+
+Word and vector scores are taken in standard deviations above their means and summed. Neither needs the score of every
+table: mean and spread of word scores follow from sums in the index, those of cosines from a sample. Up to EXACT tables
+all cosines are computed; above it those of the best by words, and of the nearest by codes where the index has codes.
+
+The reranker works as `rerank`, with what an index stores: term streams, and one vector per table or none. Only streams
+of candidates are read, and renumbered, as each segment numbers its terms by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
+from almanaq.models.protocols import Embedder
+from almanaq.retrieval.bm25 import Term, best_tables, score_tables
+from almanaq.retrieval.features import Featurizer, TermStreams
+from almanaq.retrieval.protocols import Found, Hit, Ranking
+from almanaq.retrieval.ranking import Databases, Scores, check_k, group_by_database, top_k
+from almanaq.retrieval.rerank import (
+    CANDIDATES,
+    SCALE,
+    CandidateScorer,
+    ScoredCandidates,
+    Sight,
+    Styles,
+    add_doubt,
+    choose_weights,
+    fuse_scores,
+)
+from almanaq.retrieval.segments import TableEntry, term_hash
+from almanaq.retrieval.stored import StoredIndex
+
+_CHUNK = 65_536
+_SAMPLED_TABLES, _NEAREST = 100, 10
+"""Tables sampled to measure codes, and the neighbours of each."""
+_RESCORED = 30
+"""Tables rescored by their vectors per requested neighbour."""
+
+
+@dataclass(frozen=True)
+class StoredVectors:
+    """The vectors of an opened index.
+
+    Args:
+        exact: number of tables up to which all vectors stay in memory once read.
+    """
+
+    index: StoredIndex
+    exact: int = 0
+
+    @property
+    def coded(self) -> bool:
+        """Whether the index has codes."""
+        return self.index.recipe.vectors.code_type is not None
+
+    def at(self, places: NDArray[np.intp]) -> Vectors:
+        """Return the vectors at some places, given in order, in single precision."""
+        cuts = np.searchsorted(places, self.index.bases()[1:])
+        parts = zip(np.split(places, cuts), self.index.bases(), self.index.segments, strict=True)
+        found = [segment.vectors.at(part - base) for part, base, segment in parts if segment.vectors is not None]
+        return np.concatenate(found).astype(np.float32)
+
+    def cosines(self, vector: Vectors) -> Scores:
+        """Return the cosine of every table; above `exact` tables in chunks, to bound memory.
+
+        `vector` may be a matrix with one question per column.
+        """
+        if self.index.size <= self.exact:
+            cosines: Scores = self._matrix @ vector
+            return cosines
+        every = np.arange(self.index.size)
+        starts = range(0, self.index.size, _CHUNK)
+        return np.concatenate([self.at(every[start : start + _CHUNK]) @ vector for start in starts])
+
+    def nearest(self, vector: Vectors, count: int) -> NDArray[np.intp]:
+        """Return the sorted positions of the `count` nearest tables, by codes first, then rescored by vectors."""
+        precision, found = self.index.recipe.vectors, []
+        for base, segment in zip(self.index.bases(), self.index.segments, strict=True):
+            if segment.codes is not None:
+                codes = segment.codes.all()
+                found.append(base + precision.nearest(codes, vector, min(count * precision.spare, len(codes))))
+        places = np.setdiff1d(np.concatenate(found), self.index.dead_places())
+        return np.sort(places[top_k(self.at(places) @ vector, count)])
+
+    @cached_property
+    def _matrix(self) -> Vectors:
+        return self.at(np.arange(self.index.size))
+
+
+def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: int = _NEAREST) -> float:
+    """Return the recall of an index's codes: the share of each table's nearest neighbours that they find.
+
+    The tables are sampled evenly over the index; a table is not its own neighbour.
+    """
+    stored, live = StoredVectors(index), np.setdiff1d(np.arange(index.size), index.dead_places())
+    questions = live[:: max(1, len(live) // asked)][:asked]
+    vectors = stored.at(questions)
+    cosines = stored.cosines(vectors.T)
+    cosines[index.dead_places()] = -np.inf
+    found = wanted = 0
+    for number, place in enumerate(questions):
+        own = cosines[:, number].copy()
+        own[place] = -np.inf
+        right = top_k(own, min(nearest, len(live) - 1))
+        near = stored.nearest(vectors[number], nearest * _RESCORED)
+        found += int((own[near][:, None] == own[right][None]).any(axis=0).sum())
+        wanted += len(right)
+    return found / max(1, wanted)
+
+
+EXACT = 200_000
+"""Number of tables up to which a question is compared with every vector: 0.2 GB of memory, some 20 ms."""
+
+_PROPOSED = 300
+"""Candidates by words, and by vectors up to EXACT tables; above it, each costs a read from disk."""
+_SAMPLE_TABLES = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Sorted positions of tables, with standardized word and vector scores, and cosines."""
+
+    places: NDArray[np.intp]
+    words: Scores
+    dense: Scores
+    cosines: Scores
+
+
+@dataclass(frozen=True)
+class StoredHybrid:
+    """An opened index with vectors, and their embedder.
+
+    Args:
+        weight: of the vector score; words have weight 1.
+        exact: number of tables up to which all cosines are computed.
+    """
+
+    index: StoredIndex
+    embedder: Embedder
+    weight: float = 1.0
+    exact: int = EXACT
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Return for each question the k tables with the highest fused scores; questions are embedded together."""
+        return [tuple(Hit(named.id, score) for named, score in found) for found in self._best(questions, k)]
+
+    def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
+        """Return the k best tables with their scores, best first."""
+        return self._best([question], k)[0]
+
+    def _best(self, questions: Sequence[str], k: int) -> list[list[tuple[TableEntry, float]]]:
+        check_k(k)
+        best = []
+        for question, vector in zip(questions, self.vectors(questions), strict=True):
+            found = self.candidates(question, vector, k)
+            scores = found.words + self.weight * found.dense
+            ranked = top_k(scores, k)
+            best.append([(self.index.entry(int(found.places[place])), float(scores[place])) for place in ranked])
+        return best
+
+    def vectors(self, questions: Sequence[str]) -> Vectors:
+        """Embed questions, all at once."""
+        return VectorStore(None, self.embedder).question_vectors(questions)
+
+    def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
+        """Return at least k and _PROPOSED tables, if there are as many, with standardized scores."""
+        terms = self.index.terms(question)
+        places, _ = best_tables(terms, self.index.size, max(k, _PROPOSED), self.index.dead_places())
+        if self._vectors.coded:
+            places = np.union1d(places, self._vectors.nearest(vector, max(k, _PROPOSED)))
+            cosines = self._vectors.at(places) @ vector
+        elif self.index.size <= self.exact or not len(places):
+            cosines = self._vectors.cosines(vector)
+            cosines[self.index.dead_places()] = -np.inf
+            places = np.union1d(places, top_k(cosines, max(k, _PROPOSED)))
+            cosines = cosines[places]
+        else:
+            places = np.sort(places)
+            cosines = self._vectors.at(places) @ vector
+        sample = self._sample @ vector
+        dense = (cosines - sample.mean()) / max(float(sample.std()), 1e-6)
+        return Candidates(places, standardize_words(terms, places, self.index.size), dense, cosines)
+
+    @cached_property
+    def _sample(self) -> Vectors:
+        """The vectors of evenly sampled tables, from which mean and spread of cosines are estimated."""
+        step = max(1, self.index.size // _SAMPLE_TABLES)
+        return self._vectors.at(np.arange(0, self.index.size, step))
+
+    @cached_property
+    def _vectors(self) -> StoredVectors:
+        return StoredVectors(self.index, self.exact)
+
+
+def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
+    """Return the word scores at sorted positions, in standard deviations above the mean over all tables.
+
+    The deviation assumes that words are independent.
+    """
+    means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
+    squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
+    spread = float(np.sqrt(max(0.0, (squares - means**2).sum())))
+    scores = score_tables(terms, places)
+    return (scores - np.float32(means.sum())) / np.float32(spread if spread > 1e-6 else 1.0)
+
+
+@dataclass(frozen=True)
+class StoredRerank:
+    """An opened index, searched by words, and by vectors if `dense` is given, then reranked.
+
+    Args:
+        candidates: how many tables are reranked; those behind them keep the order of the first search.
+        own: weights that replace the learned ones.
+    """
+
+    index: StoredIndex
+    dense: StoredHybrid | None = None
+    candidates: int = CANDIDATES
+    own: Styles | None = None
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Return for each question the k tables with the highest scores; none for a question without words."""
+        return [found.ranking for found in self.find(questions, k)]
+
+    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+        """Return the rankings, each with the chance that its best table answers."""
+        return [found for found, _ in self._best(questions, k)]
+
+    def best(self, question: str, k: int) -> tuple[Found, list[TableEntry]]:
+        """Return the ranking of a question with its chance, and the entries of its tables."""
+        return self._best([question], k)[0]
+
+    def _best(self, questions: Sequence[str], k: int) -> list[tuple[Found, list[TableEntry]]]:
+        check_k(k)
+        best = []
+        for scored, rest in self.score_candidates(questions, k):
+            if not len(scored.tables):
+                best.append((Found((), 0.0, fits=False), list[TableEntry]()))
+                continue
+            named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
+            # Tables that were not reranked follow in their order, below the last score.
+            behind = float(scored.scores[-1]) - 1.0 - np.arange(len(rest))
+            scores = map(float, (*scored.scores, *behind))
+            ranking = tuple(Hit(each.id, score) for each, score in zip(named, scores, strict=False))
+            found = add_doubt(ranking, scored, self.weights.of(scored.question), len(self.index))
+            best.append((found, named))
+        return best
+
+    @cached_property
+    def weights(self) -> Styles:
+        """The learned weights for the index, or `own`."""
+        if self.own:
+            return self.own
+        sight: Sight = "stored" if self.dense else "stored-words"
+        return choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
+
+    def score_candidates(
+        self, questions: Sequence[str], k: int = 1
+    ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
+        """Yield for each question its scored candidates, by position, and the tables behind them up to k."""
+        vectors = self.dense.vectors(questions) if self.dense and questions else [None] * len(questions)
+        for question, vector in zip(questions, vectors, strict=True):
+            places, own = self._collect_scores(question, vector, k)
+            databases = self._databases(places)
+            own["company"] = databases.pool(fuse_scores(own)[None])[0]
+            order = top_k(fuse_scores(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
+            chosen, rest = order[: self.candidates], order[self.candidates :]
+            weights = self.weights.of(question)
+            streams = candidate_streams(
+                self.index, places[chosen], question, weights.association.named if weights.association else ()
+            )
+            among = Databases(databases.of[chosen], databases.order, databases.starts)
+            scorer = CandidateScorer(weights, Featurizer(streams), among)
+            found = scorer.score(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})
+            yield replace(found, tables=places[chosen][found.tables]), places[rest]
+
+    def _collect_scores(
+        self, question: str, vector: Vectors | None, k: int
+    ) -> tuple[NDArray[np.intp], dict[str, Scores]]:
+        """Return sorted positions, and their scores by search."""
+        if self.dense is not None and vector is not None:
+            found = self.dense.candidates(question, vector, k)
+            own = {"bm25": found.words / SCALE, "dense": found.dense / SCALE, "cosine": found.cosines}
+            return found.places, own
+        terms = self.index.terms(question)
+        places, _ = best_tables(terms, self.index.size, max(k, self.candidates), self.index.dead_places())
+        places = np.sort(places)
+        return places, {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
+
+    def _databases(self, places: NDArray[np.intp]) -> Databases:
+        """Group positions by database; not looked up in an index of one database."""
+        if not self.index.several:
+            return Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
+        return group_by_database([self.index.entry(int(place)).id for place in places])
+
+
+def candidate_streams(
+    index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
+) -> TermStreams:
+    """Return the streams of some tables, with document frequencies from the whole index.
+
+    `terms` names the question's terms and `more`; other terms only have numbers.
+    """
+    bases = index.bases()
+    numbers = np.searchsorted(bases, places, side="right") - 1
+    parts = [index.segments[n].stream(int(place - bases[n])) for n, place in zip(numbers, places, strict=True)]
+    lengths = [len(part) for part in parts]
+    tokens = np.concatenate([np.zeros(0, np.int32), *parts])
+    real = tokens >= 0
+    owners = np.repeat(numbers, lengths)[real]
+    asked = list(dict.fromkeys(index.analyzer.terms(question)))
+    hashes = np.zeros(len(owners) + len(asked) + len(more), dtype=np.uint64)
+    hashes[len(owners) :] = [*map(term_hash, asked), *_hashes(more)]
+    for number in np.unique(owners):
+        own = np.flatnonzero(owners == number)
+        hashes[own] = index.segments[number].terms.at(tokens[real][own])
+    distinct, numbered = np.unique(hashes, return_inverse=True)
+    held = np.sum([segment.document_frequencies(distinct) for segment in index.segments], axis=0)
+    tokens[real] = numbered[: len(owners)]
+    terms = {term: int(n) for term, n in zip((*asked, *more), numbered[len(owners) :], strict=True) if held[n]}
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return TermStreams(index.size, terms, starts, tokens, held.astype(np.int32), index.analyzer)
+
+
+@lru_cache(maxsize=4)
+def _hashes(terms: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(map(term_hash, terms))
