@@ -70,7 +70,7 @@ def fill(connection: Any, tables: Mapping[str, pa.Table]) -> None:
 
 
 def _postgres_type(type_: pa.DataType) -> str:
-    from almanaq.suql.databases.postgres_types import sql_type
+    from almanaq.engines.postgres.driver import sql_type
 
     return "integer" if type_ == pa.int32() else sql_type(type_)
 

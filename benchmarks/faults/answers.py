@@ -22,7 +22,7 @@ import pyarrow as pa
 from almanaq.agent.history import Shown, Turn
 from almanaq.errors import SourceError
 from almanaq.web.records import format_rows
-from almanaq.web.store import Answer, AnswerStore, to_parquet
+from almanaq.web.store import Answer, AnswerStore, write_parquet
 from almanaq.web.verdicts import Verdicts
 
 ANSWERS, CONVERSATIONS, PAGE = 24, 6, 4096
@@ -45,7 +45,9 @@ def fill(file: Path) -> bytes:
         turn = Turn(f"question {number}?", f"SELECT {number}", f"answer {number}", shown=shown)
         record = {"answer": f"answer {number}", "rows": [[number]], "evidence": []}
         known = (f"id{number}", f"c{number % CONVERSATIONS}", "ask", turn.question, "model", record)
-        answer = Answer(*known, to_parquet(pa.table(rows)), turn, float(number), frozenset({("places", f"c{number}")}))
+        answer = Answer(
+            *known, write_parquet(pa.table(rows)), turn, float(number), frozenset({("places", f"c{number}")})
+        )
         store.put(answer, {place_of(number): f"a text that says {chance.random()} " * 20})
         for about in ({"kind": "answer"}, {"kind": "row", "key": {"id": number}}):
             Verdicts(store).put(answer.id, about, "right" if number % 3 else "wrong", {"note": str(number)})

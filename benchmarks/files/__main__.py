@@ -56,8 +56,8 @@ def _csv(folder: Path, runs: int) -> dict[str, Any]:
     """Open the CSV file in turns with DuckDB."""
     import duckdb
 
-    from almanaq.suql.databases.kept import kept_tables
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.files.table_cache import default_table_cache
+    from almanaq.engines.open_source import open_database
 
     path = _write_rows(folder / "sales.csv")
     times: dict[str, list[tuple[float, float]]] = {"duckdb": [], "first": [], "keeping": [], "again": []}
@@ -74,7 +74,7 @@ def _csv(folder: Path, runs: int) -> dict[str, Any]:
         opened.catalog()
 
     for run in range(runs + 1):
-        tables = kept_tables()
+        tables = default_table_cache()
         assert tables is not None
         tables.clear()
         for name, work in (("duckdb", plain), ("first", ours), ("keeping", lambda: opened.close()), ("again", ours)):
@@ -97,7 +97,7 @@ def _csv(folder: Path, runs: int) -> dict[str, Any]:
 
 def _parquet(folder: Path, gigabytes: int, runs: int) -> dict[str, Any]:
     """Open Parquet files of so many gigabytes, and search them."""
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.open_source import open_database
 
     data = folder / "data"
     data.mkdir()

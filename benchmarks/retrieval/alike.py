@@ -15,7 +15,7 @@ from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
 
-from almanaq.corpus.dataset import Question, open_dataset
+from almanaq_bench.question_sets import Question, open_dataset
 
 STEPS = 2_000_000  # of SQLite's machine: a query that takes longer ran, or it would have failed at once
 

@@ -15,10 +15,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table
 from almanaq.retrieval.features import WordAssociation, question_words
 from almanaq.text.index_terms import Analyzer
+from almanaq_bench.question_sets import Question
 
 FEWEST_ASKED = 8  # questions that have a word that is learned
 FEWEST_NAMED = 5  # headers that have a word that is learned

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.table import Table
 from almanaq.retrieval.table_chooser import TableChooser
+from almanaq_bench.question_sets import open_dataset
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ import numpy as np
 from learn import FOLDS, KEPT_ASSOCIATION, KINDS, asked_of, fold_of, hash_of, read_record, write_record
 from sklearn.linear_model import LogisticRegression
 
-from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
@@ -36,6 +35,7 @@ from almanaq.retrieval.ranking import Databases, group_by_database
 from almanaq.retrieval.rerank import DOUBT_FEATURES, Rerank, RerankIndex, ScoredCandidates, Styles, is_statement
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
+from almanaq_bench.question_sets import Question, open_dataset
 
 REFUSED = {"stored-words": 0.01}
 """Share of the answerable that is refused, where it is not USUALLY: an index by words alone knows no synonyms."""

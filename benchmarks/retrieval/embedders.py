@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.table import parse_fields, table_text
 from almanaq.models.embedders.minilm import find_weights
 from almanaq.models.hub_models import silence_libraries
 from almanaq.models.model_names import open_embedder
+from almanaq_bench.question_sets import open_dataset
 
 TEXTS, MANY = 128, 1_000
 

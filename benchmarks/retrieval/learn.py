@@ -22,7 +22,6 @@ import associations
 import numpy as np
 from scipy.optimize import minimize
 
-from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.table import parse_fields
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
@@ -32,6 +31,7 @@ from almanaq.retrieval.features import FEATURES, WordAssociation
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.ranking import BATCH, Databases, top_k
 from almanaq.retrieval.rerank import CANDIDATES, Rerank, Weights, add_database_scores, fuse_scores, is_statement
+from almanaq_bench.question_sets import Question, open_dataset
 from almanaq_bench.run_measures import route_databases
 
 PROVENANCE = Path(__file__).parent / "results" / "weights.json"

@@ -16,7 +16,7 @@ from almanaq.web.app import create_app
 from almanaq.web.gate import Access
 from almanaq.web.service import open_service
 from almanaq.web.serving import serve
-from almanaq.web.supervisor import bound
+from almanaq.web.supervisor import bind_socket
 
 ROWS = 1_000
 READ = 20
@@ -49,7 +49,7 @@ def main() -> None:
     model = ScriptedModel(reply, latency=arguments.latency)
     model.prompts = _Forgetful()  # the server is measured, not what a fake remembers
     model.persistent = True  # its replies are kept as a real model's are: on disk
-    with tempfile.TemporaryDirectory() as folder, bound("127.0.0.1", 0) as listening:
+    with tempfile.TemporaryDirectory() as folder, bind_socket("127.0.0.1", 0) as listening:
         os.environ["ALMANAQ_CACHE_DIR"] = folder
         access = replace(Access(), port=listening.getsockname()[1])
         with almanaq.connect(places(), model=model, embedder="lexical") as connection:

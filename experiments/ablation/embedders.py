@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.table import Table, TableId, parse_fields, table_text
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
@@ -27,6 +26,7 @@ from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.protocols import Retriever
 from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq_bench.question_sets import Question, open_dataset
 
 SOURCES = {
     "fetaqa": ("header,cells", "title,section,header,cells"),

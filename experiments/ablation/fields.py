@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from almanaq.corpus.dataset import open_dataset
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq_bench.evaluation.significance import intervals
+from almanaq_bench.question_sets import open_dataset
 
 DATASETS = ("ottqa", "fetaqa", "tabfact")
 FIELDS = ("title,section", "header", "header,cells", "title,section,header", "title,section,header,cells")

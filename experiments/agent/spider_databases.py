@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import almanaq
-from almanaq.agent.tables import home, relevant
+from almanaq.agent.tables import choose_relations, main_database
 from almanaq.retrieval.table_chooser import TableChooser
 from almanaq.suql.catalog.relations import Catalog
 
@@ -44,8 +44,8 @@ def measure(data_dir: Path) -> dict[str, Any]:
         catalog = connection.catalog
         for row in rows:
             names = [catalog.relation(name) for name in choose(row["query"], catalog)]
-            first += home(names) == _place(row["database_id"])
-            kept = {_identity(r.location) for r in relevant(row["query"], catalog, (), choose).relations}
+            first += main_database(names) == _place(row["database_id"])
+            kept = {_identity(r.location) for r in choose_relations(row["query"], catalog, (), choose).relations}
             shown += all((row["database_id"].casefold(), t.casefold()) in kept for t in _tables(row))
         some = rows[::EVERY]
         asked = sum(_reads(connection, catalog, row) for row in some)

@@ -27,7 +27,6 @@ from run import write_part  # noqa: E402
 from served import Served  # noqa: E402
 from truthful import Truthful, know  # noqa: E402
 
-from almanaq.corpus.dataset import Question, open_dataset  # noqa: E402
 from almanaq.models.budget import estimate_tokens  # noqa: E402
 from almanaq.models.embedders.base import LexicalEmbedder  # noqa: E402
 from almanaq.testing import StandInServer  # noqa: E402
@@ -35,6 +34,7 @@ from almanaq_bench.config import RunRequest  # noqa: E402
 from almanaq_bench.hybridqa.places import answer_nodes  # noqa: E402
 from almanaq_bench.hybridqa.relation import make_relation  # noqa: E402
 from almanaq_bench.linked import LinkedTables  # noqa: E402
+from almanaq_bench.question_sets import Question, open_dataset  # noqa: E402
 from almanaq_bench.restaurants.dataset import bundled_restaurants  # noqa: E402
 from almanaq_bench.runner import run  # noqa: E402
 

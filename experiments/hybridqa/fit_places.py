@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from almanaq.corpus.dataset import Question, open_dataset
 from almanaq_bench.hybridqa.evidence import FEATURES, Evidence, Spot
 from almanaq_bench.hybridqa.relation import make_relation
 from almanaq_bench.linked import LinkedTables
+from almanaq_bench.question_sets import Question, open_dataset
 
 PENALTY = 0.005
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.table import parse_fields
 from almanaq.retrieval.bm25 import BM25
 from almanaq_bench.hybridqa.proposers import MOST_TABLES, TABLE_FEATURES, table_features
 from almanaq_bench.hybridqa.relation import make_relation
 from almanaq_bench.linked import DescribedByPassages, LinkedTables
+from almanaq_bench.question_sets import open_dataset
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import accuracy, fit, is_development

@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import almanaq
-from almanaq.corpus.dataset import DatasetFolder, Question, open_dataset
 from almanaq.errors import AlmanaqError
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Usage
-from almanaq.suql.databases.duckdb_session import quote
 from almanaq.testing import FunctionModel
+from almanaq.text.sql_literals import quote
 from almanaq_bench.config import RunRequest
 from almanaq_bench.evaluation.answers import exact_match, f1, mutual_substring
 from almanaq_bench.generation.protocols import Asked, Reply
@@ -34,6 +33,7 @@ from almanaq_bench.hybridqa.pipeline import Prediction, Tried, find_stage
 from almanaq_bench.hybridqa.places import answer_nodes
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations, short_answer
 from almanaq_bench.linked import LinkedTables
+from almanaq_bench.question_sets import DatasetFolder, Question, open_dataset
 from almanaq_bench.runner import run
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import almanaq
-from almanaq.agent.conversation import Response
+from almanaq.agent.response import Response
 from almanaq.sample import load
 from almanaq.sample.questions import Question, is_right, questions
 

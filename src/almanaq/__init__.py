@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
+    from almanaq.agent.conversation import Chat
     from almanaq.agent.response import Response
     from almanaq.connection import Connection, connect
     from almanaq.dbapi import (
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
     )
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.errors import (
         AlmanaqError,
         BenchmarkError,
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
     from almanaq.options import Accuracy, Options
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
     from almanaq.suql.result import Evidence, Result, Trace
     from almanaq.table_search import IndexedTables, TableHit, Tables, index, tables
 
@@ -72,7 +72,7 @@ threadsafety = 1
 paramstyle = "qmark"
 
 _HOMES = {
-    "almanaq.agent.chat": ("Chat",),
+    "almanaq.agent.conversation": ("Chat",),
     "almanaq.agent.response": ("Response",),
     "almanaq.connection": ("Connection", "connect"),
     "almanaq.dbapi": (
@@ -123,8 +123,8 @@ _HOMES = {
         "LanguageModel",
         "Reader",
     ),
-    "almanaq.suql.databases.protocols": ("Database",),
-    "almanaq.suql.databases.sources": ("Source",),
+    "almanaq.engines.protocols": ("Database",),
+    "almanaq.engines.sources": ("Source",),
     "almanaq.options": ("Accuracy", "Options"),
     "almanaq.suql.result": (
         "Evidence",

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from almanaq.corpus.dataset import ParquetCorpus, parse_table
 from almanaq.corpus.table import TableId, parse_fields
+from almanaq.engines.spark.driver import Remote, is_fault, read_spark_url
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
@@ -34,8 +35,6 @@ from almanaq.retrieval.stored import (
     shard_of,
     write_shard,
 )
-from almanaq.suql.databases.spark_driver import Remote, is_fault
-from almanaq.suql.databases.spark_url import read_spark_url
 
 KEYLESS = ("lexical", "static", "local")
 _TOLD = "told string"

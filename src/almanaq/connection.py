@@ -12,18 +12,17 @@ from almanaq.errors import UsageError
 from almanaq.options import QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
-    from almanaq.agent.conversation import Agent, Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
-    from almanaq.agent.shots import Examples
+    from almanaq.agent.response import Event, Response
+    from almanaq.agent.schema_text import Examples
+    from almanaq.engines.protocols import Database
+    from almanaq.engines.sources import Source
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.databases.protocols import Database
-    from almanaq.suql.databases.sources import Source
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -51,7 +50,7 @@ class Connection(ErrorsAsAttributes):
     errorhandler: ErrorHandler | None = None
 
     def __init__(self, engine: Engine, database: Database, models: Models, shots: Examples = ()) -> None:
-        self._engine: Engine | None = engine
+        self._make_engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
         self._is_public = False
@@ -60,15 +59,15 @@ class Connection(ErrorsAsAttributes):
     def engine(self) -> Engine:
         """The compiler behind this connection."""
         self.check_open()
-        assert self._engine is not None
-        return self._engine
+        assert self._make_engine is not None
+        return self._make_engine
 
     def check_open(self) -> None:
         """Raise UsageError (an InterfaceError of DB-API 2.0) when the connection was closed.
 
         >>> con.check_open()
         """
-        if self._engine is None:
+        if self._make_engine is None:
             raise UsageError("this connection is closed; open another with almanaq.connect(…)")
 
     @property
@@ -150,7 +149,7 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UnknownNameError: ...did you mean 'name'...
         """
-        chosen = self._targeted(suql, options, accuracy)
+        chosen = self._with_accuracy(suql, options, accuracy)
         return self.engine.run(self.translate(suql, dialect, options), params, options=chosen)
 
     def translate(self, suql: str, dialect: str | None = None, options: Options | None = None) -> str:
@@ -178,7 +177,7 @@ class Connection(ErrorsAsAttributes):
         read = dialect_named(read)
         return suql if read == engine.dialect else transpile(suql, read, engine.dialect, engine.catalog)
 
-    def _targeted(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
+    def _with_accuracy(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
         """Return the options with the targets that are given, or that a hint in the query names."""
         from almanaq.suql.accuracy.targets import hinted
 
@@ -221,7 +220,7 @@ class Connection(ErrorsAsAttributes):
             expected: 1 row, 1 call
         2. output ...
         """
-        chosen = self._targeted(suql, options)
+        chosen = self._with_accuracy(suql, options)
         return self.engine.explain(self.translate(suql, dialect, options), params, verbose=verbose, options=chosen)
 
     def analyze(self, suql: str, params: Parameters | None = (), *, options: Options | None = None) -> Explanation:
@@ -235,7 +234,9 @@ class Connection(ErrorsAsAttributes):
             actual:   1 row, 2 candidates, 2 calls, seconds ...
         2. output ...
         """
-        return self.engine.analyze(self.translate(suql, None, options), params, options=self._targeted(suql, options))
+        return self.engine.analyze(
+            self.translate(suql, None, options), params, options=self._with_accuracy(suql, options)
+        )
 
     def estimate(
         self,
@@ -385,7 +386,7 @@ class Connection(ErrorsAsAttributes):
         >>> chat.ask("How many are there?").rows
         ((2,),)
         """
-        from almanaq.agent.chat import Chat
+        from almanaq.agent.conversation import Chat
 
         return Chat(self.agent, tuple(history))
 
@@ -394,7 +395,7 @@ class Connection(ErrorsAsAttributes):
         """What answers questions over this connection; it keeps what it learned of the source's values."""
         from almanaq.agent.conversation import Agent
 
-        if self._agent is None or self._engine is None:
+        if self._agent is None or self._make_engine is None:
             options = self.engine.options.for_agent()
             self._agent = Agent(self.engine, self._models, shots=self._shots, options=options)
         return self._agent
@@ -410,10 +411,10 @@ class Connection(ErrorsAsAttributes):
         >>> con.public().sql("SELECT count(*) FROM dogs")[0]
         (2,)
         """
-        from almanaq.suql.databases.public import PublicDatabase
+        from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        database = PublicDatabase(self._database)
+        database = RedactedDatabase(self._database)
         made = Connection(self.engine.over(database), database, self._models, self._shots)
         made._is_public = True
         return made
@@ -453,8 +454,8 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UsageError: this connection is closed; open another with almanaq.connect(…)
         """
-        if self._engine is not None:
-            self._engine = None
+        if self._make_engine is not None:
+            self._make_engine = None
             self._database.close()
 
     def __enter__(self) -> Self:
@@ -546,7 +547,7 @@ def connect(
     Traceback (most recent call last):
     almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
-    # The schema of options names the arguments, and this body none of them.
+    # The schema of options names the arguments, so this body does not.
     named = {name: value for name, value in locals().items() if name not in ("source", "options")}
     return _open(source, choose_options(options, {each.name: named.pop(each.name) for each in QUERY_OPTIONS}), **named)
 
@@ -564,9 +565,9 @@ def _open(
     allow_http: bool,
 ) -> Connection:
     """Open a source with the models that read it."""
-    from almanaq.agent.shots import find_examples, read_examples
+    from almanaq.agent.schema_text import find_examples, read_examples
+    from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
-    from almanaq.suql.databases.open_source import open_database
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named
@@ -580,11 +581,11 @@ def _open(
     except BaseException:
         database.close()
         raise
-    engine = _engine(database, models, options, by_vectors=embedder is not None, cache=cache)
-    return Connection(engine, database, bounded(models, options.deadline), shots)
+    engine = _make_engine(database, models, options, by_vectors=embedder is not None, cache=cache)
+    return Connection(engine, database, bound_models(models, options.deadline), shots)
 
 
-def _engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
+def _make_engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
     """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.model_names import ModelSettings, open_models
@@ -600,7 +601,7 @@ def _engine(database: Database, models: Models, options: Options, *, by_vectors:
     vectors = TextVectors(store.vectors, remote=remote)
 
     def proxy_models(name: str) -> Models:
-        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(chances=True))
+        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(probabilities=True))
 
     proxies = cached(proxy_models)
     return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)
@@ -624,7 +625,7 @@ def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageM
     return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch))
 
 
-def bounded(models: Models, deadline: float | None) -> Models:
+def bound_models(models: Models, deadline: float | None) -> Models:
     """Return models whose language model must reply within the deadline; the engine bounds its own calls."""
     if deadline is None or models.language is None:
         return models

@@ -226,7 +226,7 @@ class Cursor:
             self._result = self.connection.sql(operation, parameters)
             self._rows = _python_rows(self._result)
         except AlmanaqError as error:
-            self._handle(error)
+            self._report_error(error)
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Self:
@@ -249,7 +249,7 @@ class Cursor:
         (('rex',), ('REX',))
         """
         if not _NAME.fullmatch(procname):
-            self._handle(ProgrammingError(f"{procname!r} is no name of a function"))
+            self._report_error(ProgrammingError(f"{procname!r} is no name of a function"))
             return parameters
         self.execute(f"SELECT {procname}({', '.join('?' * len(parameters))})", parameters)
         return parameters
@@ -350,7 +350,7 @@ class Cursor:
     def _check_fetchable(self) -> None:
         _ = self.result
 
-    def _handle(self, error: AlmanaqError) -> None:
+    def _report_error(self, error: AlmanaqError) -> None:
         """Keep an error among the messages, and hand it to the handler, or raise it."""
         self.messages.append((type(error), error))
         if self.errorhandler is None:

@@ -70,13 +70,13 @@ def describe_progress(done: int, total: int | None, passed: int) -> str:
 
 
 def count_line(rows: int, shown: int, *more: str) -> str:
-    """Say how many rows there are, and how many of them are shown."""
+    """Return how many rows there are, and how many are shown."""
     of = f"{shown:,} of " if shown < rows else ""
     return " · ".join([f"{of}{rows:,} row{'' if rows == 1 else 's'}", *filter(None, more)])
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return rows as a table; a column of numbers stands to the right."""
+    """Return rows as a table; columns of numbers are aligned right."""
     body = list(rows)
     right = [all(_is_number(row[i]) for row in body) and bool(body) for i in range(len(columns))]
     head = "".join(f'<th scope="col">{escape(cell_text(name))}</th>' for name in columns)
@@ -98,7 +98,7 @@ def quotes_html(evidence: Sequence[Sequence[Quoted]]) -> str:
 
 
 def place(quote: Quoted) -> str:
-    """Say where a quote stands and what it answers."""
+    """Return where a quote comes from and which question it answers."""
     where = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
     return cell_text(f"{where}: {quote.question}")
 

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from almanaq.display import visible
 
 if TYPE_CHECKING:
-    from almanaq.agent.conversation import Response
-    from almanaq.agent.events import Event
+    from almanaq.agent.response import Event, Response
     from almanaq.suql.catalog.relations import Column, Relation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace
@@ -61,11 +60,11 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return "\\x" + bytes(value).hex()
-    return _compound(value)
+    return _plain_compound(value)
 
 
-def _compound(value: Any) -> Any:
-    """Encode the values that are made of others; whatever else there is becomes its text."""
+def _plain_compound(value: Any) -> Any:
+    """Encode the values that are made of others; anything else becomes its text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, enum.Enum):
@@ -85,7 +84,7 @@ def event_record(event: Event) -> dict[str, Any]:
     >>> [event_record(event)["kind"] for event in con.ask_stream("How old is Rex?")][-1]
     'response'
     """
-    from almanaq.agent.events import Finished
+    from almanaq.agent.response import Finished
 
     if isinstance(event, Finished):
         return {"kind": event.kind, "response": response_record(event.response)}
@@ -182,7 +181,7 @@ def _column_record(column: Column) -> dict[str, Any]:
 
 
 def evidence_record(evidence: Evidence) -> dict[str, Any]:
-    """Return one quote: where it stands and which question it answers.
+    """Return one quote: its place and the question that it answers.
 
     >>> evidence_record(Evidence("dogs", "7", "about", 0, 0, "Rex is friendly.", "friendly?"))["quote"]
     'Rex is friendly.'

@@ -358,14 +358,14 @@ def suggest(name: str, known: Iterable[str], write: Callable[[str], str] = str) 
     """
     names = sorted(set(known))
     if near := nearest(name, names):
-        return "; did you mean " + " or ".join(_offered(write(each)) for each in near) + "?"
+        return "; did you mean " + " or ".join(_offer_names(write(each)) for each in near) + "?"
     if not names:
         return ""
     shown = ", ".join(map(write, names[:8])) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
     return f"; known: {shown}"
 
 
-def _offered(name: str) -> str:
+def _offer_names(name: str) -> str:
     return name if name.startswith('"') else repr(name)
 
 

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 T = TypeVar("T")
 _MOST_KEPT = 4
 _idle: list[asyncio.Runner] = []
-"""Runners whose loops have nothing left to do. A loop belongs to whoever took its runner out, in whatever thread."""
+"""Runners whose loops have nothing left to do. A loop belongs to the thread that took its runner out."""
 _inherited: list[asyncio.Runner] = []
 """Runners of the process that this one was forked from: to close them would disturb it."""
 
@@ -139,17 +139,17 @@ def _loop_is_running() -> bool:
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Do what `asyncio.run` does, in a loop that is kept if nothing is left in it: a new one takes 0.3 ms."""
-    runner = _take()
+    runner = _take_runner()
     loop = runner.get_loop()
     try:
         task = loop.create_task(work)
-        with attach_tokens(task, loop), _cancelled_by_interrupts(loop, task):
+        with attach_tokens(task, loop), _cancel_on_interrupt(loop, task):
             return loop.run_until_complete(task)
     finally:
-        _put_back(runner)
+        _put_back_runner(runner)
 
 
-def _take() -> asyncio.Runner:
+def _take_runner() -> asyncio.Runner:
     try:
         return _idle.pop()
     except IndexError:
@@ -157,7 +157,7 @@ def _take() -> asyncio.Runner:
         return asyncio.Runner(loop_factory=asyncio.new_event_loop)
 
 
-def _put_back(runner: asyncio.Runner) -> None:
+def _put_back_runner(runner: asyncio.Runner) -> None:
     """Keep a runner, or close it where tasks or generators are left, as those that hold a model's connections."""
     loop = runner.get_loop()
     # There is no public way to ask for the generators; where this one is gone, no loop is kept.
@@ -169,7 +169,7 @@ def _put_back(runner: asyncio.Runner) -> None:
 
 
 @contextmanager
-def _cancelled_by_interrupts(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[None]:
+def _cancel_on_interrupt(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[None]:
     """Let Ctrl-C cancel a task, which ends what it has under way, and then be a KeyboardInterrupt."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -197,7 +197,7 @@ def _cancelled_by_interrupts(loop: asyncio.AbstractEventLoop, task: asyncio.Task
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _close_kept() -> None:
+def _close_runners() -> None:
     while _idle:
         _idle.pop().close()
 
@@ -209,7 +209,7 @@ def _leave_to_parent() -> None:
 
 @cache
 def _watch_for_the_end() -> None:
-    atexit.register(_close_kept)
+    atexit.register(_close_runners)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_leave_to_parent)
 

@@ -20,7 +20,7 @@ from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Result
 
 if TYPE_CHECKING:
-    from almanaq.agent.chat import Chat
+    from almanaq.agent.conversation import Chat
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
 

@@ -34,7 +34,7 @@ class Option:
         unit: of a number, for programs that read the schema of HTTP requests.
         least, above, most: the range of a number; `above` is not in it.
         parse: makes the value of a text where that takes more than a number does.
-        metavar: stands for the value in `--help`.
+        metavar: names the value in `--help`.
         flag: how a command spells it; "": `--` and the name with hyphens.
         commands: that have the flag.
         setting: it may stand in `almanaq.toml`, and in the environment as ALMANAQ_NAME.
@@ -108,7 +108,7 @@ class Option:
         return {"ge": self.least, "gt": self.above, "le": self.most, **finite}
 
     def from_text(self, text: str) -> Any:
-        """Return the value that a text stands for; raises ValueError for one that is none."""
+        """Return the value that a text spells; raises ValueError or KeyError for a text that spells none."""
         if self.parse is not None:
             return self.parse(text)
         if self.python_type is bool:
@@ -310,7 +310,7 @@ class Options:
     )
     confidence: float | None = _option(
         None,
-        "With local: answer only what is understood so surely, 0 to 1; default 0.7.",
+        "With local: answer only what is understood so surely, 0 to 1; default 0.65.",
         python="How surely `local` must have understood a question before it answers, from 0 to 1; below that it says "
         "what was not clear. None: as it was fitted.",
         least=0,

@@ -34,12 +34,12 @@ def load_plugin(group: Group, name: str) -> Any | None:
         return None
     if len({point.value for point in points}) > 1:
         raise UsageError(
-            f"several packages add {name!r} to {group}: {', '.join(sorted(map(_told, points)))}; remove one"
+            f"several packages add {name!r} to {group}: {', '.join(sorted(map(_describe_point, points)))}; remove one"
         )
     try:
         return points[0].load()
-    except Exception as error:  # whatever another's module raises
-        raise UsageError(f"{_told(points[0])} cannot be loaded: {type(error).__name__}: {error}") from error
+    except Exception as error:  # another package may raise anything
+        raise UsageError(f"{_describe_point(points[0])} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def call_plugin(group: Group, name: str, *args: Any, **kwargs: Any) -> Any | None:
@@ -59,6 +59,6 @@ def call_plugin(group: Group, name: str, *args: Any, **kwargs: Any) -> Any | Non
         raise UsageError(f"the plug-in {name!r} of {group} failed: {type(error).__name__}: {error}") from error
 
 
-def _told(point: EntryPoint) -> str:
+def _describe_point(point: EntryPoint) -> str:
     package = point.dist.name if point.dist is not None else "?"
     return f"the plug-in {point.name!r} of the package {package!r} ({point.value})"

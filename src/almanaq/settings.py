@@ -1,8 +1,9 @@
 """Settings from the environment, from `almanaq.toml` in the working directory, and from the user's own; flags go first.
 
-The file of a folder may come with whatever else lies there. What it says of models, addresses, keys and caches counts
-only once the user has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment,
-sent to whomever it names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all.
+The file of a folder may come from anybody. What it says of models, addresses, keys and caches counts only once the user
+has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment, sent to whomever it
+names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all. What was allowed is remembered by the file's
+place and a hash of its content, so that a file that changes is asked about again.
 
 Imported only by commands that need settings: pydantic is too slow to be paid for by `import almanaq`.
 """
@@ -140,12 +141,12 @@ def read_settings(**flags: Any) -> Settings:
     given = {name: value for name, value in flags.items() if value is not None}
     folder, own = read_file(FILE), read_file(config_folder() / FILE.name)
     files = [file for file in (folder, own) if file is not None]
-    settings = _settings(given, files)
+    settings = _make_settings(given, files)
     if folder is not None:
-        bare = _settings(given, [])
-        reaching = {n: v for n, v in reaches_out(folder.values).items() if n not in bare.model_fields_set}
+        bare = _make_settings(given, [])
+        reaching = {n: v for n, v in find_reaching(folder.values).items() if n not in bare.model_fields_set}
         if reaching and not is_trusted(folder.path, folder.content):
-            _ask(folder, reaching)
+            _ask_user(folder, reaching)
     _check_aliases(settings.aliases, files)
     return settings
 
@@ -166,12 +167,12 @@ def read_file(path: Path) -> SettingsFile | None:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def reaches_out(values: Mapping[str, Any]) -> dict[str, Any]:
+def find_reaching(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
     return {name: value for name, value in values.items() if not _is_harmless(name, value)}
 
 
-def shown_setting(name: str, value: object) -> str:
+def show_setting(name: str, value: object) -> str:
     """Return a setting as a line of a file, without a key in it."""
     text = HIDDEN if name == "openai_api_key" else redact_address(str(value)) if name in _SECRET else str(value)
     return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
@@ -182,11 +183,11 @@ def _is_harmless(name: str, value: object) -> bool:
     return OPTIONS[name].is_harmless(value) if name in OPTIONS else name in _HARMLESS
 
 
-def _ask(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
+def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
     """Have a person allow a file for good; raises UsageError where nobody does."""
-    listed = ", ".join(shown_setting(name, value) for name, value in reaching.items())
+    listed = ", ".join(show_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
-    if allowed_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this file, as it is, for good?"):
+    if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this file, as it is, for good?"):
         trust(file.path, file.content)
         return
     raise UsageError(
@@ -202,28 +203,28 @@ def _check_aliases(aliases: Mapping[str, str], files: Sequence[SettingsFile]) ->
             raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
 
 
-def _settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
+def _make_settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
     token = _FILES.set(files)
     try:
         return Settings(**flags)
     except ValidationError as error:
-        raise UsageError("; ".join(_explain(detail, flags, files) for detail in error.errors())) from None
+        raise UsageError("; ".join(_explain_fault(detail, flags, files) for detail in error.errors())) from None
     finally:
         _FILES.reset(token)
 
 
-def _explain(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
+def _explain_fault(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
     """Say in one clause which setting is wrong, where it was set, and what it may be."""
     name = str(detail["loc"][0]).lower() if detail["loc"] else "settings"
     if detail["type"] == "extra_forbidden":
         return f"{_file_of(name, files)}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
-    # What was meant for another setting may be a key as well.
+    # The value may be a key that was meant for another setting.
     value = "" if name in _SECRET else f", not {redact_keys(repr(detail['input']))}"
-    return f"{_origin(name, flags, files)}: {message}{value}"
+    return f"{_name_origin(name, flags, files)}: {message}{value}"
 
 
-def _origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
+def _name_origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
     """Name the place whose value was taken for a setting, in the order of precedence."""
     if flags.get(name) is not None:
         return "--" + name.replace("_", "-")
@@ -245,24 +246,24 @@ def config_folder() -> Path:
 
 def is_trusted(file: Path, content: bytes) -> bool:
     """Return whether the user has allowed a file as it is."""
-    return _remembered().get(_absolute(file)) == _hash(content)
+    return _read_trusted().get(_absolute(file)) == _hash_content(content)
 
 
 def trust(file: Path, content: bytes) -> None:
     """Remember that the user allows a file as it is. Raises UsageError where that cannot be written down."""
-    _remember({**_remembered(), _absolute(file): _hash(content)})
+    _write_trusted({**_read_trusted(), _absolute(file): _hash_content(content)})
 
 
 def distrust(file: Path) -> bool:
     """Forget that a file was allowed; say whether it was. Raises UsageError where that cannot be written down."""
-    known = _remembered()
+    known = _read_trusted()
     if known.pop(_absolute(file), None) is None:
         return False
-    _remember(known)
+    _write_trusted(known)
     return True
 
 
-def allowed_on_terminal(question: str) -> bool:
+def ask_on_terminal(question: str) -> bool:
     """Ask a person, where one sits at the terminal; False where nobody does, or says no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
@@ -278,11 +279,11 @@ def _absolute(file: Path) -> str:
     return str(file.resolve())
 
 
-def _hash(content: bytes) -> str:
+def _hash_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _remembered() -> dict[str, str]:
+def _read_trusted() -> dict[str, str]:
     """Return the hashes of the allowed files by place; none where the list cannot be read."""
     try:
         record = json.loads(_trusted_file().read_text(encoding="utf-8"))
@@ -291,7 +292,7 @@ def _remembered() -> dict[str, str]:
     return record if isinstance(record, dict) else {}
 
 
-def _remember(known: dict[str, str]) -> None:
+def _write_trusted(known: dict[str, str]) -> None:
     file = _trusted_file()
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:

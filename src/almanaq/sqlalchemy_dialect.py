@@ -56,10 +56,10 @@ class _Compiler(postgresql.PGCompiler):  # type: ignore[misc]
 
 
 class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
-    """What SQLAlchemy has to know of almanaq.
+    """almanaq as SQLAlchemy sees it.
 
-    The URL is `almanaq:///SOURCE?model=…&max_calls=…`: three slashes before a path or whatever else `connect` takes as
-    text, and its arguments behind `?`. `create_engine("almanaq://", connect_args={"source": frame})` opens any other.
+    The URL is `almanaq:///SOURCE?model=…&max_calls=…`: three slashes before a path or another text that `connect`
+    takes, and its arguments behind `?`. `create_engine("almanaq://", connect_args={"source": frame})` opens any other.
     """
 
     name = "almanaq"

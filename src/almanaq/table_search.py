@@ -21,11 +21,11 @@ from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
+    from almanaq.engines.sources import Source
     from almanaq.models.protocols import Embedder
     from almanaq.retrieval.protocols import Found, TableIndex
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
-    from almanaq.suql.databases.sources import Source
 
 FIELDS = ("title", "section", "header", "cells")
 """What is searched of a table unless other fields are named."""
@@ -197,12 +197,12 @@ def tables(
             raise UsageError("schema does not go with an index: columns were private, or not, when it was made")
         if fields is not None:
             raise UsageError("fields do not go with an index: they were chosen when it was made")
-        return IndexedTables(open_index(Path(index)), _of_index(retriever), embedder)
+        return IndexedTables(open_index(Path(index)), _read_index(retriever), embedder)
     assert source is not None
     from almanaq.retrieval.retriever_names import check_retriever
 
     check_retriever(retriever)
-    return Tables(read_tables(source, schema=schema), _parsed(fields), retriever, embedder)
+    return Tables(read_tables(source, schema=schema), parse_field_names(fields), retriever, embedder)
 
 
 def index(
@@ -238,7 +238,7 @@ def index(
     _check_embedder(embedder)
     store = None if embedder is None else VectorStore(default_cache_folder(), _open_embedder(embedder))
     tables = read_tables(source, schema=schema)
-    made = build_index(tables, Path(out), _parsed(fields), progress, language=language, store=store)
+    made = build_index(tables, Path(out), parse_field_names(fields), progress, language=language, store=store)
     return IndexedTables(made, "hybrid", embedder)
 
 
@@ -251,35 +251,35 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
     Raises:
         SourceError: there is no such source, or it is a dataset that marks private columns.
     """
-    from almanaq.corpus.files.named import is_web
+    from almanaq.corpus.files.listing import is_web
     from almanaq.corpus.schema_places import PrivateTablesError
-    from almanaq.suql.databases.open_source import is_url
+    from almanaq.engines.open_source import is_url
 
     in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
     if not in_text:
-        return _of_database(source, schema, allow_http=allow_http)
+        return _read_database(source, schema, allow_http=allow_http)
     assert isinstance(source, str | os.PathLike)
-    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
+    from almanaq.corpus.dataset import is_dataset_folder, open_corpus_folder
 
     if is_dataset_folder(Path(source)):
         if schema is not None:
             raise UsageError("schema does not go with a folder in the layout of a dataset: leave private columns out")
-        return open_dataset(Path(source)).corpus()
+        return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
-        return _of_database(source, schema, allow_http=allow_http)
+        return _read_database(source, schema, allow_http=allow_http)
     from almanaq.corpus.readers import read_corpus
 
     try:
         return read_corpus(str(source), allow_http=allow_http)
     except PrivateTablesError:
-        return _of_database(source, None, allow_http=allow_http)
+        return _read_database(source, None, allow_http=allow_http)
 
 
-def _of_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
+def _read_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
     """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
     from almanaq.corpus.readers import LARGE_BYTES
-    from almanaq.suql.databases.corpus import ROWS, database_corpus
-    from almanaq.suql.databases.open_source import open_database
+    from almanaq.engines.open_source import open_database
+    from almanaq.engines.table_corpus import ROWS, database_corpus
 
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http)
@@ -314,7 +314,7 @@ def search_index(
     return [(each, hit.score) for each, hit in zip(named, found.ranking, strict=False)], found
 
 
-def _of_index(retriever: str) -> str:
+def _read_index(retriever: str) -> str:
     known = ("hybrid", "hybrid-untuned", "bm25")
     if retriever not in known:
         raise UsageError(
@@ -323,7 +323,7 @@ def _of_index(retriever: str) -> str:
     return retriever
 
 
-def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
+def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:
     from almanaq.corpus.table import parse_fields
 
     if isinstance(fields, str):

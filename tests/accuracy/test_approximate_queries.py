@@ -314,7 +314,7 @@ def test_how_likely_a_cheaper_model_finds_a_row_orders_it(refuses, least, most, 
 
     monkeypatch.setenv("ALMANAQ_CACHE", str(tmp_path / "replies.sqlite"))
     reader = model()
-    with StandInServer(lambda _: '{"value": "Yes", "quotes": []}', chances=likely, refuses=refuses) as server:
+    with StandInServer(lambda _: '{"value": "Yes", "quotes": []}', probabilities=likely, refuses=refuses) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         with opened(reader) as connection:
             result = connection.sql(QUERY, accuracy=Accuracy(proxy="openai:small", seed=1))

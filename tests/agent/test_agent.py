@@ -9,9 +9,10 @@ import threading
 
 import pytest
 
-from almanaq.agent.conversation import REPAIRS, Agent, tables_of
+from almanaq.agent.conversation import REPAIRS, Agent
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Parsed
+from almanaq.agent.queries import tables_of
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.errors import BudgetExceeded, DatabaseError, ModelCallError, ModelError
 from almanaq.models.cached import CachedModel
@@ -377,7 +378,8 @@ def test_parser_and_responder_are_seams(eateries):
 
 
 def test_tables_of_a_query_leave_out_its_own_names():
-    assert tables_of("WITH t AS (SELECT * FROM films) SELECT * FROM t JOIN directors ON TRUE") == ("directors", "films")
+    suql = "WITH t AS (SELECT * FROM films) SELECT * FROM t JOIN directors ON TRUE"
+    assert tables_of(suql, "duckdb") == ("directors", "films")
 
 
 def test_a_turn_keeps_its_question():

@@ -9,7 +9,7 @@ import re
 import pytest
 
 import almanaq
-from almanaq.agent.events import Finished
+from almanaq.agent.response import Finished
 from almanaq.encode import event_record
 from almanaq.sample.truth import truth_for, truth_function
 from almanaq.testing import FunctionModel, StandInServer, replies_from

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import almanaq
-from almanaq.agent.languages import foreign
+from almanaq.agent.small_talk import detect_language
 
 SAID = {
     "French": ["quels restaurants sont ouverts le dimanche ?", "Combien de pingouins y a-t-il dans la table ?"],
@@ -29,7 +29,7 @@ SAID = {
 
 @pytest.mark.parametrize(("language", "question"), [(name, q) for name, asked in SAID.items() for q in asked])
 def test_a_language_is_known_by_its_commonest_words(language, question):
-    assert foreign(question) == language
+    assert detect_language(question) == language
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_language_is_known_by_its_commonest_words(language, question):
     ],
 )
 def test_english_stays_english(question):
-    assert foreign(question) is None
+    assert detect_language(question) is None
 
 
 def test_it_is_declined_in_its_name():

@@ -38,6 +38,8 @@ def last_of(con, *turns):
         (["growers in Vik", "which of them is the oldest?"], "oldest grower in Vik"),
         (["growers in Vik", "what is their total kilos?"], "total kilos of growers in Vik"),
         (["total kilos in 2022", "forget the year"], "total kilos"),
+        (["growers in Vik", "how many did you find?"], "how many growers are in Vik?"),
+        (["growers in Vik", "show the oldest one"], "oldest grower in Vik"),
     ],
 )
 def test_a_turn_gives_what_the_whole_question_gives(con, turns, whole):
@@ -57,6 +59,16 @@ def test_the_second_is_the_second_row(con):
     shown = last_of(con, "growers older than 40").rows
     reply = last_of(con, "growers older than 40", "what is the town of the second one?")
     assert reply.rows[0][0] == shown[1][0]
+
+
+def test_the_top_two_are_the_first_two(con):
+    reply = last_of(con, "growers older than 40", "the top two only")
+    assert reply.rows == last_of(con, "growers older than 40").rows[:2]
+
+
+def test_it_is_the_row_that_was_shown_also_after_a_turn_that_failed(con):
+    reply = last_of(con, "who is the oldest grower?", "do trolls like zorbing?", "what is its town?")
+    assert "Vik" in reply.rows[0]
 
 
 def test_others_are_none_of_those_shown(con):

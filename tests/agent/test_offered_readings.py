@@ -61,7 +61,7 @@ def test_readings_are_in_json(con):
 
 
 def test_a_reading_without_a_connection_says_what_to_do():
-    from almanaq.agent.readings import Reading
+    from almanaq.agent.response import Reading
 
     with pytest.raises(UsageError, match=r"con\.sql"):
         Reading("words", "SELECT 1", 0.5).run()

@@ -12,12 +12,12 @@ import pytest
 
 import almanaq
 from almanaq.agent.history import Turn
-from almanaq.agent.parser import Failure
-from almanaq.agent.prompted_parser import PromptedParser
-from almanaq.agent.prompting import make, version
+from almanaq.agent.parser import Failure, PromptedParser
+from almanaq.agent.prompting import make_prompt, prompt_version
 from almanaq.agent.responder import Found, respond_prompt
-from almanaq.agent.schema_text import examples, schema_text
-from almanaq.agent.small_tables import SmallTables
+from almanaq.agent.schema_text import generate_examples, schema_text
+from almanaq.agent.tables import SmallTables
+from almanaq.agent.value_links import ValueLinks
 from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
@@ -32,6 +32,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "agent"
 SAID = {
     "parse_restaurants": ("somewhere romantic",),
     "parse_films_repair": ("oldest film", "SELECT titel", "no column named"),
+    "parse_links": ("Ramen in palo alto", "Lytton Avenue"),
     "parse_history": ("the second one", "cheap food?", "Two places.", "Golden Wok"),
     "respond": ("romantic?", "Nonna's", "Candles on each table", "I did not use", "whose reviews say yes"),
     "exact": ("how many cheap ones?", "cheap means moderate", "SELECT nam", "no column named"),
@@ -42,6 +43,19 @@ SAID = {
 
 def parser() -> PromptedParser:
     return PromptedParser(Script(), today=lambda: datetime.date(2026, 3, 5), language="en_US")
+
+
+def linked_parser() -> PromptedParser:
+    """A parser that looks words up in columns with these values."""
+    values = {"name": ["Golden Wok"], "address": ["12 Lytton Avenue, Palo Alto"], "cuisines": ["ramen"]}
+
+    class Values:
+        def values(self, relation: str, column: str, limit: int) -> list[str]:
+            return values.get(column, [])[:limit]
+
+    return PromptedParser(
+        Script(), today=lambda: datetime.date(2026, 3, 5), language="en_US", find_links=ValueLinks(Values())
+    )
 
 
 def prompts() -> dict[str, Prompt]:
@@ -62,10 +76,11 @@ def prompts() -> dict[str, Prompt]:
         "parse_films_repair": parser().prompt(
             "oldest film", films, (), (Failure("SELECT titel FROM films", "no column named 'titel'"),)
         ),
+        "parse_links": linked_parser().prompt("Ramen in palo alto", eateries),
         "parse_history": parser().prompt("the second one", eateries, (turn,)),
         "respond": respond_prompt(found),
         "exact": exact_prompt(schema_text(eateries), "how many cheap ones?", "cheap means moderate", (failure,)),
-        "chat": make("chat", {"question": "hello", "holds": "It holds restaurants."}),
+        "chat": make_prompt("chat", {"question": "hello", "holds": "It holds restaurants."}),
     }
 
 
@@ -80,7 +95,7 @@ def test_golden(name):
 
 
 def test_a_prompt_carries_the_hash_of_its_file():
-    assert prompts()["chat"].version == version("chat") != version("parse")
+    assert prompts()["chat"].version == prompt_version("chat") != prompt_version("parse")
 
 
 @pytest.mark.parametrize("name", sorted(prompts()))
@@ -135,13 +150,13 @@ def test_private_columns_show_no_value():
     column = Column("secret", "text", samples=("hunter2",), private=True)
     catalog = Catalog((Relation("r", ("r",), (column, Column("n", "integer"))),))
     assert "hunter2" not in schema_text(catalog)
-    assert "hunter2" not in str(examples(catalog))
+    assert "hunter2" not in str(generate_examples(catalog))
 
 
 @pytest.mark.parametrize("make_world", [worlds.eateries, worlds.films, worlds.staff])
 def test_every_generated_example_runs(make_world):
     world = make_world()
-    pairs = examples(world.catalog)
+    pairs = generate_examples(world.catalog)
     for _, suql in pairs[:-1]:
         world.run(suql)
     world.close()
@@ -174,3 +189,34 @@ def test_a_value_that_its_file_writes_otherwise_is_shown_in_both_spellings(tmp_p
     assert lines["day"].endswith("(there written '3 May 2021')")
     assert lines["prize"].endswith("(there written '$1,200')")
     assert "there written" not in lines["year"] + lines["driver"]
+
+
+def test_values_that_words_spell_are_shown_unless_they_are_listed_private_or_prose(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[people.columns.pin]\nprivate = true\n[people.columns.about]\nkind = "free_text"\n'
+    )
+    people = {
+        "name": ["Ann O'Hara", "Bob", "Cleo"],
+        "town": ["New York", "Bern", "Bern"],
+        "pin": ["swordfish", "perch", "trout"],
+        "about": ["Ann likes swordfish.", "Bob sleeps.", "Cleo runs."],
+    }
+    with almanaq.connect({"people": people}, schema=str(tmp_path / "s.toml"), cache=False) as connection:
+        find = ValueLinks(connection.engine)
+        assert find("who lives in new york?", connection.catalog) == (
+            {"words": "new york", "may_be": ["people.town = 'New York'"]},
+        )
+        (link,) = find("where does ann o'hara live?", connection.catalog)
+        assert link["may_be"] == ["people.name = 'Ann O''Hara'"]
+        assert find("who has swordfish?", connection.catalog) == ()
+        assert find("how many people are there?", connection.catalog) == ()
+
+
+def test_values_of_a_server_are_not_read_for_links():
+    class Server:
+        def values(self, relation: str, column: str, limit: int) -> list[str]:
+            raise AssertionError("distinct values of a column are a query that a server may charge for")
+
+    town = Column("town", "text", samples=("New York",))
+    catalog = Catalog((Relation("people", ("people",), (Column("id", "bigint"), town)),), dialect="snowflake")
+    assert ValueLinks(Server())("new york", catalog) == ({"words": "new york", "may_be": ["people.town = 'New York'"]},)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import almanaq
-from almanaq.agent import turn_time
+from almanaq.agent import turn
 from almanaq.errors import DeadlineExceeded
 from almanaq.models.protocols import Prompt
 from almanaq.options import AGENT_DEADLINE, Options
@@ -71,7 +71,7 @@ def test_time_between_the_events_of_a_turn_binds_nobody_else() -> None:
 
 def test_a_clock_that_lags_behind_the_timer_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timer may fire a moment before the turn's own clock says that the time is over."""
-    monkeypatch.setattr(turn_time, "time", SimpleNamespace(monotonic=lambda: 0.0))
-    late = turn_time.TurnTime(0.01, 0.01)
+    monkeypatch.setattr(turn, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    late = turn.TurnDeadline(0.01, 0.01)
     with pytest.raises(DeadlineExceeded, match="the turn took longer"):
-        turn_time.within(late, lambda: asyncio.run(turn_time.in_turn(asyncio.sleep(5))))
+        turn.run_step(late, lambda: asyncio.run(turn.await_in_turn(asyncio.sleep(5))))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import almanaq
-from almanaq.agent.kept_out import kept_out
+from almanaq.agent.relax import count_conditions
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import FunctionModel, StandInServer, replies_from
 
@@ -116,14 +116,14 @@ def test_calls_of_a_turn_may_share_requests_and_the_rows_are_the_same(tmp_path):
 def test_values_of_private_columns_are_not_told():
     with almanaq.connect({"places": PLACES}, model=FunctionModel(read), cache=False) as connection:
         suql = "SELECT name FROM places WHERE city = 'Bonn' AND price = 'cheap'"
-        assert any(each.values for each in kept_out(suql, connection.sql))
-        assert not any(each.values for each in kept_out(suql, connection.sql, lambda query: "city" in query))
+        assert any(each.values for each in count_conditions(suql, connection.sql))
+        assert not any(each.values for each in count_conditions(suql, connection.sql, lambda query: "city" in query))
 
 
 @pytest.mark.parametrize("suql", ["SELEC", "SELECT 1", "SELECT name FROM places", "SELECT x FROM nowhere WHERE x = 1"])
 def test_what_cannot_be_told_is_left_out(suql):
     with almanaq.connect({"places": PLACES}, model=FunctionModel(read), cache=False) as connection:
-        assert kept_out(suql, connection.sql) == ()
+        assert count_conditions(suql, connection.sql) == ()
 
 
 def test_the_footer_counts_calls_that_read_no_text():

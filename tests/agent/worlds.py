@@ -10,7 +10,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from almanaq.agent.small_tables import MOST_ROWS
+from almanaq.agent.tables import MOST_ROWS
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnknownNameError, suggest
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation

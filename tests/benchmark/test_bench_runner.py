@@ -198,7 +198,7 @@ class Wrong:
     [
         ([("db0", "t0", 1.0), ("db0", "t0", 0.5)], "lists db0/t0 twice"),
         ([("db0", "nope", 1.0)], "db0/nope, which is not in the corpus"),
-        ([("db0", "t0", float("nan"))], "score that is no number"),
+        ([("db0", "t0", float("nan"))], "score that is not a number"),
         ([("db0", "t0", 0.5), ("db1", "t1", 1.0)], "scores that rise"),
         ([("db0", "t0", "best")], "which is no Hit"),
     ],

@@ -13,7 +13,6 @@ import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
-from almanaq.corpus.dataset import DatasetFolder, open_dataset
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelError, UsageError
 from almanaq.models.embedders.base import LexicalEmbedder
@@ -28,6 +27,7 @@ from almanaq_bench.hybridqa.pipeline import AskedTable, HybridPipeline, Predicti
 from almanaq_bench.hybridqa.proposers import LocalProposer, PromptedProposer, PromptedShortener
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTable
+from almanaq_bench.question_sets import DatasetFolder, open_dataset
 from almanaq_bench.report.runs import collect
 from almanaq_bench.runner import run
 

@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.testing import FunctionModel
 from almanaq_bench.hybridqa.relation import make_relation, open_relations, short_answer
 from almanaq_bench.linked import DescribedByPassages, LinkedTable, LinkedTables
+from almanaq_bench.question_sets import open_dataset
 
 PASSAGES = {"/a": "Ada was born in Rome .", "/b": "Bo was born in Oslo .", "/r": "Rome is a city ."}
 

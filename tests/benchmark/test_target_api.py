@@ -123,7 +123,7 @@ def test_wrong_tasks(folder: Path, tasks: object, message: str) -> None:
 
 
 def test_a_retriever_that_is_none(folder: Path) -> None:
-    with pytest.raises(AlmanaqError, match="is no retriever"):
+    with pytest.raises(AlmanaqError, match="is not a retriever"):
         TARGET(("Table Retrieval", "ottqa"), data_dir=folder).run(object())
 
 

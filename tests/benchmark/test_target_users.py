@@ -15,6 +15,7 @@ import pytest
 from small_datasets import write_dataset
 
 from almanaq.errors import BenchmarkError, UsageError
+from almanaq_bench.retrievers.paper_retrievers import AbsCustomEmbeddingRetriever, AbsStandardEmbeddingRetriever
 from almanaq_bench.target.data_models import (
     GenericDatasetConfigDataModel,
     HFDatasetConfigDataModel,
@@ -23,8 +24,6 @@ from almanaq_bench.target.data_models import (
 from almanaq_bench.target.evaluators import TARGET, get_task_names
 from almanaq_bench.target.generators import AbsGenerator
 from almanaq_bench.target.retrievers import (
-    AbsCustomEmbeddingRetriever,
-    AbsStandardEmbeddingRetriever,
     HNSWOpenAIEmbeddingRetriever,
     NoContextRetriever,
     OTTQARetriever,

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
-from almanaq.cli.index import _progress
+from almanaq.cli.index import show_tables_done
 from almanaq.errors import SourceError, UsageError
 
 
@@ -124,9 +124,9 @@ def test_no_index_there(tmp_path: Path, folder: Path) -> None:
 def test_progress_is_shown_to_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = StringIO()
     monkeypatch.setattr("sys.stderr", terminal)
-    assert _progress() is None
+    assert show_tables_done() is None
     monkeypatch.setattr(terminal, "isatty", lambda: True)
-    show = _progress()
+    show = show_tables_done()
     show(1, 2)
     show(2, 2)
     assert terminal.getvalue().endswith("2 of 2 tables\n")

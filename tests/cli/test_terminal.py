@@ -7,10 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder
+from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder, shows_all_rows
 from almanaq.agent.response import Response
-from almanaq.agent.told import rows_told
-from almanaq.cli.terminal import cell_text, layout, shorten, summary_line
+from almanaq.cli.terminal import break_query, cell_text, shorten, summary_line
 from almanaq.suql.result import Evidence, Trace
 
 WORDS = st.sampled_from(
@@ -21,12 +20,12 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS, min_size=1).map(" ".join))
 def test_layout_changes_white_space_only(suql):
-    assert "".join(layout(suql).split()) == "".join(suql.split())
+    assert "".join(break_query(suql).split()) == "".join(suql.split())
 
 
 def test_layout_breaks_before_clauses_but_not_within_them():
     suql = "SELECT a FROM r WHERE b BETWEEN 1 AND 2 AND answer(t, 'from here AND there?') = 'Yes' ORDER BY a LIMIT 3"
-    assert layout(suql).splitlines() == [
+    assert break_query(suql).splitlines() == [
         "SELECT a",
         "FROM r",
         "WHERE b BETWEEN 1 AND 2",
@@ -37,7 +36,7 @@ def test_layout_breaks_before_clauses_but_not_within_them():
 
 
 def test_a_query_of_several_lines_stays_as_it_was_written():
-    assert layout("SELECT a\nFROM r WHERE b\n") == "SELECT a\nFROM r WHERE b"
+    assert break_query("SELECT a\nFROM r WHERE b\n") == "SELECT a\nFROM r WHERE b"
 
 
 @given(st.text(), st.integers(min_value=10, max_value=50))
@@ -67,15 +66,15 @@ def test_rows_are_printed_once(count, data):
     found = Found("q", "things", ("name", "size"), rows)
     reply = Response("answered", "".join(LocalResponder().found(found)), "SELECT", ("name", "size"), rows)
     if count <= ROWS_SHOWN:
-        assert rows_told(reply)
-    assert not rows_told(replace(reply, answer="I found some."))
+        assert shows_all_rows(reply)
+    assert not shows_all_rows(replace(reply, answer="I found some."))
 
 
 def test_a_number_within_another_is_not_told():
     reply = Response("answered", "Built in 1995, for 3.5 million.", "SELECT", ("price",), ((95,),))
-    assert not rows_told(reply)
-    assert not rows_told(replace(reply, rows=((5,),)))
-    assert rows_told(replace(reply, rows=((1995,),)))
+    assert not shows_all_rows(reply)
+    assert not shows_all_rows(replace(reply, rows=((5,),)))
+    assert shows_all_rows(replace(reply, rows=((1995,),)))
 
 
 def test_a_quote_stands_where_people_count_from_one():

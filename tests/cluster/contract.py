@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from test_contract import *  # noqa: F403
 
+from almanaq.engines.protocols import Database
+from almanaq.engines.spark.engine import SparkDatabase
 from almanaq.errors import DatabaseError, DeadlineExceeded
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
-from almanaq.suql.databases.protocols import Database
-from almanaq.suql.databases.spark import SparkDatabase
 
 from .tables import Tables
 

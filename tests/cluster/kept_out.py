@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import almanaq
-from almanaq.suql.databases.spark import SparkDatabase
+from almanaq.engines.spark.engine import SparkDatabase
 from almanaq.testing import FunctionModel
 
 from .large import check, measured

@@ -27,8 +27,8 @@ _PART = 1_000_000
 _CLIENT = """
 import json, resource, shutil, sys
 import almanaq
-from almanaq.suql.databases import spark_driver
-from almanaq.suql.databases.spark import SparkDatabase
+from almanaq.engines.spark import driver as spark_driver
+from almanaq.engines.spark.engine import SparkDatabase
 from almanaq.suql.execution import grouped_texts
 from almanaq.testing import FunctionModel
 

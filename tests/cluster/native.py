@@ -16,9 +16,8 @@ import pyarrow as pa
 import pytest
 
 import almanaq
-from almanaq.suql.databases.spark import SparkDatabase
-from almanaq.suql.databases.spark_driver import Remote
-from almanaq.suql.databases.spark_url import read_spark_url
+from almanaq.engines.spark.driver import Remote, read_spark_url
+from almanaq.engines.spark.engine import SparkDatabase
 from almanaq.testing import FunctionModel
 
 from .tables import Tables

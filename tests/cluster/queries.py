@@ -14,7 +14,7 @@ from test_postgres_and_duckdb import RESTAURANTS, TASK, connect, task
 
 import almanaq
 from almanaq import sample
-from almanaq.suql.databases.spark import SparkDatabase
+from almanaq.engines.spark.engine import SparkDatabase
 from almanaq.testing import FunctionModel
 
 from .laws import Record, compared, in_spark

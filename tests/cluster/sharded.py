@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from almanaq.cluster_index import index_on_cluster
-from almanaq.corpus.dataset import DatasetFolder
 from almanaq.corpus.table import Table
 from almanaq.retrieval.stored import StoredIndex, build_index, open_index
+from almanaq_bench.question_sets import DatasetFolder
 
 from .processes import Cluster, running
 

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
 
+from almanaq.engines.spark.driver import Remote, read_spark_url
+from almanaq.engines.spark.engine import SparkDatabase
+from almanaq.engines.spark.folder import quote_name, string_literal
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
-from almanaq.suql.databases.spark import SparkDatabase
-from almanaq.suql.databases.spark_driver import Remote
-from almanaq.suql.databases.spark_folder import named, text
-from almanaq.suql.databases.spark_url import read_spark_url
 
 from .processes import Cluster
 
@@ -51,12 +50,14 @@ class Tables:
         for number in range(files):
             pq.write_table(written.slice(number * rows, rows), folder / f"part-{number}.parquet")
         columns = ", ".join(
-            f"{named(field.name)} {spark_type(field.type)}"
-            + (f" COMMENT {text(comments[name, field.name])}" if (name, field.name) in comments else "")
+            f"{quote_name(field.name)} {spark_type(field.type)}"
+            + (f" COMMENT {string_literal(comments[name, field.name])}" if (name, field.name) in comments else "")
             for field in written.schema
         )
-        place = text(str(folder))
-        self.remote.command(f"CREATE TABLE {schema}.{named(name)} ({columns}) USING parquet LOCATION {place}", "tests")
+        place = string_literal(str(folder))
+        self.remote.command(
+            f"CREATE TABLE {schema}.{quote_name(name)} ({columns}) USING parquet LOCATION {place}", "tests"
+        )
 
     def views(self, schema: str, tables: Mapping[str, pa.Table]) -> None:
         """Name rows that are written out, which takes a cluster no files to read."""
@@ -72,13 +73,13 @@ class Tables:
             rows = list(zip(*columns, strict=True)) or [[exp.null()] * len(types)]
             written = ", ".join("(" + ", ".join(value.sql("spark") for value in row) + ")" for row in rows)
             shown = ", ".join(
-                f"CAST(c{i} AS {type_}) AS {named(column)}"
+                f"CAST(c{i} AS {type_}) AS {quote_name(column)}"
                 for i, (column, type_) in enumerate(zip(table.column_names, types, strict=True))
             )
             names = ", ".join(f"c{i}" for i in range(len(types)))
             none = "" if table.num_rows else " WHERE false"
             query = f"SELECT {shown} FROM VALUES {written} AS v({names}){none}"
-            self.remote.command(f"CREATE VIEW {schema}.{named(name)} AS {query}", "tests")
+            self.remote.command(f"CREATE VIEW {schema}.{quote_name(name)} AS {query}", "tests")
 
     def database(self, tables: Mapping[str, pa.Table], *, files: bool = True) -> SparkDatabase:
         """Return a database of the tables; a column of dictionaries is an ENUM with its values in their order."""

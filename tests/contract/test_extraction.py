@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.cli.run_query import check_place
-from almanaq.cli.terminal import course
+from almanaq.cli.terminal import describe_course
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Usage
 from almanaq.testing import Faults, StandInServer
@@ -156,6 +156,8 @@ def test_columns_that_a_table_cannot_have_are_refused(environment, tmp_path):
 
 
 def test_progress_says_rows_calls_and_money():
-    assert course(5, None, 2, Usage()) == "5 rows read, 2 found"
+    assert describe_course(5, None, 2, Usage()) == "5 rows read, 2 found"
     spent = Usage(calls=500, input_tokens=1, output_tokens=1, money=1.5)
-    assert course(500, 2000, 500, spent) == "500 of 2,000 rows read, 500 found, 500 calls, $1.50 of about $6.00"
+    assert (
+        describe_course(500, 2000, 500, spent) == "500 of 2,000 rows read, 500 found, 500 calls, $1.50 of about $6.00"
+    )

@@ -14,7 +14,7 @@ from almanaq.retrieval.retriever_names import Parts, open_retriever
 
 MODULE = """
 from almanaq.retrieval.bm25 import BM25
-from almanaq.suql.databases.duckdb import open_tables
+from almanaq.engines.duckdb.engine import open_tables
 from almanaq.testing import FunctionModel
 
 def model(name):

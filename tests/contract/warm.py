@@ -16,12 +16,12 @@ import sys
 from typing import Any
 
 MODULES = (
-    "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.agent.told", "almanaq_bench.runner",
+    "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.agent.responder", "almanaq_bench.runner",
     "almanaq.cli.app", "almanaq.cli.options", "almanaq.cli.run_query", "almanaq.connection",
     "almanaq.encode", "almanaq.models.providers", "almanaq.models.extractive.local_linker",
     "almanaq.models.extractive.reader", "almanaq.models.openai", "almanaq.models.model_names",
-    "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.suql.databases.files",
-    "almanaq.suql.databases.open_source", "almanaq.suql.databases.sources", "almanaq.suql.engine", "openai", "pandas",
+    "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.engines.files.load",
+    "almanaq.engines.open_source", "almanaq.engines.sources", "almanaq.suql.engine", "openai", "pandas",
     "pyarrow.dataset", "pyarrow.parquet", "rich.console", "rich.table", "sqlglot.dialects.duckdb",
     "sqlglot.dialects.postgres",
 )  # fmt: skip

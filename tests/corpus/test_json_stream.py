@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.corpus.files import json_stream
+from almanaq.corpus.files import records
 from almanaq.corpus.files.records import _streamed, read_json
 
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
@@ -21,11 +21,11 @@ values = st.recursive(
 
 
 def streamed(text: str, chunk: int) -> Any:
-    before, json_stream._CHUNK = json_stream._CHUNK, chunk
+    before, records._CHUNK = records._CHUNK, chunk
     try:
-        return _streamed(json_stream.JSONStream(io.StringIO(text)))
+        return _streamed(records.JSONStream(io.StringIO(text)))
     finally:
-        json_stream._CHUNK = before
+        records._CHUNK = before
 
 
 @settings(max_examples=60)

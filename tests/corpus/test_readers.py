@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.readers import read_corpus
 from almanaq.corpus.table import TableId
-from almanaq.corpus.tabular import clean_header
 from almanaq.errors import SourceError
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import mariadb_server
+from almanaq.engines.open_source import open_database
+from almanaq.engines.protocols import Database
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.protocols import Database
 from engines import PostgresServer
 
 ROWS = [
@@ -80,7 +80,7 @@ def postgres(postgres_server: PostgresServer) -> str:
 def ibis_postgres(postgres: str) -> Callable[[], Database]:
     """The same database through ibis: the path of the engines that no server can be had for."""
     ibis = pytest.importorskip("ibis")
-    from almanaq.suql.databases.ibis_database import IbisDatabase
+    from almanaq.engines.ibis.engine import IbisDatabase
 
     said = Schema({"places": RelationSchema(key=("id",))})
     return lambda: IbisDatabase(lambda: ibis.connect(postgres), name="ibis", schema=said)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.protocols import Database
+from almanaq.engines.open_source import open_database
+from almanaq.engines.protocols import Database
 
 MOST = 2_000_000
 WIDE = "SELECT repeat('x', 100000) AS s FROM {numbers}"

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp, parse_one
 
+from almanaq.engines.ibis.engine import IbisDatabase
+from almanaq.engines.protocols import Database
 from almanaq.errors import DatabaseError, DeadlineExceeded
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.databases.ibis_database import IbisDatabase
-from almanaq.suql.databases.protocols import Database
 
 
 def numbers(database: Database, rows: int, alias: str) -> str:

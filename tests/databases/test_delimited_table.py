@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from almanaq.corpus.files import sniff
 from almanaq.corpus.files.marks import Marks, marks_of
 from almanaq.corpus.inference import ColumnReport, Told
-from almanaq.suql.databases import delimited_table
-from almanaq.suql.databases.files import read_table
-from almanaq.suql.databases.typed_columns import type_column
+from almanaq.engines.files import delimited
+from almanaq.engines.files.columns import type_column
+from almanaq.engines.files.load import read_table
 
 ORDINARY = {
     "whole": st.integers(-(10**18) + 1, 10**18 - 1).map(str),
@@ -50,7 +50,7 @@ def columns(draw: st.DrawFn) -> list[str]:
 def reader(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whichever reads the file, DuckDB or Python, what is read is the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited_table, "SMALL_BYTES", 0 if request.param == "duckdb" else 1 << 30)
+        patch.setattr(delimited, "SMALL_BYTES", 0 if request.param == "duckdb" else 1 << 30)
         yield
 
 

@@ -22,9 +22,9 @@ import sqlglot
 from sqlglot import exp
 
 import almanaq
+from almanaq.engines.ibis.engine import IbisDatabase
 from almanaq.errors import AlmanaqError, UnsupportedError
 from almanaq.suql.catalog.schema_file import parse_schema
-from almanaq.suql.databases.ibis_database import IbisDatabase
 from almanaq.testing import FunctionModel
 
 ibis = pytest.importorskip("ibis")
@@ -271,7 +271,7 @@ def test_a_deadline_is_the_engine_s_own_limit_on_each_statement(dialect: str) ->
 
 
 def test_what_does_not_fit_into_a_statement_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("almanaq.suql.databases.ibis_session.MOST_WRITTEN", 10)
+    monkeypatch.setattr("almanaq.engines.ibis.session.MOST_WRITTEN", 10)
     wanted = pytest.raises(UnsupportedError, match="declare a key of one column")
     with play("trino") as played, connect(played) as con, wanted:
         con.sql(f"SELECT r.id FROM r JOIN o ON o.id = r.owner WHERE {CALM} LIMIT 1")

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
+from almanaq.engines.files.load import read_table
+from almanaq.engines.files.sqlite import open_sqlite
+from almanaq.engines.open_source import open_database
 from almanaq.errors import AlmanaqError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.databases.files import read_table
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.sqlite_files import open_sqlite
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -9,8 +9,8 @@ import pytest
 from psycopg import sql
 
 import almanaq
+from almanaq.engines.ibis.engine import IbisDatabase, open_ibis_url
 from almanaq.errors import DatabaseError, SourceError, UnsupportedError
-from almanaq.suql.databases.ibis_database import IbisDatabase, open_ibis_url
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 from postgres_server import LOCKED

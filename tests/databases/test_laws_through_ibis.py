@@ -12,7 +12,7 @@ from test_postgres_and_duckdb import TASK, connect, task
 
 import almanaq
 import mariadb_server
-from almanaq.suql.databases.ibis_database import IbisDatabase
+from almanaq.engines.ibis.engine import IbisDatabase
 from engines import PostgresServer
 from laws.check import cases, check, connect_exactly
 

@@ -18,10 +18,10 @@ from tests.messy import write_bad, write_messy, write_workbook
 import almanaq
 from almanaq.corpus.files import records, sheets
 from almanaq.corpus.readers import read_corpus
+from almanaq.engines.files import load
+from almanaq.engines.open_source import open_database
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, describe, read_schema
-from almanaq.suql.databases import parquet_tables
-from almanaq.suql.databases.open_source import open_database
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_workbook_without_its_reader_names_the_extra(tmp_path: Path, monkeypat
 
 
 def test_large_parquet_is_read_in_place_and_nothing_else_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_tables, "VIEW_BYTES", 0)
+    monkeypatch.setattr(load, "VIEW_BYTES", 0)
     folder = tmp_path / "data"
     folder.mkdir()
     pq.write_table(pa.table({"id": [1, 2], "A": ["x", "y"]}), folder / "t.parquet")
@@ -191,7 +191,7 @@ def test_duckdb_itself_reads_a_messy_file_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_a_pattern_names_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_tables, "VIEW_BYTES", 0)
+    monkeypatch.setattr(load, "VIEW_BYTES", 0)
     for stem, value in (("r[1]", 1), ("r1", 2), ("q*", 3), ("qq", 4)):
         (tmp_path / f"{stem}.csv").write_text(f"a,b\n{value},x\n")
         pq.write_table(pa.table({"a": [value]}), tmp_path / f"{stem}p.parquet")

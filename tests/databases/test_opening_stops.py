@@ -13,8 +13,8 @@ import pytest
 
 import almanaq
 from almanaq.corpus.read_cancellation import ReadCancellation, ReadCancelled, cancellable_by, raise_if_cancelled
+from almanaq.engines import open_source
 from almanaq.errors import DeadlineExceeded, UsageError
-from almanaq.suql.databases import opening
 
 ROWS = 120_000
 WITHIN, TRIES = 1.0, 3
@@ -75,7 +75,7 @@ def test_a_fault_is_raised_as_it_is() -> None:
         raise UsageError("no")
 
     with pytest.raises(UsageError, match="no"):
-        opening.open_within(fails, None)
+        open_source.open_within(fails, None)
 
 
 def test_what_opens_too_late_is_closed() -> None:
@@ -90,7 +90,7 @@ def test_what_opens_too_late_is_closed() -> None:
         return Late()
 
     with pytest.raises(DeadlineExceeded):
-        opening.open_within(late, 0.05)
+        open_source.open_within(late, 0.05)
     assert closed.wait(5)
 
 
@@ -105,7 +105,7 @@ def test_time_that_is_granted_is_not_counted() -> None:
             time.sleep(0.3)
         return Opened()
 
-    assert isinstance(opening.open_within(slow, 0.1), Opened)
+    assert isinstance(open_source.open_within(slow, 0.1), Opened)
 
 
 def test_who_reads_looks_whether_to_stop() -> None:

@@ -8,9 +8,9 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from almanaq.engines.postgres.engine import PostgresDatabase
 from almanaq.errors import DatabaseError, SourceError
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.databases.postgres import PostgresDatabase
 
 SETUP = """
     CREATE SCHEMA rich; CREATE TYPE rich.price AS ENUM ('cheap', 'moderate', 'dear');

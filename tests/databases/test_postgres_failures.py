@@ -10,9 +10,9 @@ import pytest
 
 import almanaq
 from almanaq.cli import main
+from almanaq.engines.postgres.driver import check_version
+from almanaq.engines.postgres.engine import PostgresDatabase
 from almanaq.errors import AlmanaqError, DatabaseError, DeadlineExceeded, SourceError
-from almanaq.suql.databases.postgres import PostgresDatabase
-from almanaq.suql.databases.postgres_driver import check_version
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 from postgres_server import LOCKED

@@ -15,11 +15,11 @@ import pytest
 import almanaq
 from almanaq.cli import main
 from almanaq.encode import plain
+from almanaq.engines.postgres import catalog as postgres_catalog
+from almanaq.engines.postgres.engine import PostgresDatabase
+from almanaq.engines.table_corpus import database_corpus
 from almanaq.errors import AlmanaqError, DatabaseError, ProgrammingError, SourceError, UnknownNameError
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.databases import postgres_catalog
-from almanaq.suql.databases.corpus import database_corpus
-from almanaq.suql.databases.postgres import PostgresDatabase
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
@@ -283,7 +283,7 @@ def test_a_server_that_goes_while_it_is_asked_for_its_set_up_is_our_error(
         run(url, "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'almanaq'")
         return tuple(connection.execute("SELECT 1"))  # type: ignore[attr-defined]
 
-    monkeypatch.setattr("almanaq.suql.databases.postgres.read_arrays", lost)
+    monkeypatch.setattr("almanaq.engines.postgres.engine.read_arrays", lost)
     with pytest.raises(SourceError, match="terminating connection"):
         PostgresDatabase(url)
 

@@ -9,12 +9,11 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from almanaq.engines.spark.functions import list_functions
-from almanaq.engines.spark.statements import Allowed, reads_numbered
+from almanaq.engines.spark import driver
+from almanaq.engines.spark import folder as spark_folder
+from almanaq.engines.spark.driver import read_spark_url, with_offsets
+from almanaq.engines.spark.language import Allowed, list_functions, reads_numbered
 from almanaq.errors import AlmanaqError, UsageError
-from almanaq.suql.databases import spark_driver, spark_folder
-from almanaq.suql.databases.spark_types import with_offsets
-from almanaq.suql.databases.spark_url import read_spark_url
 
 FUNCTIONS = list_functions(["count", "input_file_name", "java_method", "reflect"], ["default.mine"])
 ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "places"), ("places",)}), FUNCTIONS)
@@ -102,9 +101,9 @@ def test_what_is_interrupted_before_its_rows_come_is_ended_again(
     client.interrupt_tag.return_value = ["an-operation"]
     client._execute_plan_request_with_metadata.side_effect = ExecutePlanRequest
     client._execute.side_effect = RuntimeError("it fails, and its jobs with it")
-    remote = object.__new__(spark_driver.Remote)
+    remote = object.__new__(driver.Remote)
     remote.client, remote._interrupted, remote._closed = client, set(), threading.Event()
-    monkeypatch.setattr(spark_driver, "_LATE_JOB_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(driver, "_LATE_JOB_SECONDS", (0.0, 0.0, 0.0))
     before = set(threading.enumerate())
     remote.interrupt("a tag", under_way=under_way)
     for thread in set(threading.enumerate()) - before:

@@ -16,12 +16,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 import almanaq
+from almanaq.engines.duckdb.engine import DuckDBDatabase, load_table
+from almanaq.engines.open_source import open_database
+from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import LinkRequest
 from almanaq.options import Options
-from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.engine import Engine
 from almanaq.suql.execution import candidates, row_evaluation
 from almanaq.suql.execution import run as execution_run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import almanaq
+from almanaq.engines.duckdb.engine import DuckDBDatabase
 from almanaq.models.protocols import Prompt
-from almanaq.suql.databases.duckdb import DuckDBDatabase
 from almanaq.suql.execution import grouped_texts
 from almanaq.suql.execution.grouped_texts import GroupedStage
 from almanaq.testing import ScriptedModel

@@ -9,8 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from almanaq.engines.duckdb.engine import load_table
 from almanaq.errors import ModelCallError
-from almanaq.suql.databases.duckdb import load_table
 from almanaq.testing import FunctionModel
 
 from .check import (

@@ -32,7 +32,7 @@ def record(columns, truncated=False):
         "searched": "",
         "relaxed": None,
         "cost": {},
-        "warnings": caps.warnings(["w" * 900] * 20),
+        "warnings": caps.clip_warnings(["w" * 900] * 20),
         "notice": "n",
     }
 
@@ -51,7 +51,7 @@ def test_any_rows_fit(data):
     cited = [tuple(quote(text) for text in data.draw(st.lists(TEXTS, max_size=4))) for _ in rows[:2]]
     cited += [()] * (len(rows) - len(cited))
     names = [data.draw(TEXTS) or "c" for _ in range(width)]
-    fitted = caps.fit(record(names), rows, cited)
+    fitted = caps.fit_record(record(names), rows, cited)
     jsonschema.validate(fitted, SCHEMA)
     assert caps.CAP.size_of(fitted) <= caps.RESULT
     json.dumps(fitted, allow_nan=False)
@@ -64,16 +64,16 @@ def test_any_rows_fit(data):
 
 def test_what_is_small_comes_whole():
     rows = [(1, "a", None, [1, 2], {"b": 2.5}), (2, "b", True, [], {})]
-    fitted = caps.fit(record(list("abcde")), rows, [(quote("q"),), ()])
+    fitted = caps.fit_record(record(list("abcde")), rows, [(quote("q"),), ()])
     assert fitted["rows"] == [[1, "a", None, [1, 2], {"b": 2.5}], [2, "b", True, [], {}]]
     assert fitted["evidence"][0][0]["quote"] == "q"
     assert not fitted["truncated"]
 
 
 def test_numbers_that_javascript_lacks_are_text():
-    fitted = caps.fit(record(list("abcd")), [(2**53 - 1, 2**53, -(2**60), True)], [()])
+    fitted = caps.fit_record(record(list("abcd")), [(2**53 - 1, 2**53, -(2**60), True)], [()])
     assert fitted["rows"] == [[2**53 - 1, str(2**53), str(-(2**60)), True]]
 
 
 def test_passages_count_from_one_as_read_text_counts_them():
-    assert caps.quotes([Evidence("t", "1", "c", 4, 0, "q", "?")])[0]["passage"] == 5
+    assert caps.quote_records([Evidence("t", "1", "c", 4, 0, "q", "?")])[0]["passage"] == 5

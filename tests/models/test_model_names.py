@@ -83,7 +83,7 @@ def test_an_unknown_model_is_refused_with_the_names_there_are(name: str) -> None
 def test_an_unknown_embedder_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(UsageError, match="'lexical'"):
         open_embedder("lexcal")
-    with pytest.raises(UsageError, match="is no model"):
+    with pytest.raises(UsageError, match="is not a model"):
         open_models(3)  # type: ignore[arg-type]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 import almanaq
+from almanaq.engines.open_source import open_database
+from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
 from almanaq.options import Options
 from almanaq.suql.bind import Binder
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.engine import Engine
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule

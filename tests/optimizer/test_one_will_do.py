@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from almanaq.engines.open_source import open_database
 from almanaq.suql.catalog.answer_types import cast_answers
-from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.plan import builder
 from almanaq.suql.plan.stages import TextBlock
 

@@ -72,7 +72,7 @@ def test_extras_and_command(root):
         "xlsx",
         "test",
     }
-    for extra, module in (("spark", "suql/databases/spark.py"), ("web", "web/__init__.py"), ("mcp", "mcp/__init__.py")):
+    for extra, module in (("spark", "engines/spark/engine.py"), ("web", "web/__init__.py"), ("mcp", "mcp/__init__.py")):
         built |= {extra} if (root / "src" / "almanaq" / module).exists() else set()
     assert set(project["optional-dependencies"]) == built
     core = {re.split(r"[<>=\[ ]", line)[0] for line in project["dependencies"]}

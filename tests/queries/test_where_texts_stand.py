@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import almanaq
+from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
-from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 from almanaq.testing import FunctionModel
 
 PLACES = pa.table({"name": ["A", "B"], "reviews": ["quiet", "loud"], "menu": ["quiet", "fish"]})

@@ -9,7 +9,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError
-from almanaq.retrieval.adapters import TableText
+from almanaq.retrieval.adapters import TableText, adapt_retriever
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.retriever_names import Parts, open_retriever
@@ -155,6 +155,13 @@ def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
     assert len(index.search(["longest rivers"], 3)[0]) == 3
 
 
+def test_almanaq_alone_adapts_libraries_and_leaves_the_papers_classes_to_the_benchmark() -> None:
+    index = adapt_retriever(LangChainShaped([]), "x").index(CORPUS, FIELDS)
+    assert index.search(["q"], 1) == [()]
+    with pytest.raises(UsageError, match="almanaq bench"):
+        adapt_retriever(Paper, "x")
+
+
 def test_ours_stay_ours() -> None:
     ours = BM25()
     assert adapt(ours, "x") is ours
@@ -172,7 +179,7 @@ def gives(found):
 
 @pytest.mark.parametrize(
     ("found", "message"),
-    [(object(), "is no retriever"), (NeedsArguments, "cannot be made"), (lambda documents: make, "gave a function")],
+    [(object(), "is not a retriever"), (NeedsArguments, "cannot be made"), (lambda documents: make, "gave a function")],
 )
 def test_what_is_no_retriever(found, message: str) -> None:
     with pytest.raises(UsageError, match=message):
@@ -186,11 +193,11 @@ def test_what_is_no_retriever(found, message: str) -> None:
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: ["films"]), "gave 'films'"),
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: [5]), "gave 5"),
         (gives([("d", "a"), ("d", "b"), ("d", "a")]), "question 'q': it lists d/a twice"),
-        (gives([("d", "a", 0.5), ("d", "b", float("nan"))]), r"question 'q': it gave d/b a score that is no number"),
-        (LlamaIndexShaped([scored(FILMS, float("inf"))]), "no number"),
+        (gives([("d", "a", 0.5), ("d", "b", float("nan"))]), r"question 'q': it gave d/b a score that is not finite"),
+        (LlamaIndexShaped([scored(FILMS, float("inf"))]), "not finite|not numbers"),
         (
             SimpleNamespace(embed_corpus=lambda entry: np.full(3, np.nan), embed_query=lambda query: np.ones(3)),
-            "no number",
+            "not finite|not numbers",
         ),
     ],
 )

@@ -64,7 +64,7 @@ def test_retrievers_of_others_by_module_and_object() -> None:
         ("hybird", "did you mean 'hybrid'"),
         ("no_such_module:x", "cannot import 'no_such_module'"),
         ("almanaq.retrieval.bm25:BM26", "has no 'BM26'; did you mean 'BM25'"),
-        ("almanaq.retrieval.bm25:WEIGHTS", "is no retriever"),
+        ("almanaq.retrieval.bm25:WEIGHTS", "is not a retriever"),
     ],
 )
 def test_wrong_names(name: str, message: str) -> None:

@@ -121,7 +121,7 @@ def test_no_texts_and_bad_embedders(tmp_path: Path) -> None:
         def embed(self, texts):
             return super().embed(texts) * np.nan
 
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="not finite"):
         VectorStore(None, NotANumber()).vectors(["a"])
 
 

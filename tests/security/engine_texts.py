@@ -1,6 +1,6 @@
 r"""What an engine would make of a text that is sent to it: its own texts, names and comments, and what it must not run.
 
-Written from the engines' manuals, and sharing nothing with what the product looks at (`engines/ibis/functions.py`) or
+Written from the engines' manuals, and sharing nothing with what the product looks at (`engines/ibis/profiles.py`) or
 with the printer's own rules: where a text ends is told here by each engine's lexical rules alone.
 """
 

@@ -22,10 +22,10 @@ import sqlglot
 import mariadb_server
 from almanaq import connect
 from almanaq.connection import Connection
-from almanaq.engines.ibis.functions import _LISTS
+from almanaq.engines.ibis.engine import IbisDatabase
+from almanaq.engines.ibis.profiles import _LISTS
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.schema_file import parse_schema
-from almanaq.suql.databases.ibis_database import IbisDatabase
 from almanaq.testing import FunctionModel
 
 from .attacks import LARGE_OBJECT, LOCK, SECRET, SLEEP, Attack

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import mariadb_server
+from almanaq.engines.ibis.profiles import PROFILES
+from almanaq.engines.ibis.session import IbisSession, Link
 from almanaq.errors import DatabaseError
 from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.databases.ibis_engines import ENGINES
-from almanaq.suql.databases.ibis_session import IbisSession, Link
 
 from .attacks import STEALING, Attack, attacks
 from .engine_texts import LEXICONS, objection, without_quoted
@@ -119,7 +119,7 @@ def test_a_row_that_is_written_into_a_statement_names_no_variable_either() -> No
     """Where rows go from one step to the next in the text of a statement, as on Databricks."""
     sent: list[str] = []
     link = Link(SimpleNamespace(raw_sql=sent.append), cancel=lambda: None, run=sent.append)
-    session = IbisSession(link, ENGINES["databricks"], give_back=lambda *_: None)
+    session = IbisSession(link, PROFILES["databricks"], give_back=lambda *_: None)
     rows = pa.table({"_row": ["a${env:HOME}", "it's", "\\'"]})
     session.store("rows", rows)
     with contextlib.suppress(DatabaseError):  # the stand-in has no rows to give

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 import almanaq
 from almanaq.cli.app import app
+from almanaq.engines import interruption
+from almanaq.engines.duckdb.session import MOST_SPILLED
+from almanaq.engines.open_source import open_database
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, UsageError
 from almanaq.models.private_files import private_temporary_folder
 from almanaq.models.protocols import Prompt
 from almanaq.options import AGENT_DEADLINE, AGENT_ROWS
-from almanaq.suql.databases import leaving
-from almanaq.suql.databases.open_source import open_database
-from almanaq.suql.databases.own_duckdb import MOST_SPILLED
 from almanaq.testing import FunctionModel, ScriptedModel
 
 TABLES = {"t": {"n": [1, 2, 3], "s": ["a", "b", "c"]}}
@@ -132,9 +132,9 @@ def test_control_comes_back_at_the_deadline_whatever_the_engine_does(suql: str) 
         took = time.monotonic() - started
         assert connection.sql("SELECT n FROM t WHERE n = 2").rows == [(2,)], "the connection goes on"
     until = time.monotonic() + 120
-    while leaving.work_was_left() and time.monotonic() < until:
+    while interruption.has_detached_work() and time.monotonic() < until:
         time.sleep(0.05)
-    assert not leaving.work_was_left(), "what was left ends when the engine next looks"
+    assert not interruption.has_detached_work(), "what was left ends when the engine next looks"
     assert took < 30
 
 

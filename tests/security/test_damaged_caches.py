@@ -18,13 +18,13 @@ import pytest
 from benchmarks.faults import answers
 from benchmarks.faults.cache import fill, flips, prompt_of, right
 
+from almanaq.engines.files import table_cache
 from almanaq.models.cached import CachedModel
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.logged import DebugLog, LoggedModel
 from almanaq.models.private_files import make_private, private_temporary_folder, process_mark
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
-from almanaq.suql.databases import kept
 from almanaq.testing import ScriptedModel
 
 
@@ -208,8 +208,8 @@ def test_what_spills_to_the_disk_is_out_of_the_sight_of_others(tmp_path: Path, m
 
 def test_how_kept_tables_were_read_is_whole_or_read_anew() -> None:
     text = json.dumps({"kinds": ["enum", "free_text"]})
-    summed = kept._summed(text)
-    assert kept._whole(summed) == text
+    summed = table_cache._with_checksum(text)
+    assert table_cache._checked(summed) == text
     for place in range(len(summed)):
         with pytest.raises(ValueError, match="does not hold"):
-            kept._whole(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])
+            table_cache._checked(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])

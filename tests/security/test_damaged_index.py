@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zlib
@@ -16,7 +17,7 @@ import almanaq
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import index_encoding
-from almanaq.retrieval.index_files import MANIFEST, SUMS, _hash_record
+from almanaq.retrieval.index_files import MANIFEST, SUMS
 from almanaq.retrieval.stored import open_index, update_index
 from almanaq.testing import StandInServer
 
@@ -45,7 +46,8 @@ def forge(folder: Path, **changes: object) -> None:
     told = json.loads((folder / MANIFEST).read_text())
     told = {**told, **changes}
     told.pop("sum")
-    (folder / MANIFEST).write_text(json.dumps({**told, "sum": _hash_record(told)}))
+    checksum = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest()
+    (folder / MANIFEST).write_text(json.dumps({**told, "sum": checksum}))
 
 
 def ends(folder: Path, count: int, *, summed: bool) -> Counter[str]:

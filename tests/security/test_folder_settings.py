@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
 from almanaq.retrieval.adapters import import_object, look_here
-from almanaq.settings import Settings, is_trusted, reaches_out, read_settings
+from almanaq.settings import Settings, find_reaching, is_trusted, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.testing import StandInServer, replies_from
 
@@ -95,7 +95,7 @@ def test_what_stays_on_this_machine_needs_no_leave(name: str, value: object) -> 
 
 def test_every_setting_is_one_or_the_other() -> None:
     """A setting that is new is not harmless until somebody has thought about it."""
-    assert all(reaches_out({name: "x"}) for name in {*Settings.model_fields, "new"} - {*HARMLESS})
+    assert all(find_reaching({name: "x"}) for name in {*Settings.model_fields, "new"} - {*HARMLESS})
 
 
 def test_a_flag_or_the_environment_stands_before_the_file_so_that_nothing_is_to_be_allowed(

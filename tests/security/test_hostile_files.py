@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.corpus import tabular
+from almanaq.corpus.files import reader
 from almanaq.corpus.readers import read_corpus
 from almanaq.errors import BudgetExceeded, SourceError
 from almanaq_bench.sql import sandbox as module
@@ -36,7 +36,7 @@ def bomb(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def test_a_parquet_bomb_is_an_error_in_a_corpus(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tabular, "_MOST_UNPACKED", 300_000_000)
+    monkeypatch.setattr(reader, "_MOST_UNPACKED", 300_000_000)
     corpus = read_corpus(bomb)
     with pytest.raises(SourceError, match="holds more than 300 MB when it is unpacked"):
         corpus.read(corpus.ids[0])

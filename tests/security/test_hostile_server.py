@@ -17,7 +17,7 @@ import pytest
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models import openai as openai_module
 from almanaq.models.budget import Budget
-from almanaq.models.http import CHAT_BYTES
+from almanaq.models.http import CHAT_BYTES, JsonServer, Reply
 from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.openai_replies import read_retry_after
@@ -77,7 +77,6 @@ def test_no_count_of_a_server_makes_a_budget_last_longer(fault: str, caplog: pyt
     """Whatever is stated, a call is reserved at its most before, and counted at no less than its words after."""
     budget = Budget(money=1.0)
     price = Price(1e6, 1e6)
-    openai_usage_warned().clear()
     with StandInServer(numbered, faults=Faults(rates={fault: 1.0})) as server, caplog.at_level(logging.WARNING):
         settings = ModelSettings(budget=budget, price=price, hedge=False)
         model = wrap_model(OpenAIModel("m", server.url, "k", price=price), settings, False)
@@ -93,12 +92,6 @@ def test_no_count_of_a_server_makes_a_budget_last_longer(fault: str, caplog: pyt
     assert budget.usage == completion.usage
     told = fault in ("usage_negative", "usage_huge", "usage_infinite", "usage_nan")
     assert ("says that a call took" in caplog.text) == told
-
-
-def openai_usage_warned() -> set[str]:
-    from almanaq.models import openai_replies
-
-    return openai_replies._warned
 
 
 @pytest.mark.parametrize(
@@ -183,13 +176,17 @@ def test_vectors_that_are_none_are_a_failed_call(data: object) -> None:
     assert embedder.usage.input_tokens >= 0
 
 
-def test_vectors_keep_their_width() -> None:
+def test_vectors_keep_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = [[1.0, 0.0], [1.0, 0.0, 0.0]]
+
+    async def post(server: JsonServer, path: str, content: object) -> Reply:
+        return Reply(200, json.dumps({"data": [{"index": 0, "embedding": vectors.pop(0)}]}).encode(), {})
+
+    monkeypatch.setattr(JsonServer, "post", post)
     embedder = OpenAIEmbedder("m", "http://127.0.0.1:9", "k", attempts=1)
-    usage = embedder.usage
-    first = embedder._read_vectors({"data": [{"index": 0, "embedding": [1.0, 0.0]}]}, 1, usage)
-    assert first.dtype == np.float32
+    assert embedder.embed_documents(["a"]).dtype == np.float32
     with pytest.raises(FailedCall, match="3 numbers after some of 2"):
-        embedder._read_vectors({"data": [{"index": 0, "embedding": [1.0, 0.0, 0.0]}]}, 1, usage)
+        embedder.embed_documents(["b"])
 
 
 @contextmanager

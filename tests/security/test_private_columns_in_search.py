@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 import almanaq
 from almanaq.agent.history import Turn
 from almanaq.cli.app import app
-from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.readers import read_corpus
 from almanaq.corpus.schema_places import PrivateTablesError
 from almanaq.errors import SourceError, UsageError
@@ -28,9 +27,10 @@ from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import LanguageModel
 from almanaq.retrieval.protocols import find_tables
 from almanaq.retrieval.retriever_names import Parts, open_retriever
-from almanaq.table_search import FIELDS, Tables, _parsed, read_tables
+from almanaq.table_search import FIELDS, Tables, parse_field_names, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer
 from almanaq_bench.own_dataset import open_card
+from almanaq_bench.question_sets import open_dataset
 from almanaq_bench.retrievers.openers import NAMES
 
 KINDS = ("csv", "json", "xlsx", "parquet", "sqlite", "duckdb", "folder")
@@ -180,7 +180,7 @@ def test_no_retriever_sends_a_private_cell(name: str, server: StandInServer, tmp
         folder.mkdir()
         drawn = draw(random.Random(f"{name} {seed}"), folder, kind)
         sent(server)
-        index = open_retriever(name, parts).retriever.index(read_tables(drawn.path), _parsed(ALL_FIELDS))
+        index = open_retriever(name, parts).retriever.index(read_tables(drawn.path), parse_field_names(ALL_FIELDS))
         find_tables(index, [f"Which has {drawn.public[0] if drawn.public else 'told'}?"], 3)
         text = sent(server)
         assert not [cell for cell in drawn.private if cell in text], f"{name}, seed {seed}, {kind}"

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import almanaq
+from almanaq.engines.duckdb import catalog as duckdb_catalog
 from almanaq.errors import DatabaseError, UnknownNameError
-from almanaq.suql.databases import duckdb_catalog
 
 VIEWS = {
     "of_csv": "SELECT * FROM read_csv('{csv}')",

@@ -16,7 +16,7 @@ from typing import Any
 from almanaq.web.app import create_app
 from almanaq.web.gate import Access
 from almanaq.web.serving import make_server
-from almanaq.web.supervisor import bound
+from almanaq.web.supervisor import bind_socket
 
 WAIT = 60
 
@@ -107,7 +107,7 @@ def _events(response) -> Iterator[tuple[str, Any]]:
 @contextmanager
 def live(service, *, mounts=None, bench=None, limits=None, **access: Any) -> Iterator[Client]:
     """Serve in a thread; give a client of it."""
-    with bound("127.0.0.1", 0) as listening:
+    with bind_socket("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
         chosen = replace(Access(port=port), **access)
         ready = threading.Event()

@@ -153,9 +153,9 @@ def test_a_name_behind_a_proxy_needs_a_token_and_is_known():
     with pytest.raises(UsageError, match="--token"):
         Access(names=("data.example",))
     access = Access(names=("data.example",), token=TOKEN)
-    assert access.knows("data.example")
-    assert access.knows("data.example:443")
-    assert not access.knows("other.example")
+    assert access.knows_host("data.example")
+    assert access.knows_host("data.example:443")
+    assert not access.knows_host("other.example")
 
 
 def test_programs_reach_mcp_through_the_same_gate():

@@ -18,7 +18,7 @@ from tests.web.live import Client
 from almanaq.cli.serve import serve
 from almanaq.errors import UsageError
 from almanaq.testing import StandInServer
-from almanaq.web.supervisor import bound
+from almanaq.web.supervisor import bind_socket
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_what_it_refuses(given, message):
 
 
 def test_a_port_that_is_taken_is_told():
-    with bound("127.0.0.1", 0) as taken:
+    with bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         taken.listen()
         with pytest.raises(UsageError, match=f"--port {port}"):
-            bound("127.0.0.1", port)
+            bind_socket("127.0.0.1", port)

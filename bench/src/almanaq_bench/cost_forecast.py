@@ -1,4 +1,4 @@
-"""What paid work will cost before it starts: told, and held against the budget."""
+"""The expected cost of paid work: announced before it starts, and checked against the budget."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _EMBED_BATCH = 128  # texts in a request for vectors
 
 @dataclass(frozen=True)
 class CostForecast:
-    """Tells what work will cost, and refuses it where the budget does not allow it.
+    """Announces what work will cost, and refuses work above the budget.
 
     Args:
-        tell: is given one line before the work starts; nothing where all of it is in the cache.
+        tell: receives one line before the work starts; nothing where all results are cached.
     """
 
     tell: Callable[[str], None]
     budget: Budget
 
     def vectors(self, store: VectorStore, texts: Sequence[str]) -> None:
-        """Foresee the embedding of texts by a server: those that the store does not hold.
+        """Forecast the embedding of texts by a server, except those already in the store.
 
         Raises:
             BudgetExceeded: more than the budget allows.
@@ -36,11 +36,11 @@ class CostForecast:
             self.work(f"embedding {len(unknown):,} texts", store.embedder.name, _usage(calls, unknown, 0))
 
     def replies(self, what: str, model: str, prompts: Sequence[str], written: int) -> None:
-        """Foresee a call for each prompt, with a reply of `written` tokens. Raises BudgetExceeded as `vectors` does."""
+        """Forecast a call per prompt, with replies of `written` tokens. Raises BudgetExceeded as `vectors` does."""
         self.work(what, model, _usage(len(prompts), prompts, written * len(prompts)))
 
     def work(self, what: str, model: str, expected: Usage) -> None:
-        """Tell what work of this usage costs, its money aside, which is computed here.
+        """Announce the cost of work with this usage; its money is computed here.
 
         Raises:
             BudgetExceeded: more than the budget allows.

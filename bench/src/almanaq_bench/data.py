@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, find_shards, is_dataset_folder, open_dataset
+from almanaq.corpus.dataset import find_shards, is_dataset_folder
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
 from almanaq_bench.cards import DATASETS, Card, find_card, find_task
@@ -17,6 +17,7 @@ from almanaq_bench.config import RunRequest
 from almanaq_bench.hub import read_source
 from almanaq_bench.linked import DescribedByPassages, LinkedTables
 from almanaq_bench.own_dataset import CARD_SUFFIXES, open_card
+from almanaq_bench.question_sets import Dataset, DatasetFolder, Question, open_dataset
 from almanaq_bench.records import TIMINGS, Appender, whole_lines
 from almanaq_bench.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
 from almanaq_bench.sembench.dataset import SembenchData, is_sembench_folder

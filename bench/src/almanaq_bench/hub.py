@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from almanaq.corpus.dataset import DatasetFolder, open_dataset
 from almanaq.errors import SourceError, UsageError, suggest
 from almanaq_bench.cards import Card
+from almanaq_bench.question_sets import DatasetFolder, open_dataset
 from almanaq_bench.records import write_whole
 
 SOURCE = "source.json"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.dataset import DatasetFolder, read_columns
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError
+from almanaq_bench.question_sets import DatasetFolder, read_columns
 
 CellLinks = tuple[str, ...]
 

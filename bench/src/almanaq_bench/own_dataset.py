@@ -16,14 +16,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.dataset import Question, check_unique_ids, parse_question
+from almanaq.corpus.files.listing import find_path
+from almanaq.corpus.files.reader import read_rows
 from almanaq.corpus.readers import SourceTables, read_corpus
 from almanaq.corpus.sqlite import SQLITE, connect_sqlite, sqlite_tables
 from almanaq.corpus.table import TableId
-from almanaq.corpus.tabular import find_path, read_rows
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 from almanaq.text.sql_literals import quote
 from almanaq_bench.data_paths import resolve_inside
+from almanaq_bench.question_sets import Question, check_unique_ids, parse_question
 
 CARD_SUFFIXES = (".yaml", ".yml")
 _KEYS = ("name", "about", "licence", "citation", "corpus", "queries", "columns", "separator", "counts")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.budget import Budget
@@ -22,6 +21,7 @@ from almanaq_bench.generation.run import ROLES, Databases, Generation
 from almanaq_bench.hybridqa.generator import open_hybrid_generator
 from almanaq_bench.hybridqa.relation import table_faults
 from almanaq_bench.linked import LinkedTables
+from almanaq_bench.question_sets import DatasetFolder, Question
 from almanaq_bench.records import CONFIG, check_unused, held, write_whole
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator

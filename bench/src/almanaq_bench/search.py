@@ -17,13 +17,13 @@ from typing import cast
 
 import numpy as np
 
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.model_reranker import JudgeRerankerIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq_bench.config import RunConfig
+from almanaq_bench.question_sets import Question
 from almanaq_bench.records import RECORDS, TIMINGS, Appender, Record, read_records
 from almanaq_bench.retrievers.baselines import gold_ranking
 from almanaq_bench.retrievers.openers import NAMES
@@ -197,7 +197,7 @@ def _fault(ranking: object, ids: Set[TableId]) -> str:
         if hit.id in seen:
             return f"it lists {hit.id} twice"
         if not math.isfinite(hit.score):
-            return f"it gave {hit.id} a score that is no number"
+            return f"it gave {hit.id} a score that is not a number"
         if hit.score > before:
             return f"it gave scores that rise at {hit.id}: the best must come first"
         seen.add(hit.id)

@@ -9,43 +9,66 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.classifier import PromptedClassifier, TurnClassifier
 from almanaq.agent.describe import describe
-from almanaq.agent.engine_protocol import QueryEngine
-from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFound, TablesChosen, TextWritten
-from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
-from almanaq.agent.kept_out import KeptOut, kept_out
-from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
+from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.local import LocalDialogue, count_all
-from almanaq.agent.misused import check_meant
-from almanaq.agent.parser import Failure, Parsed, SemanticParser
-from almanaq.agent.privacy import judge_turns, private_columns, shows_private
-from almanaq.agent.prompted_parser import PromptedParser
-from almanaq.agent.query_tree import query_tree
-from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Relaxer
-from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
-from almanaq.agent.response import Response, failed
-from almanaq.agent.shots import Examples
-from almanaq.agent.small_tables import SmallTables
+from almanaq.agent.parser import Failure, Parsed, PromptedClassifier, PromptedParser, SemanticParser, TurnClassifier
+from almanaq.agent.queries import (
+    KeyedQuery,
+    QueryEngine,
+    add_keys,
+    check_misuse,
+    name_rows,
+    query_tree,
+    shows_private,
+    split_keys,
+    tables_of,
+)
+from almanaq.agent.relax import (
+    TRIES,
+    ConditionCount,
+    EmptyQuery,
+    LocalRelaxer,
+    PromptedRelaxer,
+    Relaxer,
+    count_conditions,
+)
+from almanaq.agent.responder import (
+    Found,
+    LocalResponder,
+    PromptedResponder,
+    Responder,
+    say_nothing_found,
+    write_notes,
+)
+from almanaq.agent.response import (
+    Event,
+    Finished,
+    Progress,
+    QueryWritten,
+    Response,
+    RowsFound,
+    TablesChosen,
+    TextWritten,
+    make_failure,
+)
+from almanaq.agent.schema_text import Examples
 from almanaq.agent.small_talk import small_talk
-from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
-from almanaq.agent.threads import in_thread
-from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
-from almanaq.agent.turn_time import TurnTime, options_of_turn, within
+from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, choose_relations, make_chooser
+from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
+from almanaq.agent.value_links import ValueLinks
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
-from almanaq.models.protocols import AllOf, Models
+from almanaq.models.protocols import Models
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result, Trace
 
-__all__ = ["REPAIRS", "Agent", "Response", "tables_of"]
-
 REPAIRS = 2
-"""How often a query that does not bind is written anew."""
+"""How often a query that was refused is repaired."""
 
-_TURNS_TOLD = 6
+_TURNS_FOR_RELAXER = 6
 _QUERIES_KEPT = 100
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
@@ -54,7 +77,7 @@ _UNSEEN = "The rows hold private columns: no language model saw them."
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
+class _Executed:
     """A query that ran, with what it was asked for."""
 
     parsed: Parsed
@@ -64,7 +87,7 @@ class _Ran:
     relaxed: str | None = None
     loosened: str = ""
     earlier: tuple[Trace, ...] = ()
-    told: tuple[KeptOut, ...] = ()
+    counts: tuple[ConditionCount, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -98,17 +121,19 @@ class Agent:
     ) -> None:
         language = models.language
         self._engine, self._options = engine, options
-        self._with_keys: dict[str, Keyed] = {}
-        self._tables = tables or _choose_tables()
+        self._keyed: dict[str, KeyedQuery | None] = {}
+        self._tables = tables or make_chooser()
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
-        # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
+        # A prompted parser sees all relations where they fit, so its one call also says whether data is needed at all.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (
-            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options)) if language else local
+            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options), find_links=ValueLinks(engine))
+            if language
+            else local
         )
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
@@ -123,31 +148,28 @@ class Agent:
         return agent
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
-        """Return the reply to a question after the turns of `history`.
-
-        A failure is a Response that says what failed.
-        """
+        """Return the reply to a question after the turns of `history`; a failure is a reply that says what failed."""
         for event in self.events(question, history):
             if isinstance(event, Finished):
                 return event.response
         raise AssertionError("events end with the response")
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
-        """Yield what happens while the question is answered; the last event, Finished, holds the whole reply."""
-        time, account = TurnTime.of(self._options), TurnAccount()
+        """Yield what happens while the question is answered; the last event, Finished, holds the reply."""
+        deadline, account = TurnDeadline.start(self._options), TurnAccount()
         steps = account.watch(self._steps(question, judge_turns(history, self._engine.catalog)))
         try:
             while True:
-                yield within(time, next, steps)
+                yield run_step(deadline, next, steps)
         except StopIteration as done:
             response: Response = done.value
         except AlmanaqError as error:
-            response = failed(question, error)
+            response = make_failure(question, error)
         finally:
             steps.close()
-        if time is not None and isinstance(response.error, DeadlineExceeded):
-            response = replace(failed(question, time.over(), response.suql), kind=response.kind)
-        response = account.told(response)
+        if deadline is not None and isinstance(response.error, DeadlineExceeded):
+            response = replace(make_failure(question, deadline.error(), response.suql), kind=response.kind)
+        response = account.add_trace(response)
         if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)
         yield Finished(replace(response, question=question, marks=private_columns(self._engine.catalog)))
@@ -155,7 +177,7 @@ class Agent:
     async def aevents(self, question: str, history: Sequence[Turn] = ()) -> AsyncIterator[Event]:
         """Yield the events in asynchronous code; the work is done in threads, one step at a time."""
         steps = self.events(question, history)
-        while (event := await in_thread(next, steps, None)) is not None:
+        while (event := await run_in_thread(next, steps, None)) is not None:
             yield event
 
     def _steps(self, question: str, history: History) -> Steps:
@@ -179,14 +201,14 @@ class Agent:
         return (yield from self._reply(question, kind, ran, history))
 
     def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
-        """Return the relations to show the parser, and whether they are only those that the conversation is about."""
+        """Return the relations to show the parser, and whether the source has more of them than these."""
         catalog = self._engine.catalog
         if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
             return catalog, False
-        return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
+        return choose_relations(question, catalog, history, self._tables, one_database=self._links_words), True
 
-    def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
-        """Have a query written, and run it; written anew with the compiler's words when it is refused."""
+    def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Executed | Response]:
+        """Have the parser write a query, and run it; a refused one goes back to the parser with the message."""
         failures: list[Failure] = []
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
@@ -197,66 +219,68 @@ class Agent:
             try:
                 yield Progress("running the query")
                 if not self._links_words:
-                    check_meant(parsed.suql, catalog)
-                return _Ran(parsed, parsed.suql, *self._rows(parsed.suql))
+                    check_misuse(parsed.suql, catalog)
+                return _Executed(parsed, parsed.suql, *self._rows(parsed.suql))
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
                 if len(failures) > REPAIRS:
-                    refused = failed(question, error, parsed.suql)
+                    refused = make_failure(question, error, parsed.suql)
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
             except AlmanaqError as error:
-                return replace(failed(question, error, parsed.suql), kind=parsed.kind)
+                return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
 
     def _refusal(self, message: str, attempts: int) -> str:
-        """Return why the last query was refused; of a model's, that it is the model's."""
+        """Return why the last query was refused; where a model wrote it, say so."""
         if self._links_words:
             return message
         return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
 
     def _rows(self, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
-        keyed = self._keyed(suql)
-        if keyed is None:
-            result = self._engine.run(suql, options=options_of_turn(self._options))
-            return result, named_rows(suql, result, self._engine.catalog)
-        try:
-            result = self._engine.run(keyed.suql, options=options_of_turn(self._options))
-        except QueryError:
-            # What is wrong is told of the query as it was written.
-            self._engine.check(suql)
-            raise
-        return without_keys(result, keyed, suql)
+        keyed = self._with_keys(suql)
+        if keyed is not None:
+            try:
+                result = self._engine.run(keyed.suql, options=options_of_turn(self._options))
+                return split_keys(result, keyed, suql)
+            except QueryError:
+                # Where the query itself is at fault, the message must speak of it. Else its rows have no keys: the
+                # engine groups them by a function that we took for one of a single row.
+                self._engine.check(suql)
+                self._keep(suql, None)
+        result = self._engine.run(suql, options=options_of_turn(self._options))
+        return result, name_rows(suql, result, self._engine.catalog)
 
     def as_run(self, suql: str) -> str:
         """Return a query that was written as it is run: with the keys of its rows."""
-        keyed = self._keyed(suql)
+        keyed = self._with_keys(suql)
         return suql if keyed is None else keyed.suql
 
-    def _keyed(self, suql: str) -> Keyed | None:
+    def _with_keys(self, suql: str) -> KeyedQuery | None:
         """Return the query with keys; a query that cannot be parsed is the engine's to refuse."""
-        known = self._with_keys.get(suql)
-        if known is None:
-            try:
-                known = with_keys(suql, self._engine.catalog, compared=not self._links_words)
-            except SqlglotError:
-                return None
-            if known is not None:
-                self._keep(suql, known)
-        return known
+        if suql in self._keyed:
+            return self._keyed[suql]
+        try:
+            keyed = add_keys(suql, self._engine.catalog, compared=not self._links_words)
+        except SqlglotError:
+            return None
+        self._keep(suql, keyed)
+        return keyed
 
-    def _keep(self, suql: str, keyed: Keyed) -> None:
+    def _keep(self, suql: str, keyed: KeyedQuery | None) -> None:
         """Keep a query with its keys: a turn looks for them several times."""
-        if len(self._with_keys) >= _QUERIES_KEPT:
-            self._with_keys.pop(next(iter(self._with_keys)), None)
-        self._with_keys[suql] = keyed
+        if len(self._keyed) >= _QUERIES_KEPT:
+            self._keyed.pop(next(iter(self._keyed)), None)
+        self._keyed[suql] = keyed
 
-    def _relax(self, question: str, catalog: Catalog, ran: _Ran, history: History) -> Generator[Event, None, _Ran]:
-        """Try the query without one of its conditions, then without another; give the first that finds rows."""
-        query = Query(ran.suql, catalog, ran.parsed.keep)
+    def _relax(
+        self, question: str, catalog: Catalog, ran: _Executed, history: History
+    ) -> Generator[Event, None, _Executed]:
+        """Try the query without one of its conditions, then without another; return the first that finds rows."""
+        query = EmptyQuery(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
-        losses = self._kept_out(ran.suql)
-        query.told = tuple(map(str, losses))
-        query.before = tuple(turn.question for turn in history[-_TURNS_TOLD:])
+        counts = self._count_conditions(ran.suql)
+        query.known = tuple(map(str, counts))
+        query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
             choice = self._relaxer.relax(question, query, open_)
@@ -269,26 +293,26 @@ class Agent:
                 yield QueryWritten(loosened.suql, attempt + 1)
                 found = self._rows(loosened.suql)
                 before = (*earlier, ran.result.trace)
-                other = _Ran(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
+                other = _Executed(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
             except AlmanaqError:
-                # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
+                # A relaxed query that fails or costs too much leaves the honest reply: nothing was found.
                 continue
             if not other.empty:
                 return other
             earlier = (*earlier, other.result.trace)
             query.tried = (*query.tried, loosened.suql)
-        return replace(ran, earlier=earlier, told=losses)
+        return replace(ran, earlier=earlier, counts=counts)
 
-    def _kept_out(self, suql: str) -> tuple[KeptOut, ...]:
+    def _count_conditions(self, suql: str) -> tuple[ConditionCount, ...]:
         """Return what each condition of a query that found nothing keeps out, private values aside."""
         engine = self._engine
 
         def run(query: str) -> Result:
             return engine.run(query, options=options_of_turn(self._options))
 
-        return kept_out(suql, run, lambda query: bool(engine.private_columns(query)), dialect=engine.dialect)
+        return count_conditions(suql, run, lambda query: bool(engine.private_columns(query)), dialect=engine.dialect)
 
-    def _helpful(self, query: Query) -> list[int]:
+    def _helpful(self, query: EmptyQuery) -> list[int]:
         """Return the conditions without which rows may be found: one look at the structured ones tells."""
         probe = query.probe()
         if probe is None:
@@ -308,21 +332,22 @@ class Agent:
     def _run_reading(self, suql: str) -> Result:
         return self._engine.run(suql, options=self._options)
 
-    def _reply(self, question: str, kind: TurnKind, ran: _Ran, history: History) -> Steps:
+    def _reply(self, question: str, kind: TurnKind, ran: _Executed, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
-        # What is described is shown to a language model, which has seen no row of a private turn.
-        searched = describe(ran.suql, [t.shown for t in history if t.shown and (self._links_words or not t.private)])
+        # The description goes to a language model, which must not see rows of a private turn.
+        shown = [t.shown for t in history if t.shown and (self._links_words or not t.private)]
+        searched = describe(ran.suql, shown, dialect=self._engine.dialect)
         response = Response(
             "no_result" if ran.empty else "answered",
             "",
             ran.suql,
             tuple(result.columns),
             rows,
-            tables_of(ran.suql),
+            tables_of(ran.suql, self._engine.dialect),
             result.evidence,
             searched,
             ran.relaxed,
-            with_earlier(result.trace, ran.earlier),
+            add_traces(result.trace, ran.earlier),
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
@@ -331,7 +356,7 @@ class Agent:
             of=ran.parsed.of,
             table=result.table,
         )
-        notes = _notes(ran.parsed, result.trace)
+        notes = write_notes(ran.parsed, result.trace)
         responder = self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
@@ -349,7 +374,7 @@ class Agent:
             ran.parsed.remarks,
         )
         if ran.empty:
-            return replace(response, answer=_nothing(found, ran.told))
+            return replace(response, answer=say_nothing_found(found, ran.counts))
         yield RowsFound(response.columns, rows, result.evidence)
         pieces = []
         for piece in responder.found(found):
@@ -358,12 +383,11 @@ class Agent:
         return replace(response, answer="".join(pieces))
 
     def _total(self, suql: str, found: int) -> int | None:
-        """Return how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
+        """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""
         try:
-            # Few queries have a LIMIT, and only those are looked at.
-            counting = (
-                count_all(suql, found, self._engine.dialect) if query_tree(suql).args.get("limit") is not None else None
-            )
+            dialect = self._engine.dialect
+            limited = query_tree(suql, dialect).args.get("limit") is not None
+            counting = count_all(suql, found, dialect) if limited else None
             if counting is None:
                 return None
             return int(self._engine.run(counting, options=options_of_turn(self._options)).rows[0][0])
@@ -371,50 +395,75 @@ class Agent:
             return None
 
 
-def _choose_tables() -> ChooseTables:
-    """Return a TableChooser that is made when it is first needed: most sources have few tables."""
-    chooser: list[ChooseTables] = []
-
-    def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
-        if not chooser:
-            from almanaq.retrieval.table_chooser import TableChooser
-
-            chooser.append(TableChooser())
-        return chooser[0](question, catalog)
-
-    return choose
-
-
-def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
-    """Return what the asker should know of how the question was understood and the query was run."""
-    notes = [*parsed.notes, *(f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections)]
-    if parsed.unused:
-        notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")
-    for _, literal, values in trace.links:
-        if tuple(map(str.casefold, values)) != (literal.casefold(),):
-            meant = (" and " if isinstance(values, AllOf) else ", ").join(values)
-            notes.append(f"“{literal}” was looked up as {meant or 'nothing: no value means the same'}.")
-    if trace.unknown_calls:
-        notes.append(f"{trace.unknown_calls} texts could not be read; rows may be missing.")
-    if trace.partial:
-        notes.append("A budget stopped the search early; rows may be missing.")
-    return (*notes, *trace.warnings)
-
-
-def _nothing(found: Found, told: Sequence[KeptOut]) -> str:
-    """Say plainly that nothing was found, and of several conditions what each keeps out.
-
-    No model words this: there is nothing to word, and much to invent.
-    """
-    message = (
-        [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in told]
-        if len(told) > 1 or any(each.values for each in told)
-        else []
-    )
-    return "\n".join([*found.remarks, f"I searched for {found.searched}, and found nothing.", *message, *found.notes])
-
-
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
     last = failures[-1]
     error = QueryError(f"no query for this question was accepted; the last error: {last.message}")
-    return failed(question, error, last.suql)
+    return make_failure(question, error, last.suql)
+
+
+class Chat:
+    """A conversation with one source: each question is understood in the light of the earlier ones.
+
+    A failed turn is remembered as failed; it does not lose the turns before it.
+
+    Args:
+        agent: answers the questions; several conversations may share it.
+        history: turns to go on from, the oldest first.
+
+    Attributes:
+        history: the turns so far.
+
+    >>> import almanaq
+    >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella", "Milo"], "age": [7, 3, 5]}})
+    >>> chat = con.chat()
+    >>> chat.ask("Which dogs are older than 4?").suql
+    'SELECT name, age FROM dogs WHERE age > 4'
+    >>> chat.ask("How many are there?").suql
+    'SELECT COUNT(*) FROM dogs WHERE age > 4'
+    >>> [turn.question for turn in chat.history]
+    ['Which dogs are older than 4?', 'How many are there?']
+    """
+
+    def __init__(self, agent: Agent, history: History = ()) -> None:
+        self._agent = agent
+        self.history = history
+
+    def ask(self, question: str) -> Response:
+        """Return the reply to the next question; a request that fails is a reply, too, with the status `failed`.
+
+        >>> chat.ask("How old is Rex?").rows
+        ((7,),)
+        """
+        return self._remember(self._agent.respond(question, self.history))
+
+    def stream(self, question: str) -> Iterator[Event]:
+        """Yield what happens while the next question is answered; the last event, Finished, holds the reply.
+
+        >>> *events, last = chat.stream("How old is Bella?")
+        >>> last.response.rows
+        ((3,),)
+        >>> "query" in {event.kind for event in events}
+        True
+        """
+        for event in self._agent.events(question, self.history):
+            if isinstance(event, Finished):
+                self._remember(event.response)
+            yield event
+
+    async def astream(self, question: str) -> AsyncIterator[Event]:
+        """Yield the same events in asynchronous code.
+
+        >>> import asyncio
+        >>> async def kinds(question):
+        ...     return [event.kind async for event in chat.astream(question)]
+        >>> asyncio.run(kinds("How old is Milo?"))[-1]
+        'response'
+        """
+        async for event in self._agent.aevents(question, self.history):
+            if isinstance(event, Finished):
+                self._remember(event.response)
+            yield event
+
+    def _remember(self, response: Response) -> Response:
+        self.history = (*self.history, response.turn())
+        return response

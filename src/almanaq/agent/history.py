@@ -1,20 +1,23 @@
-"""What a conversation remembers of its turns."""
+"""What a conversation remembers of its turns, and what of them a language model may be shown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from almanaq.suql.catalog.relations import Catalog
 
 TurnKind = Literal[
     "talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count", "again"
 ]
-"""What an asker does with a turn; "again" asks for the same rows anew."""
+"""What an asker does with a turn; "again" asks for the same rows once more."""
 
 NO_DATA: frozenset[TurnKind] = frozenset({"talk", "world"})
 """Turns that need nothing of the source."""
 
 Key = tuple[str, str]
-"""(name of a column, value as text) by which a row that was shown is found again."""
+"""(name of a column, value as text) that finds a shown row again."""
 
 Value = str | int | float
 
@@ -46,10 +49,10 @@ class Turn:
         entities: for each row shown, in order, the column and value that name it.
         shown: the same rows with their keys; None when the rows are no rows of one relation.
         meant: the query before one of its conditions was left out to find rows; None when none was.
-        private: its rows show private columns, and no language model may see what it found.
-        marks: the columns that were private when that was decided; () where nobody knows.
-        asked: the whole question that it stands for, where it goes on from earlier ones.
-        of: the query of the rows that its figures are of, where it speaks of those found before.
+        private: its rows show private columns, so no language model may see what it found.
+        marks: the columns that were private when that was decided; () where that is unknown.
+        asked: the complete question, where the turn continues an earlier one.
+        of: the query whose rows its figures summarize, where it refers to rows found before.
         offered: the queries that were offered to choose from, where none was sure.
     """
 
@@ -70,3 +73,18 @@ class Turn:
 
 History = tuple[Turn, ...]
 """The turns of a conversation, the oldest first."""
+
+
+def private_columns(catalog: Catalog) -> tuple[str, ...]:
+    """Return the columns that are private now, as `relation.column`."""
+    return tuple(f"{r.name}.{c.name}" for r in catalog.relations for c in r.columns if c.private)
+
+
+def judge_turns(turns: Iterable[Turn], catalog: Catalog) -> History:
+    """Return turns as they may be shown to a language model at this moment.
+
+    A turn was judged by the columns that were private when it was made. One from before another column was marked may
+    hold that column's values in any part of it, so it is private as a whole.
+    """
+    now = set(private_columns(catalog))
+    return tuple(turn if now.issubset(turn.marks) else replace(turn, private=True) for turn in turns)

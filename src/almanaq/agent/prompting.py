@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import replace
 from queue import SimpleQueue
+from typing import Any
 
-from almanaq.agent.turn_time import in_turn
+from almanaq.agent.turn import await_in_turn
 from almanaq.event_loops import CancelToken, run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
@@ -16,14 +19,14 @@ from almanaq.models.protocols import Completion, LanguageModel, Prompt
 _PACKAGE = "almanaq.agent.prompts"
 
 
-def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] | None = None) -> Prompt:
+def make_prompt(name: str, values: Mapping[str, object], schema: Mapping[str, object] | None = None) -> Prompt:
     """Return the prompt of the file `prompts/NAME.jinja`, with what people and rows say inside a fence of its own."""
     return prompt_file(name, _PACKAGE).prompt(values, schema=schema)
 
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Return the model's reply; works inside a running event loop as well as outside one."""
-    return run_sync(in_turn(model.complete(prompt)))
+    return run_sync(await_in_turn(model.complete(prompt)))
 
 
 def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
@@ -56,14 +59,19 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
         thread.join()
 
 
-def forget(model: LanguageModel, prompt: Prompt) -> None:
-    """Drop the kept reply to a prompt, where the model keeps any: it was of no use, and is to be asked for anew."""
-    getattr(model, "forget", lambda _: None)(prompt)
-
-
-def version(name: str) -> str:
+def prompt_version(name: str) -> str:
     """Return the hash of a prompt file, part of every cache key."""
     return prompt_file(name, _PACKAGE).version
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a reply, prose and code fences around it forgiven; None when there is none to read."""
+    match = re.search(r"\{.*\}", text, re.DOTALL)
+    try:
+        value = json.loads(match.group()) if match else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 _AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
@@ -72,7 +80,7 @@ _AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
 class StreamedReply:
     """Gives the text of a reply piece by piece, without white space around it.
 
-    A call that is made anew goes on where the first one broke off, so long as it says the same.
+    A repeated call continues where the first one broke off, as long as it says the same.
     """
 
     def __init__(self, give: Callable[[str], None]) -> None:

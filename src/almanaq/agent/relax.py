@@ -1,34 +1,40 @@
-"""Which condition of a query that found nothing to leave out, and the query without it."""
+"""A query that found nothing: what each condition keeps out, which one to loosen, and the query without it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from almanaq.agent.describe import condition_words
-from almanaq.agent.keyed import main_relation
 from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
-from almanaq.agent.loosened_words import believed
-from almanaq.agent.prompting import complete
-from almanaq.agent.reply_reading import json_object
-from almanaq.errors import ModelCallError
+from almanaq.agent.prompting import complete, json_object
+from almanaq.agent.queries import main_relation, query_tree, to_sql
+from almanaq.errors import AlmanaqError, ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.text_functions import is_text_call
+from almanaq.text.stopwords import STOPWORDS
+from almanaq.text.words import stem, words
+
+if TYPE_CHECKING:
+    from almanaq.suql.result import Result
 
 TRIES = 2
-"""How many conditions are left out in turn, each alone, before the reply says that there is nothing."""
+"""How many relaxed queries are tried, each without one condition, before the reply says that nothing was found."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loosened:
+class RelaxedQuery:
     """A query with one condition left out or loosened, and what that was, in words.
 
-    `sentence` is what the model says of it to the asker, where that may be believed; "" where not.
+    `sentence` tells the asker in the model's words, where `check_sentence` lets it pass; else it is "".
     """
 
     suql: str
@@ -39,35 +45,36 @@ class Loosened:
 class Relaxer(Protocol):
     """Chooses a condition to loosen."""
 
-    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened] | None:
+    def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery] | None:
         """Return the index of the chosen condition, which is one of `open_`, and the query without it.
 
         None for none.
         """
 
 
-class Query:
+class EmptyQuery:
     """A query that found nothing, taken apart.
 
     Attributes:
         conditions: what its WHERE asks for, all of which must hold.
         free: indexes of those that may be left out: neither the entity asked for, nor rows that were shown, nor joins.
-            Empty when there is but one condition, for without it nothing is asked.
-        told: what is known of why it found nothing; before: the requests of earlier turns, the oldest first.
+            Empty when there is only one condition: without it, the query would ask for everything.
+        known: what each condition keeps out, in sentences; before: the requests of earlier turns, the oldest first.
         tried: the loosened queries that found nothing either.
     """
 
     def __init__(self, suql: str, catalog: Catalog, keep: Sequence[str] = ()) -> None:
         self.suql = suql
-        self.told: tuple[str, ...] = ()
+        self.known: tuple[str, ...] = ()
         self.before: tuple[str, ...] = ()
         self.tried: tuple[str, ...] = ()
-        self._tree = sqlglot.parse_one(suql, read="postgres")
+        self.dialect = catalog.dialect
+        self._tree = query_tree(suql, self.dialect)
         where = self._tree.args.get("where")
         self._parts = list(where.this.flatten()) if where and isinstance(where.this, exp.And) else []
-        self.conditions = tuple(map(_text, self._parts))
+        self.conditions = tuple(to_sql(part, self.dialect) for part in self._parts)
         relation = main_relation(self._tree, catalog)
-        kept = {_text(sqlglot.parse_one(text, read="postgres")) for text in keep}
+        kept = {to_sql(sqlglot.parse_one(text, read=self.dialect), self.dialect) for text in keep}
         self.free: tuple[int, ...] = ()
         if relation is not None:
             self._relation = relation
@@ -79,11 +86,11 @@ class Query:
 
     def words(self, i: int) -> str:
         """Return a condition in words."""
-        return condition_words(self._parts[i])
+        return condition_words(self._parts[i], self.dialect)
 
     def reads_text(self, i: int) -> bool:
         """Return whether a condition calls a text function."""
-        return self._parts[i].find(exp.Anonymous) is not None
+        return calls_text(self._parts[i])
 
     def places(self, i: int) -> list[LinkedColumn]:
         """Return the columns of the main relation that a condition speaks of."""
@@ -95,33 +102,28 @@ class Query:
         """Return the query without a condition, or with another in its place."""
         loosened = [part.copy() for k, part in enumerate(self._parts) if k != i]
         if replacement is not None:
-            loosened.insert(i, sqlglot.parse_one(replacement, read="postgres"))
+            loosened.insert(i, sqlglot.parse_one(replacement, read=self.dialect))
         tree = self._tree.copy()
         tree.set("where", exp.Where(this=exp.and_(*loosened)) if loosened else None)
-        return _text(tree)
+        return to_sql(tree, self.dialect)
 
     def probe(self) -> str | None:
-        """Return a query that tells which conditions may help: a column for each of `free`, 1 where rows pass the
-        others.
+        """Return a query with a column for each of `free`: 1 where rows pass all other conditions.
 
-        Text conditions are taken to hold, so that it costs no model call. None when no condition is free.
+        Text conditions are assumed to hold, so that the query costs no model call. None when no condition is free.
         """
         if not self.free:
             return None
         tree = self._tree.copy()
-        for part in ("order", "offset", "limit", "where"):
+        for part in ("order", "offset", "limit", "where", "qualify", "sample"):
             tree.set(part, None)
-        tree.set("expressions", [self._tells(i) for i in self.free])
-        return _text(tree)
+        tree.set("expressions", [self._passes_others(i) for i in self.free])
+        return to_sql(tree, self.dialect)
 
-    def _tells(self, i: int) -> exp.Expr:
+    def _passes_others(self, i: int) -> exp.Expr:
         kept = [part.copy() for k, part in enumerate(self._parts) if k != i and not self.reads_text(k)]
         holds = exp.and_(*kept) if kept else exp.true()
         return exp.alias_(exp.Max(this=exp.Case().when(holds, "1").else_("0")), f"without_{i}")
-
-
-def _text(tree: exp.Expr) -> str:
-    return tree.sql("postgres", normalize_functions=False)
 
 
 def _identifies(part: exp.Expr, relation: Relation) -> bool:
@@ -136,16 +138,16 @@ def _identifies(part: exp.Expr, relation: Relation) -> bool:
 
 
 class LocalRelaxer:
-    """Leaves out the condition that a person would give up first."""
+    """Drops the condition that a person would give up first."""
 
-    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
+    def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery]:
         """Return the first in the order: numbers and prices, texts from the last to the first, values, places."""
         del question
         chosen = min(open_, key=lambda i: (_firmness(query, i), -i))
-        return chosen, Loosened(query.without(chosen), query.words(chosen))
+        return chosen, RelaxedQuery(query.without(chosen), query.words(chosen))
 
 
-def _firmness(query: Query, i: int) -> int:
+def _firmness(query: EmptyQuery, i: int) -> int:
     if query.reads_text(i):
         return 1
     places = query.places(i)
@@ -155,16 +157,16 @@ def _firmness(query: Query, i: int) -> int:
 
 
 class PromptedRelaxer:
-    """Asks a language model which condition to loosen; what cannot be used of its reply falls to the local order."""
+    """Asks a language model which condition to loosen; an unusable reply falls back to the local order."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._local = model, LocalRelaxer()
 
-    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened] | None:
-        """Return the model's choice; a replacement that is no condition is taken as leaving it out."""
+    def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery] | None:
+        """Return the model's choice; where its replacement is no condition, the condition is dropped."""
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
-        prompt = task_prompt("relax", values | {"told": query.told, "tried": query.tried})
+        prompt = task_prompt("relax", values | {"told": query.known, "tried": query.tried})
         try:
             reply = json_object(complete(self._model, prompt).text) or {}
         except ModelCallError:
@@ -175,21 +177,170 @@ class PromptedRelaxer:
         if not isinstance(number, int) or not 1 <= number <= len(open_):
             return self._local.relax(question, query, open_)
         chosen, replacement = open_[number - 1], reply.get("replacement")
-        return chosen, _loosened(query, chosen, replacement, (reply.get("said"), question))
+        return chosen, _replace_condition(query, chosen, replacement, reply.get("said"), question)
 
 
-def _loosened(query: Query, chosen: int, replacement: object, told: tuple[object, str]) -> Loosened:
+def _replace_condition(
+    query: EmptyQuery, chosen: int, replacement: object, sentence: object, question: str
+) -> RelaxedQuery:
     """Return the query with the replacement where that is a condition, described by what it asks for.
 
-    `told` is what the model says of it, and the question: said where it speaks of that condition and of nothing else.
+    `sentence` is what the model says of it: kept where it speaks of that condition and of nothing else.
     """
-    phrase, (sentence, question) = query.words(chosen), told
+    phrase = query.words(chosen)
     if isinstance(replacement, str) and replacement.strip():
         try:
-            other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read="postgres").args["where"].this
-            now = condition_words(other)
-            told_now = believed(sentence, phrase, now, question)
-            return Loosened(query.without(chosen, _text(other)), f"{phrase} (now: {now})", told_now)
-        except (sqlglot.errors.SqlglotError, KeyError):
+            other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read=query.dialect).args["where"].this
+            now = condition_words(other, query.dialect)
+            checked = check_sentence(sentence, phrase, now, question)
+            return RelaxedQuery(query.without(chosen, to_sql(other, query.dialect)), f"{phrase} (now: {now})", checked)
+        except (SqlglotError, KeyError):
             pass
-    return Loosened(query.without(chosen), phrase, believed(sentence, phrase, "", question))
+    return RelaxedQuery(query.without(chosen), phrase, check_sentence(sentence, phrase, "", question))
+
+
+# What a model says of a condition that it loosened: it may speak of that condition, and of nothing else.
+
+_LONGEST = 200
+_NOT_PROSE = re.compile(r"https?:|www\.|[<>`{}\[\]=_|\\]|\b(?:SELECT|WHERE|ILIKE|DROP|INSERT|UPDATE|DELETE|NULL)\b")
+"""Links, markup and code, which no sentence to a person has."""
+
+_SPECIFICS = re.compile(r"\d[\d.,:]*\d|\d|(?<=[^.!?“\"'\s] )[“\"']?(?!I\b)[A-Z][\w'’-]*|[“\"][^”\"]+[”\"]")
+"""Numbers, names within a sentence, and what it quotes."""
+
+
+def check_sentence(said: object, condition: str, instead: str, question: str) -> str:
+    """Return a model's sentence on what was loosened, "" where the asker must not see it.
+
+    It has to mention the condition, and what is `instead` of it where something is, by a word that only this has. Its
+    numbers, names and quotes must all come from these two or from the question.
+    """
+    text = " ".join(said.split()) if isinstance(said, str) else ""
+    if not 3 < len(text) <= _LONGEST or _NOT_PROSE.search(text) or len(re.findall(r"[.!?](?:\s|$)", text)) > 1:
+        return ""
+    wanted = _stems(instead) - _stems(condition) or _stems(condition)
+    if not _stems(text) & wanted:
+        return ""
+    everything = _stems(f"{condition} {instead} {question}", stopwords=True)
+    if any(not _stems(name, stopwords=True) <= everything for name in _SPECIFICS.findall(text)):
+        return ""
+    text = text[:1].upper() + text[1:]
+    return text if text[-1] in ".!?" else text + "."
+
+
+def _stems(text: str, *, stopwords: bool = False) -> set[str]:
+    return {stem(word) for word in words(text) if stopwords or (word not in STOPWORDS and len(word) > 1)}
+
+
+# What each condition of the WHERE keeps out, by one look at the structured ones.
+
+_VALUES_SHOWN, _VALUE_LENGTH = 5, 40
+
+RunQuery = Callable[[str], "Result"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionCount:
+    """How many rows pass one condition.
+
+    Attributes:
+        condition: as the query writes it; `words` as people say it.
+        passing: rows that fulfil it, of `rows`; None for a condition on texts, where `rows` were read.
+        values: examples of what its column holds, where no row passes.
+    """
+
+    condition: str
+    words: str
+    rows: int
+    passing: int | None = None
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.passing is None:
+            return f"the texts of {_rows(self.rows)} that fulfil the other conditions were asked: {self.words}"
+        held = f"; the column holds {', '.join(self.values)}" if self.values else ""
+        return f"{self.passing:,} of {_rows(self.rows)} fulfil: {self.words}{held}"
+
+
+def count_conditions(
+    suql: str, run: RunQuery, shows_private: Callable[[str], bool] = lambda _: False, *, dialect: str = "duckdb"
+) -> tuple[ConditionCount, ...]:
+    """Return what each condition of a query without rows keeps out; () where that cannot be counted. Reads no text.
+
+    Args:
+        run: runs a query without text functions.
+        shows_private: returns whether the rows of a query may show private values; such values are left out.
+        dialect: sqlglot's name of the SQL that the query is written in.
+    """
+    try:
+        tree = query_tree(suql, dialect)
+    except SqlglotError:
+        return ()
+    where = tree.args.get("where")
+    if not isinstance(tree, exp.Select) or where is None or tree.args.get("from_") is None:
+        return ()
+
+    def text(node: exp.Expr) -> str:
+        return to_sql(node, dialect)
+
+    def held(part: exp.Expr) -> tuple[str, ...]:
+        query = _values_of(tree, part)
+        return () if query is None or shows_private(text(query)) else _excerpts(run(text(query)).rows)
+
+    parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    structured = [part for part in parts if not calls_text(part)]
+    try:
+        every, both, *each = run(text(_counting(tree, structured))).rows[0]
+        found = [
+            ConditionCount(
+                text(part), condition_words(part, dialect), int(every), int(passing), () if int(passing) else held(part)
+            )
+            for part, passing in zip(structured, each, strict=True)
+        ]
+    except AlmanaqError:
+        return ()
+    by_part = dict(zip(map(id, structured), found, strict=True))
+    counted = [
+        by_part[id(p)] if id(p) in by_part else ConditionCount(text(p), condition_words(p, dialect), int(both))
+        for p in parts
+    ]
+    return tuple(each for each in counted if each.passing is not None or each.rows)
+
+
+def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:
+    made = tree.copy()
+    for part in ("order", "offset", "limit", "where", "group", "having", "distinct", "qualify", "sample"):
+        made.set(part, None)
+    every: list[exp.Expr] = [exp.Count(this=exp.Star())]
+    counted = [exp.and_(*structured) if structured else exp.true(), *structured]
+    for condition in counted:
+        held = exp.Case().when(condition.copy(), "1").else_("0")
+        every.append(exp.func("coalesce", exp.Sum(this=held), exp.Literal.number(0)))
+    made.set("expressions", [exp.alias_(item, f"n{i}") for i, item in enumerate(every)])
+    return made
+
+
+def _values_of(tree: exp.Select, part: exp.Expr) -> exp.Select | None:
+    """Return the query of some values of the column that a condition speaks of; None where it speaks of several."""
+    columns = {column.sql(): column for column in part.find_all(exp.Column)}
+    if len(columns) != 1 or part.find(exp.Subquery, exp.Select) is not None:
+        return None
+    made = tree.copy()
+    for name in ("order", "offset", "where", "group", "having", "qualify", "sample"):
+        made.set(name, None)
+    made.set("expressions", [next(iter(columns.values())).copy()])
+    made.set("distinct", exp.Distinct())
+    return made.order_by("1").limit(_VALUES_SHOWN)
+
+
+def _excerpts(rows: Sequence[Sequence[object]]) -> tuple[str, ...]:
+    return tuple(" ".join(str(row[0]).split())[:_VALUE_LENGTH] for row in rows if row[0] is not None)
+
+
+def calls_text(part: exp.Expr) -> bool:
+    """Return whether a condition calls a text function."""
+    return any(is_text_call(call) for call in part.find_all(exp.Anonymous))
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Turns what was found into a reply: by templates, or by a language model."""
+"""Replies in words: by templates or by a language model, with notes on how the question was understood."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import words
-from almanaq.agent.prompting import complete, make, stream
+from almanaq.agent.parser import Parsed
+from almanaq.agent.prompting import complete, make_prompt, stream
+from almanaq.agent.relax import ConditionCount
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError
-from almanaq.models.protocols import LanguageModel
+from almanaq.models.protocols import AllOf, LanguageModel
 from almanaq.suql.catalog.relations import Catalog
 
 if TYPE_CHECKING:
-    from almanaq.suql.result import Evidence
+    from almanaq.agent.response import Response
+    from almanaq.suql.result import Evidence, Trace
 
 ROWS_SHOWN = 5
 _CELL_LENGTH, _SAID_LENGTH = 160, 800
@@ -31,11 +34,11 @@ class Found:
     Attributes:
         searched: what was searched, in words.
         evidence: for each row, the quotes that it rests on.
-        notes: what the asker should know: words left out, spellings understood.
-        remarks: for what unusual words were taken; said before the rows.
-        relaxed: the condition that was left out to find rows, in words; None when none was.
-        loosened: the sentence that says so in a model's words, checked; "" where ours do.
-        total: how many rows there are in all, where the query's LIMIT cut them and they are quickly counted.
+        notes: what the asker should know: words left out, spellings corrected.
+        remarks: how unusual words were understood; they come before the rows.
+        relaxed: the condition that was dropped to find rows, in words; None when none was.
+        loosened: a model's checked sentence that says so; "" where the template does.
+        total: how many rows there are without the query's LIMIT, where that is cheap to count.
     """
 
     question: str
@@ -51,7 +54,7 @@ class Found:
 
 
 class Responder(Protocol):
-    """Words replies. What was searched is always said; nothing is said that was not found."""
+    """Words replies. A reply always says what was searched, and claims nothing that was not found."""
 
     def found(self, found: Found) -> Iterator[str]:
         """Yield the pieces of the reply for at least one row."""
@@ -68,11 +71,11 @@ class LocalResponder:
 
     def found(self, found: Found) -> Iterator[str]:
         """Yield what was searched, up to five rows with their facts and a quote each, then notes: a line at a time."""
-        yield left_out(found)
+        yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == len(found.columns) == 1:
             lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
-            lines += [f"   {quoted(e)}" for e in _of(found.evidence, 0)]
+            lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
             lines = [f"I searched for {found.searched}.", _count(len(found.rows), found.total), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
@@ -85,16 +88,16 @@ class LocalResponder:
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Return a short honest reply to small talk, or say what the source holds."""
         kind = small_talk(question)
-        return _SMALL_TALK.get(kind or "", "") or _UNLINKED + " " + holds(catalog)
+        return _SMALL_TALK.get(kind or "", "") or _UNLINKED + " " + describe_source(catalog)
 
     def no_table(self, question: str, catalog: Catalog) -> str:
         """Say that no table fits, and what the source holds."""
         del question
-        return f"I searched nothing: no table of this source seems to hold that. {holds(catalog)}"
+        return f"I searched nothing: no table of this source seems to hold that. {describe_source(catalog)}"
 
 
-def left_out(found: Found) -> str:
-    """Say which condition was left out to find rows; "" when none was."""
+def say_relaxed(found: Found) -> str:
+    """Return the line that says which condition was dropped to find rows; "" when none was."""
     if found.relaxed is None:
         return ""
     if found.loosened:
@@ -116,7 +119,7 @@ _NOT_SAID = "the texts do not say"
 _UNLINKED = "I searched nothing: no word of your message names anything in this source."
 
 
-def holds(catalog: Catalog) -> str:
+def describe_source(catalog: Catalog) -> str:
     """Return a sentence that names what a source holds."""
     names = [words(r.name) for r in catalog.relations]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more tables" if len(names) > 8 else "")
@@ -136,10 +139,10 @@ def _count(number: int, total: int | None) -> str:
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
     shown = [(c, v) for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None or c.startswith("answer")]
-    facts = [f"{words(c)}: {_NOT_SAID if v is None else said_cell(c, v)}" for c, v in shown]
+    facts = [f"{words(c)}: {_NOT_SAID if v is None else format_cell(c, v)}" for c, v in shown]
     head = cell(row[0])
     lines = [f"{i + 1}. {head}" + (f" ({'; '.join(facts)})" if facts else "")]
-    return lines + [f"   {quoted(e)}" for e in _of(found.evidence, i)]
+    return lines + [f"   {format_quote(e)}" for e in _of(found.evidence, i)]
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
@@ -148,15 +151,15 @@ def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
     return list(reversed(list(by_question.values())))
 
 
-def quoted(evidence: Evidence) -> str:
-    """Return a quote with the place it stands in."""
+def format_quote(evidence: Evidence) -> str:
+    """Return a quote with its column and passage."""
     text = " ".join(evidence.quote.split())
     text = text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + "…"
     return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
 
 
-def said_cell(column: str, value: Any) -> str:
-    """Return a cell as `cell` does; what a text function wrote is shown as long as such texts are."""
+def format_cell(column: str, value: Any) -> str:
+    """Return a cell as `cell` does; answers and summaries may be longer."""
     return cell(value, _SAID_LENGTH if column.startswith(("answer", "summary")) else _CELL_LENGTH)
 
 
@@ -183,19 +186,19 @@ def _fractional(value: Any) -> bool:
 
 
 class PromptedResponder:
-    """Words replies with a language model; when a call fails, the templates speak and say so."""
+    """Words replies with a language model; when a call fails, the templates take over and say so."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._plain = model, LocalResponder()
 
     def found(self, found: Found) -> Iterator[str]:
-        """Yield the model's wording of the rows, which it sees as data in a fence; what was left out is said by us."""
+        """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition."""
         plain = replace(found, relaxed=None)
         begun = False
         try:
             for piece in stream(self._model, respond_prompt(plain)):
                 if not begun:
-                    yield left_out(found)
+                    yield say_relaxed(found)
                     begun = True
                 yield piece
         except ModelCallError as error:
@@ -212,26 +215,26 @@ class PromptedResponder:
             return self._plain.no_data(question, catalog)
         try:
             text = complete(
-                self._model, make("chat", {"question": question[:2000], "holds": holds(catalog)})
+                self._model, make_prompt("chat", {"question": question[:2000], "holds": describe_source(catalog)})
             ).text.strip()
         except ModelCallError:
             return self._plain.no_data(question, catalog)
         return text or self._plain.no_data(question, catalog)
 
     def no_table(self, question: str, catalog: Catalog) -> str:
-        """Say that no table fits: there is nothing for a model to word."""
+        """Say that no table fits; no model is needed for that."""
         return self._plain.no_table(question, catalog)
 
 
 def respond_prompt(found: Found) -> Any:
     """Return the prompt that words a reply."""
-    rows = [{c: said_cell(c, v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
+    rows = [{c: format_cell(c, v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
     quotes = [
         {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}
         for i in range(len(rows))
         for e in _of(found.evidence, i)
     ]
-    return make(
+    return make_prompt(
         "respond",
         {
             "question": found.question[:2000],
@@ -242,3 +245,53 @@ def respond_prompt(found: Found) -> Any:
             "quotes": quotes,
         },
     )
+
+
+def write_notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
+    """Return what the asker should know of how the question was understood and the query was run."""
+    notes = [*parsed.notes, *(f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections)]
+    if parsed.unused:
+        notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")
+    for _, literal, values in trace.links:
+        if tuple(map(str.casefold, values)) != (literal.casefold(),):
+            meant = (" and " if isinstance(values, AllOf) else ", ").join(values)
+            notes.append(f"“{literal}” was looked up as {meant or 'nothing: no value means the same'}.")
+    if trace.unknown_calls:
+        notes.append(f"{trace.unknown_calls} texts could not be read; rows may be missing.")
+    if trace.partial:
+        notes.append("A budget stopped the search early; rows may be missing.")
+    return (*notes, *trace.warnings)
+
+
+def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
+    """Say plainly that nothing was found, and what each of several conditions keeps out.
+
+    No model words this: it has nothing to word, and might invent something.
+    """
+    reasons = (
+        [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in counts]
+        if len(counts) > 1 or any(each.values for each in counts)
+        else []
+    )
+    return "\n".join([*found.remarks, f"I searched for {found.searched}, and found nothing.", *reasons, *found.notes])
+
+
+def shows_all_rows(response: Response) -> bool:
+    """Return whether the reply holds every cell of every row but NULLs, as replies write cells."""
+    cells = {
+        format_cell(column, value)
+        for row in response.rows
+        for column, value in zip(response.columns, row, strict=True)
+        if value is not None
+    }
+    return bool(response.rows) and all(_contains_cell(cell, response.answer) for cell in cells)
+
+
+def quotes_not_shown(quotes: Sequence[Evidence], answer: str) -> list[Evidence]:
+    """Return the quotes that the reply does not hold."""
+    return [quote for quote in quotes if format_quote(quote) not in answer]
+
+
+def _contains_cell(cell: str, text: str) -> bool:
+    """Return whether a text contains a cell, and not as a part of another word or number."""
+    return re.search(rf"(?<![\w.]){re.escape(cell)}(?!\w)", text) is not None

@@ -1,26 +1,52 @@
-"""Response: a reply with everything it rests on."""
+"""What a turn gives: the reply with everything it rests on, readings to choose from, and the events before it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from almanaq import display
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
-from almanaq.agent.readings import Reading
 from almanaq.display import visible
-from almanaq.errors import AlmanaqError
+from almanaq.errors import AlmanaqError, UsageError
 from almanaq.models.retrying import to_public_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from almanaq.suql.result import Evidence, Trace
+    from almanaq.suql.result import Evidence, Result, Trace
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
 _OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table", "marks")
 """Fields for callers in Python, which are no keys of `ask --json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A query that a question may mean.
+
+    Attributes:
+        words: what it searches, as a person says it.
+        suql: the query; nothing has run it yet.
+        probability: how likely it is what was asked, from 0 to 1.
+    """
+
+    words: str
+    suql: str
+    probability: float
+    runs: Callable[[str], Result] | None = field(default=None, repr=False, compare=False)
+
+    def run(self) -> Result:
+        """Return the rows of the query; raises the errors of `con.sql`."""
+        if self.runs is None:
+            raise UsageError("this reading came without a connection: run its query with con.sql(reading.suql)")
+        return self.runs(self.suql)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the keys of `ask --json`."""
+        return {"words": self.words, "suql": self.suql, "probability": round(self.probability, 3)}
 
 
 @dataclass(frozen=True)
@@ -40,7 +66,7 @@ class Response:
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
         marks: the columns that were private when it was made.
-        asked, of: the whole question that this one stands for, and the rows that its figures are of, as in Turn.
+        asked, of: as in Turn.
         readings: the queries that the question may mean, the likeliest first, where none was sure enough to be the
             answer; `reply.readings[0].run()` gives the rows of one.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
@@ -139,6 +165,63 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
 
 
-def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
+def make_failure(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
     """Return the reply that says what failed."""
     return Response("failed", str(error), suql, question=question, error=to_public_error(error))
+
+
+# Events: what happens while a question is answered, in order.
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Work begins that may take a while; `message` says in a few words which."""
+
+    kind: ClassVar[str] = "progress"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TablesChosen:
+    """The relations that the query may read."""
+
+    kind: ClassVar[str] = "tables"
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWritten:
+    """A query was written: the first, a repaired one, or one with a condition relaxed; `attempt` counts from 1."""
+
+    kind: ClassVar[str] = "query"
+    suql: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """The rows of the reply, with the quotes that each rests on."""
+
+    kind: ClassVar[str] = "rows"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    evidence: tuple[tuple[Evidence, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextWritten:
+    """A piece of the reply's text; all in order are `Response.answer`. A reply that failed has none, but its error."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event: the whole reply."""
+
+    kind: ClassVar[str] = "response"
+    response: Response
+
+
+Event = Progress | TablesChosen | QueryWritten | RowsFound | TextWritten | Finished

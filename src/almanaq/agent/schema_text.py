@@ -1,22 +1,37 @@
-"""Schemas as prompts show them, and examples generated from a schema."""
+"""What a prompt shows of a source: its schema, and examples of questions with their SUQL.
+
+People write examples into `SOURCE.examples.toml`; where there are none, some are generated from the schema.
+
+[[example]]
+question = "somewhere quiet for a date"
+suql = "SELECT name FROM restaurants WHERE answer(reviews, 'is it quiet?') = 'Yes' LIMIT 3"
+[[example]]
+question = "what is ramen?"          # no suql: it needs no data
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from almanaq.agent.describe import words
+from almanaq.agent.dialects import contains_value, quote_name
 from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
-from almanaq.agent.small_tables import Rows
+from almanaq.agent.queries import query_tree
+from almanaq.agent.tables import Rows
+from almanaq.agent.value_links import LISTED_VALUES
+from almanaq.errors import SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.text.sql_literals import identifier, string_literal
-
-LISTED_VALUES = 100
-"""An ENUM of at most so many values is listed whole (10 in the paper, section 5.2); of a larger one, samples."""
+from almanaq.text.sql_literals import string_literal
 
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
-_WRITTEN = 4000
-"""Characters of a description that are shown: what a person wrote is not cut, unless it is no description."""
+_DESCRIPTION_LENGTH = 4000
+"""Characters of a description that are shown: a person's description is never that long."""
 
 
 def schema_text(catalog: Catalog, rows: Mapping[str, Rows] | None = None) -> str:
@@ -25,18 +40,21 @@ def schema_text(catalog: Catalog, rows: Mapping[str, Rows] | None = None) -> str
     `rows` are those of small tables, by relation: a comment shows them all.
     """
     known = rows or {}
-    return "\n\n".join(_relation(relation, known.get(relation.name, ())) for relation in catalog.relations)
+    shown = [_relation(relation, known.get(relation.name, ()), catalog.dialect) for relation in catalog.relations]
+    return "\n\n".join(shown)
 
 
-def _relation(relation: Relation, rows: Rows) -> str:
-    lines = [f"-- {_safe(relation.description, _WRITTEN)}"] if relation.description else []
-    lines.append(f"CREATE TABLE {identifier(relation.name)} (")
-    lines += [f"  {_declaration(c)},{_comment(c)}" for c in relation.columns]
+def _relation(relation: Relation, rows: Rows, dialect: str) -> str:
+    def names(*columns: str) -> str:
+        return ", ".join(quote_name(column, dialect) for column in columns)
+
+    lines = [f"-- {_safe(relation.description, _DESCRIPTION_LENGTH)}"] if relation.description else []
+    lines.append(f"CREATE TABLE {names(relation.name)} (")
+    lines += [f"  {_declaration(c, dialect)},{_comment(c)}" for c in relation.columns]
     if relation.key:
-        lines.append(f"  PRIMARY KEY ({', '.join(map(identifier, relation.key))}),")
+        lines.append(f"  PRIMARY KEY ({names(*relation.key)}),")
     for own, other, theirs in relation.foreign_keys:
-        columns, target = ", ".join(map(identifier, own)), ", ".join(map(identifier, theirs))
-        lines.append(f"  FOREIGN KEY ({columns}) REFERENCES {identifier(other)} ({target}),")
+        lines.append(f"  FOREIGN KEY ({names(*own)}) REFERENCES {names(other)} ({names(*theirs)}),")
     lines.append(");")
     if rows:
         lines.append(f"-- its {len(rows) - 1} rows:")
@@ -44,15 +62,26 @@ def _relation(relation: Relation, rows: Rows) -> str:
     return "\n".join(lines)
 
 
-def _declaration(column: Column) -> str:
-    type_name = {ColumnKind.FREE_TEXT: "FREE_TEXT", ColumnKind.ENUM: "ENUM"}.get(column.kind, column.type)
+def _declaration(column: Column, dialect: str) -> str:
+    kinds = {ColumnKind.FREE_TEXT: "FREE_TEXT", ColumnKind.ENUM: "ENUM"}
+    type_name = kinds.get(column.kind) or _type_name(column, dialect)
     if column.kind is ColumnKind.ENUM and 0 < len(column.values) <= LISTED_VALUES and not column.private:
         type_name = f"ENUM({', '.join(string_literal(_safe(v)) for v in column.values)})"
-    return f"{identifier(column.name)} {type_name}{'[]' if column.array else ''}"
+    return f"{quote_name(column.name, dialect)} {type_name}{'[]' if column.array else ''}"
+
+
+def _type_name(column: Column, dialect: str) -> str:
+    """Return a column's type as its engine calls it; the catalog has PostgreSQL's names, which DuckDB knows too."""
+    if dialect in ("duckdb", "postgres"):
+        return column.type
+    try:
+        return exp.DataType.from_str(column.type, dialect="postgres", udt=True).sql(dialect)
+    except SqlglotError:
+        return column.type
 
 
 def _comment(column: Column) -> str:
-    parts = [_safe(column.description, _WRITTEN)] if column.description else []
+    parts = [_safe(column.description, _DESCRIPTION_LENGTH)] if column.description else []
     listed = column.kind is ColumnKind.ENUM and len(column.values) <= LISTED_VALUES
     if listed and column.values and not column.array and not column.private:
         parts.append("values in ascending order" if column.ordered else "values in no order")
@@ -70,11 +99,11 @@ def _safe(text: str, most: int = _SAMPLE_LENGTH) -> str:
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
-def examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], ...]:
+def generate_examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], ...]:
     """Return (question, SUQL) pairs over the catalog's own columns, the last one a question without a query (None)."""
     found: list[tuple[str, str | None]] = []
     for relation in _richest(catalog.relations):
-        found += _examples(relation)
+        found += _examples(relation, catalog.dialect)
         if len(found) >= most:
             break
     return (*found[:most], ("Thanks, that is all!", None))
@@ -87,35 +116,27 @@ def _richest(relations: Sequence[Relation]) -> list[Relation]:
     )
 
 
-def _examples(relation: Relation) -> list[tuple[str, str | None]]:
+def _examples(relation: Relation, dialect: str) -> list[tuple[str, str | None]]:
     places = tuple(link_column(relation, column) for column in relation.columns)
-    name, noun, table = name_column(places), words(relation.name), identifier(relation.name)
-    shown = identifier(name.column.name)
+    name, noun, table = name_column(places), words(relation.name), quote_name(relation.name, dialect)
+    shown = quote_name(name.column.name, dialect)
     number = next((p for p in places if p.kind == "number" and not p.is_identifier), None)
     value, prose = next((p for p in places if _value(p)), None), next((p for p in places if p.kind == "prose"), None)
     found: list[tuple[str, str | None]] = []
     if prose is not None:
-        call = f"answer({identifier(prose.column.name)}, 'is this a pleasant one?') = 'Yes'"
-        also = f"{_equals(value)} AND " if value else ""
+        call = f"answer({quote_name(prose.column.name, dialect)}, 'is this a pleasant one?') = 'Yes'"
+        also = f"{_equals(value, dialect)} AND " if value else ""
         asked = f"Find a pleasant one among the {noun}" + (
             f" whose {words(value.column.name)} is {_value(value)}" if value else ""
         )
         found.append((asked + ".", f"SELECT {shown} FROM {table} WHERE {also}{call} LIMIT 3"))
     if number is not None and number is not name:
-        column = identifier(number.column.name)
-        found.append(
-            (
-                f"Which of the {noun} has the highest {words(number.column.name)}?",
-                f"SELECT {shown}, {column} FROM {table} ORDER BY {column} DESC LIMIT 1",
-            )
-        )
+        column = quote_name(number.column.name, dialect)
+        asked = f"Which of the {noun} has the highest {words(number.column.name)}?"
+        found.append((asked, f"SELECT {shown}, {column} FROM {table} ORDER BY {column} DESC LIMIT 1"))
     if value is not None:
-        found.append(
-            (
-                f"How many {noun} have {words(value.column.name)} {_value(value)}?",
-                f"SELECT COUNT(*) FROM {table} WHERE {_equals(value)}",
-            )
-        )
+        asked = f"How many {noun} have {words(value.column.name)} {_value(value)}?"
+        found.append((asked, f"SELECT COUNT(*) FROM {table} WHERE {_equals(value, dialect)}"))
     return found
 
 
@@ -125,8 +146,75 @@ def _value(place: LinkedColumn) -> str:
     return _safe(known[0]) if place.kind == "text" and known and not column.private else ""
 
 
-def _equals(place: LinkedColumn | None) -> str:
-    if place is None:
-        return ""
-    literal, column = string_literal(_value(place)), identifier(place.column.name)
-    return f"{literal} = ANY({column})" if place.column.array else f"{column} = {literal}"
+def _equals(place: LinkedColumn, dialect: str) -> str:
+    literal, column = string_literal(_value(place)), quote_name(place.column.name, dialect)
+    return contains_value(column, literal, dialect) if place.column.array else f"{column} = {literal}"
+
+
+# Examples that people write.
+
+Examples = tuple[tuple[str, str | None], ...]
+"""(question, SUQL), None for a question that needs no data."""
+
+MOST_EXAMPLES = 8
+"""How many of a person's examples a prompt shows."""
+
+
+def examples_path(source: str | Path) -> Path:
+    """Return the path at which the examples of a source are looked for."""
+    path = Path(source)
+    return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.examples.toml"
+
+
+def find_examples(source: object) -> Examples:
+    """Return the examples of the file next to a source; () when there is none."""
+    if not isinstance(source, str | Path):
+        return ()
+    if str(source).startswith("sample:"):
+        from almanaq.sample import examples_path as bundled
+
+        return read_examples(bundled(str(source).removeprefix("sample:")))
+    path = examples_path(Path(source).expanduser())
+    return read_examples(path) if path.is_file() else ()
+
+
+def read_examples(path: str | Path) -> Examples:
+    """Return the examples of a file; raises SourceError that says which entry is at fault."""
+    path = Path(path)
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SourceError(f"cannot read the examples {str(path)!r}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path.name} is not TOML: {error}") from error
+    if set(document) - {"example"} or not isinstance(document.get("example", []), list):
+        raise SourceError(f"{path.name}: only [[example]] entries are expected, with `question` and `suql`")
+    return tuple(_example(entry, f"{path.name}, example {i}") for i, entry in enumerate(document.get("example", []), 1))
+
+
+def _example(entry: object, where: str) -> tuple[str, str | None]:
+    if not isinstance(entry, dict) or set(entry) - {"question", "suql"}:
+        raise SourceError(f"{where}: only `question` and `suql` are expected")
+    question, suql = entry.get("question"), entry.get("suql")
+    if not isinstance(question, str) or not question.strip() or not isinstance(suql, str | None):
+        raise SourceError(f"{where}: `question` must be text, and `suql` text or left out")
+    return question, suql
+
+
+def choose_examples(shots: Sequence[tuple[str, str | None]], catalog: Catalog) -> Examples:
+    """Return the examples whose relations are all in the catalog, at most eight; () when none of them has a query.
+
+    Raises:
+        SourceError: a query cannot be parsed in the engine's dialect.
+    """
+    found = [(question, suql) for question, suql in shots if suql is None or _fits(suql, catalog)][:MOST_EXAMPLES]
+    return tuple(found) if any(suql for _, suql in found) else ()
+
+
+def _fits(suql: str, catalog: Catalog) -> bool:
+    try:
+        tree = query_tree(suql, catalog.dialect)
+    except SqlglotError as error:
+        raise SourceError(f"the example {suql!r} cannot be parsed: {first_line(error)}") from error
+    own = {cte.alias for cte in tree.find_all(exp.CTE)}
+    return all(catalog.find(table.name) for table in tree.find_all(exp.Table) if table.name not in own)

@@ -1,15 +1,18 @@
-"""Chooses the relations that a question is about, where a source has more than fit a prompt."""
+"""The tables that a parser is shown: those that a question is about, and the rows of small ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sqlglot import exp
-
+from almanaq.agent.dialects import quote_name
 from almanaq.agent.history import Turn
-from almanaq.agent.query_tree import query_tree
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.agent.queries import QueryEngine, tables_of
+from almanaq.agent.turn import options_of_turn
+from almanaq.errors import AlmanaqError
+from almanaq.options import Options
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
 """(question, catalog) → names of relations, the most relevant first; () when none fits."""
@@ -17,7 +20,7 @@ ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
 MOST_TABLES = 12
 
 
-def relevant(
+def choose_relations(
     question: str, catalog: Catalog, history: Sequence[Turn], choose: ChooseTables, *, one_database: bool = False
 ) -> Catalog:
     """Return the relations that a turn may be about: those the last query read, and those chosen for the question.
@@ -29,13 +32,14 @@ def relevant(
         one_database: of several databases, give only that one: a parser that links words takes them where it can.
     """
     last = next((t.suql for t in reversed(history) if t.suql), None)
-    earlier = [r.name for r in map(catalog.find, tables_of(last) if last else ()) if r is not None]
+    read = tables_of(last, catalog.dialect) if last else ()
+    earlier = [r.name for r in map(catalog.find, read) if r is not None]
     chosen = [catalog.relation(name) for name in choose(question, catalog)]
     neighbours = _neighbours(chosen, catalog)
     kept = dict.fromkeys([*earlier, *neighbours])
     for relation in () if one_database and neighbours else chosen:
         kept |= dict.fromkeys([relation.name, *(other for _, other, _ in relation.foreign_keys if catalog.find(other))])
-    return restrict(catalog, tuple(kept)[:MOST_TABLES])
+    return restrict_catalog(catalog, tuple(kept)[:MOST_TABLES])
 
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
@@ -45,11 +49,11 @@ def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
     """
     if not catalog.separate:
         return []
-    place = home(chosen)
+    place = main_database(chosen)
     return [r.name for r in (*chosen, *catalog.relations) if r.location[:-1] == place]
 
 
-def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
+def main_database(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
     """Return the database that most of the chosen relations lie in, the first ones weighing most; None of none."""
     weights: dict[tuple[str, ...], float] = {}
     for rank, relation in enumerate(chosen, 1):
@@ -58,15 +62,94 @@ def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
     return max(weights, key=lambda place: weights[place], default=None)
 
 
-def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:
+def restrict_catalog(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Return a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
     return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
 
 
-def tables_of(suql: str) -> tuple[str, ...]:
-    """Return the names of the relations that a query reads, in the order of their first mention."""
-    tree = query_tree(suql)
-    local = {cte.alias for cte in tree.find_all(exp.CTE)}
-    tables = (".".join(p.name for p in t.parts) for t in tree.find_all(exp.Table))
-    return tuple(dict.fromkeys(name for name in tables if name not in local))
+def make_chooser() -> ChooseTables:
+    """Return a TableChooser that is made when it is first needed: most sources have few tables."""
+    chooser: list[ChooseTables] = []
+
+    def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
+        if not chooser:
+            from almanaq.retrieval.table_chooser import TableChooser
+
+            chooser.append(TableChooser())
+        return chooser[0](question, catalog)
+
+    return choose
+
+
+# Rows of small tables, which a prompt shows whole: whoever writes a query sees what there is to ask for.
+
+MOST_ROWS = 20
+"""The most rows of a table that is shown whole, except its prose and private columns."""
+
+_MOST_SMALL_TABLES, _MOST_CHARACTERS = 6, 4000
+_CELL = 60
+_CACHE_SECONDS = 10.0
+"""How long rows are shown again without another look, as when a query of the turn is repaired."""
+
+Rows = tuple[tuple[str, ...], ...]
+"""The names of columns, and then the cells of each row, in text."""
+
+ShowRows = Callable[[Catalog], Mapping[str, Rows]]
+
+
+class SmallTables:
+    """Reads the small tables of a catalog, by relation; as many as fit a prompt.
+
+    Args:
+        engine: runs a query for each table, which calls no model.
+    """
+
+    def __init__(self, engine: QueryEngine, options: Options | None = None) -> None:
+        self._engine, self._options = engine, options
+        self._cached: tuple[Catalog, float, Mapping[str, Rows]] | None = None
+
+    def __call__(self, catalog: Catalog) -> Mapping[str, Rows]:
+        """Return the rows of each small table; one that cannot be read is left out."""
+        cached = self._cached
+        if cached is not None and cached[0] is catalog and time.monotonic() - cached[1] < _CACHE_SECONDS:
+            return cached[2]
+        found = self._all(catalog)
+        self._cached = catalog, time.monotonic(), found
+        return found
+
+    def _all(self, catalog: Catalog) -> Mapping[str, Rows]:
+        found: dict[str, Rows] = {}
+        left = _MOST_CHARACTERS
+        for relation in [r for r in catalog.relations if r.rows is not None and 0 < r.rows <= MOST_ROWS][
+            :_MOST_SMALL_TABLES
+        ]:
+            rows = self._read(relation, catalog.dialect)
+            size = sum(len(cell) + 3 for row in rows for cell in row)
+            if rows and size <= left:
+                found[relation.name] = rows
+                left -= size
+        return found
+
+    def _read(self, relation: Relation, dialect: str) -> Rows:
+        columns = [column for column in relation.columns if _is_shown(column)]
+        if not columns:
+            return ()
+        names = ", ".join(quote_name(column.name, dialect) for column in columns)
+        query = f"SELECT {names} FROM {quote_name(relation.name, dialect)} LIMIT {MOST_ROWS + 1}"
+        try:
+            rows = self._engine.run(query, options=options_of_turn(self._options)).rows
+        except AlmanaqError:
+            return ()
+        if len(rows) > MOST_ROWS:  # it has grown
+            return ()
+        return (tuple(column.name for column in columns), *(tuple(map(_cell, row)) for row in rows))
+
+
+def _is_shown(column: Column) -> bool:
+    return not column.private and column.kind is not ColumnKind.FREE_TEXT
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _CELL else text[: _CELL - 1] + "…"

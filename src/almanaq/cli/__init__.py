@@ -14,7 +14,7 @@ from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError, Sourc
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
-"""What a system answers where output cannot be written: a fault of the disk, and none of this program."""
+"""Error numbers of a disk that takes no more output: not a fault of this program."""
 
 
 def main() -> int:
@@ -31,7 +31,7 @@ def main() -> int:
         try:
             app(prog_name="almanaq")
         finally:
-            sys.stdout.flush()  # at the exit nobody could be told that it failed
+            sys.stdout.flush()  # a failure at exit could not be reported
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except AlmanaqError as error:
@@ -73,15 +73,15 @@ def _is_the_program() -> bool:
 
 
 def _leave_if_an_engine_works(code: int) -> None:
-    """End the process at once where an engine does not stop, or a thread may hold what is an engine's.
+    """End the process at once where an engine does not stop, or a thread may hold an engine's objects.
 
-    DuckDB complains of both. The threads that run blocking work hold nothing while they wait for some.
+    DuckDB complains of both. Idle threads of our own pool hold nothing.
     """
-    leaving = sys.modules.get("almanaq.suql.databases.leaving")
+    leaving = sys.modules.get("almanaq.engines.interruption")
     held = "duckdb" in sys.modules and any(
         t.daemon and not t.name.startswith("almanaq_") for t in threading.enumerate()
     )
-    if held or (leaving is not None and leaving.work_was_left()):
+    if held or (leaving is not None and leaving.has_detached_work()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -97,7 +97,7 @@ def _report(error: AlmanaqError) -> int:
 
 
 def _report_defect(error: Exception) -> int:
-    """Print an error that nobody foresaw: one line, and how to see the rest."""
+    """Print an unexpected error: one line, and how to see the rest."""
     _traceback_if_asked()
     text = " ".join(str(error).split())
     print(f"almanaq: unexpected {type(error).__name__}: {visible(text)}", file=sys.stderr)

@@ -51,7 +51,7 @@ class Commands(typer.core.TyperGroup):
         """Return the command that the arguments name, and its own arguments."""
         if self.get_command(ctx, args[0]) is None and _is_source(args[0]):
             return "shell", self.get_command(ctx, "shell"), args
-        _one_source(ctx, args)
+        _check_one_source(ctx, args)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -77,47 +77,47 @@ class Commands(typer.core.TyperGroup):
         return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what stands before the name of a command."""
-        with self._options_that_were_meant():
+        """Read the options before the name of a command."""
+        with self._suggesting_options():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        with self._options_that_were_meant():
+        with self._suggesting_options():
             return super().invoke(ctx)
 
     @contextmanager
-    def _options_that_were_meant(self) -> Iterator[None]:
-        """Answer an option that a command does not have with the one that was meant."""
+    def _suggesting_options(self) -> Iterator[None]:
+        """Suggest the option that was probably meant for one that a command does not have."""
         try:
             yield
         except Exception as error:
             asked = getattr(error, "option_name", None)
             if asked is not None and hasattr(error, "possibilities"):
-                own = _options(getattr(getattr(error, "ctx", None), "command", self))
-                others = {name: _options(each) for name, each in self.commands.items()}
-                error.message = f"No such option: {asked}{_meant(asked, own, others)}"  # type: ignore[attr-defined]
+                own = _list_flags(getattr(getattr(error, "ctx", None), "command", self))
+                others = {name: _list_flags(each) for name, each in self.commands.items()}
+                error.message = f"No such option: {asked}{_suggest_option(asked, own, others)}"  # type: ignore[attr-defined]
                 error.possibilities = None
             raise
 
 
-def _options(command: Any) -> set[str]:
+def _list_flags(command: Any) -> set[str]:
     return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("--")}
 
 
-def _meant(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
+def _suggest_option(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
     """Return the end of a message about an option that is unknown: its own nearest one, or who has it.
 
-    >>> _meant("--explian", {"--explain", "--deadline"}, {})
+    >>> _suggest_option("--explian", {"--explain", "--deadline"}, {})
     '; did you mean --explain?'
-    >>> _meant("--explian", {"--deadline"}, {"sql": {"--explain"}, "find": {"--explain"}})
+    >>> _suggest_option("--explian", {"--deadline"}, {"sql": {"--explain"}, "find": {"--explain"}})
     '; did you mean --explain? That is an option of almanaq sql and find'
-    >>> _meant("--explain", {"--deadline"}, {"sql": {"--explain"}, "find": set()})
+    >>> _suggest_option("--explain", {"--deadline"}, {"sql": {"--explain"}, "find": set()})
     '; that is an option of almanaq sql'
     """
     having = [name for name, options in others.items() if asked in options]
     if having:
-        return f"; that is an option of almanaq {_listed(having)}"
+        return f"; that is an option of almanaq {_join_names(having)}"
     near = nearest(asked, sorted(own), most=1, alike=_ALIKE)
     if near:
         return f"; did you mean {near[0]}?"
@@ -125,11 +125,11 @@ def _meant(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
     if not near:
         return ""
     having = [name for name, options in others.items() if near[0] in options]
-    return f"; did you mean {near[0]}? That is an option of almanaq {_listed(having)}"
+    return f"; did you mean {near[0]}? That is an option of almanaq {_join_names(having)}"
 
 
-def _one_source(ctx: Any, args: list[str]) -> None:
-    """Refuse `--db a --db b`, of which the last would be taken without a word."""
+def _check_one_source(ctx: Any, args: list[str]) -> None:
+    """Refuse `--db a --db b`, of which the last would be taken silently."""
     given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
     given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
     if len(set(given)) > 1:
@@ -138,7 +138,7 @@ def _one_source(ctx: Any, args: list[str]) -> None:
         )
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
@@ -156,7 +156,7 @@ app = typer.Typer(
 )
 
 
-def _version(ctx: typer.Context, wanted: bool) -> None:
+def _print_version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
         import almanaq
 
@@ -165,16 +165,19 @@ def _version(ctx: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-def _verbose(ctx: typer.Context, wanted: bool) -> None:
+def _note_verbose(ctx: typer.Context, wanted: bool) -> None:
     ctx.meta[_VERBOSE] = wanted
 
 
 @app.callback()
 def almanaq(
-    version: Annotated[bool, typer.Option("--version", callback=_version, help="Print the version and exit.")] = False,
-    # Eager, so that it is known whatever stands first.
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
+    ] = False,
+    # Eager, so that it is read before --version, in either order.
     verbose: Annotated[
-        bool, typer.Option("--verbose", callback=_verbose, is_eager=True, help="With --version: of all that it needs.")
+        bool,
+        typer.Option("--verbose", callback=_note_verbose, is_eager=True, help="With --version: of all that it needs."),
     ] = False,
 ) -> None:
     """Ask questions of tables and of the text inside them.

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from almanaq.agent.events import Event
-    from almanaq.agent.response import Response
+    from almanaq.agent.response import Event, Response
     from almanaq.connection import Connection
 
 
@@ -67,12 +66,12 @@ def ask(
 def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) -> Response:
     """Print a reply as it comes, then the query behind it and the quotes it rests on; what goes on shows on stderr.
 
-    Gives the reply. Of one that failed nothing is printed: its error is the caller's to tell.
+    Returns the reply. Of a failed one nothing is printed: the caller reports its error.
     """
     from rich.text import Text
 
-    from almanaq.agent.events import Finished, Progress, TextWritten
     from almanaq.agent.local import asks_for_list
+    from almanaq.agent.response import Finished, Progress, TextWritten
     from almanaq.cli.terminal import progress
 
     with progress("thinking …") as tell:
@@ -88,29 +87,29 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
             last = event.response
     if last.error is None:
         out.print()
-        print_grounds(last, out, EVERYTHING if asks_for_list(last.question) else amount)
+        print_evidence_of_reply(last, out, EVERYTHING if asks_for_list(last.question) else amount)
     return last
 
 
-def print_grounds(response: Response, out: Console, amount: Amount) -> None:
+def print_evidence_of_reply(response: Response, out: Console, amount: Amount) -> None:
     """Print the query behind a reply, and the rows and quotes that the reply does not hold already."""
     from rich.text import Text
 
-    from almanaq.agent.told import rows_told, untold
+    from almanaq.agent.responder import quotes_not_shown, shows_all_rows
     from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
 
     if not response.suql:
         return
     out.print()
     print_query(response.suql, out)
-    shown = amount.rows is not None and rows_told(response)
+    shown = amount.rows is not None and shows_all_rows(response)
     if shown:
         out.print()
     elif len(response.rows) == 1 and len(response.columns) > WIDE:
         print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out, EVERYTHING)
     elif response.columns:
         print_rows(response.columns, response.rows, out, amount)
-    print_evidence([untold(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
+    print_evidence([quotes_not_shown(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
 
@@ -145,8 +144,8 @@ def chat(
         conversation = connection.chat()
         last: Response | None = None
         offered: list[bool] = [False]
-        for question in _questions(offered):
-            if (file := export_wanted(question)) is not None:
+        for question in _read_questions(offered):
+            if (file := find_export(question)) is not None:
                 warn([_export(connection, last, file)])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
@@ -160,14 +159,14 @@ def chat(
                 out.print()
 
 
-def export_wanted(question: str) -> str | None:
+def find_export(question: str) -> str | None:
     """Return the file that a line asks to write the rows to; None for any other line."""
     found = _EXPORT.fullmatch(question)
     return None if found is None else found[1].strip("\"'“”")
 
 
 def _export(connection: Connection, response: Response | None, file: str) -> str:
-    """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
+    """Write all rows of a reply to a file; return a message about it."""
     from almanaq.agent.local import without_limit
 
     if response is None or response.suql is None:
@@ -181,7 +180,7 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
     return f"written: {file}"
 
 
-def _questions(offered: Sequence[bool]) -> Iterator[str]:
+def _read_questions(offered: Sequence[bool]) -> Iterator[str]:
     """Yield the lines that ask something, with a prompt where a person types them.
 
     An empty line chooses the first of the readings that were offered, and is passed over elsewhere.
@@ -222,11 +221,11 @@ def demo(
     out = console()
     with connect_source(SOURCE, chosen, looks=False) as connection:
         for number, question in enumerate(QUESTIONS, 1):
-            _show(connection, f"{number}. {question}", question, out)
+            _show_steps(connection, f"{number}. {question}", question, out)
     out.print(f'Ask your own:  almanaq ask "…" --db {SOURCE}')
 
 
-def _show(connection: Connection, title: str, question: str, out: Console) -> None:
+def _show_steps(connection: Connection, title: str, question: str, out: Console) -> None:
     """Ask one question and print each step on the way to its reply."""
     from rich.rule import Rule
     from rich.text import Text
@@ -239,25 +238,25 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
         raise response.error
     out.print(Rule(Text(title, style="bold"), align="left"))
     if response.suql:
-        _heading("SUQL", out)
+        _print_heading("SUQL", out)
         print_query(response.suql, out)
-        _heading("Plan", out)
+        _print_heading("Plan", out)
         out.print(
             Text(
                 visible("\n".join(short_plan(connection.explain(response.suql, dialect=connection.engine.dialect)))),
                 style="dim",
             )
         )
-        _heading("Rows", out)
+        _print_heading("Rows", out)
         print_rows(response.columns, response.rows, out)
-        _heading("Evidence", out)
+        _print_heading("Evidence", out)
         print_evidence(response.evidence, out, per_row=1)
-    _heading("Reply", out)
+    _print_heading("Reply", out)
     out.print(Text(visible(response.answer)))
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
     out.print()
 
 
-def _heading(text: str, out: Console) -> None:
+def _print_heading(text: str, out: Console) -> None:
     out.print(text, style="bold")

@@ -71,21 +71,21 @@ def find(
     if [source, corpus, index].count(None) != 2:
         raise UsageError("name the tables once: SOURCE, --corpus SOURCE or --index DIR")
     corpus = corpus if source is None else source
-    _check(k, retriever, explain=explain, as_json=as_json)
+    _check_flags(k, retriever, explain=explain, as_json=as_json)
     how = _How(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
-    _print(found, as_json)
+    _print_hits(found, as_json)
     if explain:
         named = [table for table, _ in found]
         if opened is None:
-            _explain(question, _read_again(str(corpus), named, how), _chosen_fields(how))
+            _explain(question, _read_found_tables(str(corpus), named, how), _choose_fields(how))
         else:
             tables = [opened.table(table.place) for table in named]
             _explain(question, tables, opened.recipe.fields, opened.analyzer)
 
 
-def _check(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
+def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
     """Raise UsageError where flags do not go together, or k is out of its range."""
     from almanaq.retrieval.retriever_names import plugin_opener
 
@@ -109,14 +109,14 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
         say("\n".join(f"   {line}" for line in explain_match(question, table, fields, analyzer)))
 
 
-def _read_again(corpus: str, found: Sequence[TableEntry], how: _How) -> list[Table]:
+def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _How) -> list[Table]:
     """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
     by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
     return [by_id[table.id] for table in found]
 
 
-def _chosen_fields(how: _How) -> tuple[Field, ...]:
+def _choose_fields(how: _How) -> tuple[Field, ...]:
     from almanaq.corpus.table import parse_fields
 
     return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
@@ -158,14 +158,16 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
 
 
 def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[TableEntry, float]]:
-    """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
+    """Search by words, and by vectors where the index has them; rerank unless the flags say otherwise."""
     from almanaq.table_search import search_index
 
-    found, doubt = search_index(index, question, k, how.retriever, lambda named: agreed_embedder(named, how.embedder))
-    return found if doubt is None or _fitting(doubt, nearest=how.nearest) else []
+    found, doubt = search_index(
+        index, question, k, how.retriever, lambda named: open_agreed_embedder(named, how.embedder)
+    )
+    return found if doubt is None or _keep_fitting(doubt, nearest=how.nearest) else []
 
 
-def _fitting(found: Found, *, nearest: bool) -> Ranking:
+def _keep_fitting(found: Found, *, nearest: bool) -> Ranking:
     """Return what was found if it fits, or in any case where the nearest are asked for; else say that none does.
 
     Says too why the order is another than was asked for.
@@ -188,15 +190,15 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEn
 
     if how.fields is not None:
         check_fields_apply(how.retriever)
-    chosen = _chosen_fields(how)
+    chosen = _choose_fields(how)
 
     def tell(message: str) -> None:
         warn([message])
 
     parts = Parts(
-        embedder_opener(how.embedder),
+        defer_embedder(how.embedder),
         default_cache_folder(),
-        model=model_opener(how.max_calls),
+        model=defer_model(how.max_calls),
         tell=tell,
         budget=open_budget(how.max_calls),
     )
@@ -206,14 +208,14 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEn
     tables = how.read(corpus)
     (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
     warn_of_source(getattr(tables, "faults", ()))
-    hits = _fitting(found, nearest=how.nearest)
+    hits = _keep_fitting(found, nearest=how.nearest)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: TableEntry(name, each.title, each.section, each.header) for name, each in by_id.items()}
     return [(named[hit.id], hit.score) for hit in hits]
 
 
-def agreed_embedder(named: str, flag: str | None) -> Embedder:
+def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
     """Return the embedder that an index names, where it is one of this package's or the user names it too.
 
     An index may come from anybody: it must not say to whom a question, and a key, are sent, or which folder is loaded.
@@ -228,10 +230,10 @@ def agreed_embedder(named: str, flag: str | None) -> Embedder:
             f"the index was made with the embedder {named!r}, which its folder alone does not get asked: agree with"
             f" `--embedder {named}` or ALMANAQ_EMBEDDER, or search words only, with `--retriever bm25`"
         )
-    return embedder_opener(named)()
+    return defer_embedder(named)()
 
 
-def embedder_opener(name: str | None) -> Callable[[], Embedder]:
+def defer_embedder(name: str | None) -> Callable[[], Embedder]:
     """Return what opens the embedder named by a flag, else by the settings, else the best that is installed."""
 
     def opened() -> Embedder:
@@ -247,7 +249,7 @@ def embedder_opener(name: str | None) -> Callable[[], Embedder]:
     return opened
 
 
-def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
+def defer_model(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
     """Return what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
 
     def opened(name: str) -> LanguageModel:
@@ -282,7 +284,7 @@ def read_tables(source: str, *, schema: str | None = None, allow_http: bool = Fa
     return read_tables(source, schema=schema, allow_http=allow_http)
 
 
-def _print(found: Sequence[tuple[TableEntry, float]], as_json: bool) -> None:
+def _print_hits(found: Sequence[tuple[TableEntry, float]], as_json: bool) -> None:
     if as_json:
         listed = [
             {

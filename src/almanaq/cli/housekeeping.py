@@ -20,10 +20,10 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from almanaq.engines.files.table_cache import TableCache
     from almanaq.models.providers import ModelChoice, Server
     from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import Settings
-    from almanaq.suql.databases.kept import KeptTables
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -57,11 +57,11 @@ def doctor(json: Json = False) -> None:
     """
     from almanaq.cli.output import write_json
 
-    found = {**installation(), "extras": extras(), "models": _models(), "caches": _caches()}
+    found = {**installation(), "extras": extras(), "models": _check_models(), "caches": _measure_caches()}
     if json:
         write_json(found, None)
     else:
-        say("\n".join(map(visible, _lines(found))))
+        say("\n".join(map(visible, _format_report(found))))
     if None in found["packages"].values():
         raise typer.Exit(1)
 
@@ -76,7 +76,7 @@ def installation() -> dict[str, Any]:
         "platform": platform.platform(),
         "sqlite": sqlite3.sqlite_version,
         "place": str(Path(almanaq.__file__).parent),
-        "packages": {name: _version(name) for name, extra in _required() if extra is None},
+        "packages": {name: _find_version(name) for name, extra in _list_requirements() if extra is None},
     }
 
 
@@ -90,12 +90,12 @@ def version_lines() -> list[str]:
 def extras() -> dict[str, dict[str, Any]]:
     """Return each extra, and almanaq-bench: what it is for, whether all of it is installed, how to install it."""
     needed: dict[str, list[str]] = {}
-    for name, extra in _required():
+    for name, extra in _list_requirements():
         needed.setdefault(extra or "", []).append(name)
     return {
         extra: {
             "for": what,
-            "installed": all(_version(name) for name in needed.get(extra, [])),
+            "installed": all(_find_version(name) for name in needed.get(extra, [])),
             "install": f"pip install 'almanaq[{extra}]'",
         }
         for extra, what in EXTRAS.items()
@@ -103,34 +103,34 @@ def extras() -> dict[str, dict[str, Any]]:
     } | {
         "bench": {
             "for": "runs benchmarks (almanaq bench); a distribution of its own: pip install ./bench",
-            "installed": _version("almanaq-bench") is not None,
+            "installed": _find_version("almanaq-bench") is not None,
             "install": "pip install ./bench",
         }
     }
 
 
-def _required() -> list[tuple[str, str | None]]:
+def _list_requirements() -> list[tuple[str, str | None]]:
     """Return each package that is required, and by which extra; with what an extra of that package needs in turn."""
     found = [match for match in map(_REQUIREMENT.match, requires("almanaq") or ()) if match is not None]
-    return [(name, match[3]) for match in found for name in (match[1], *_of_extra(match[1], match[2]))]
+    return [(name, match[3]) for match in found for name in (match[1], *_list_extra(match[1], match[2]))]
 
 
-def _of_extra(package: str, extra: str | None) -> list[str]:
+def _list_extra(package: str, extra: str | None) -> list[str]:
     """Return the packages that an extra of another package needs; [] where it is not installed."""
-    if extra is None or _version(package) is None:
+    if extra is None or _find_version(package) is None:
         return []
     lines = map(_REQUIREMENT.match, requires(package) or ())
     return [match[1] for match in lines if match is not None and match[3] == extra]
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def _models() -> dict[str, Any]:
+def _check_models() -> dict[str, Any]:
     from almanaq.errors import AlmanaqError
     from almanaq.models.providers import choose_model, find_servers
     from almanaq.settings import read_settings
@@ -147,21 +147,21 @@ def _models() -> dict[str, Any]:
     return {"servers": listed, "auto": choice.name, "reason": choice.reason, "key": key}
 
 
-def _caches() -> list[dict[str, Any]]:
+def _measure_caches() -> list[dict[str, Any]]:
     from almanaq.models.private_files import default_cache_file, default_cache_folder
 
     places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
-    return [{"what": what, "place": str(place), **_place(place)} for what, place in places.items()]
+    return [{"what": what, "place": str(place), **_measure_place(place)} for what, place in places.items()]
 
 
-def _place(place: Path) -> dict[str, Any]:
+def _measure_place(place: Path) -> dict[str, Any]:
     """Return the size of what is kept at a place, and whether it can be written to, or made."""
     files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
     there = next((each for each in (place, *place.parents) if each.exists()), place)
     return {"bytes": sum(file.stat().st_size for file in files), "writable": os.access(there, os.W_OK)}
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _format_report(found: dict[str, Any]) -> list[str]:
     lines = [*version_lines(), f"SQLite {found['sqlite']}", f"installed in {found['place']}", ""]
     lines.append("Extras: ✓ is installed; add another with pip install 'almanaq[NAME]'")
     width = max(map(len, found["extras"]), default=0)
@@ -197,7 +197,7 @@ def models(json: Json = False) -> None:
     settings.export()
     servers = find_servers()
     choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
-    found = _found(settings, servers, choice)
+    found = _list_models(settings, servers, choice)
     if json:
         write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
         return
@@ -208,7 +208,7 @@ def models(json: Json = False) -> None:
     say("\n".join([*map(visible, lines), visible(f"* what auto takes: {choice.reason}")]))
 
 
-def _found(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
+def _list_models(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
     """Return each model with what it is, `local` last."""
     found: dict[str, dict[str, object]] = {}
     if choice.name.startswith("openai:"):
@@ -230,14 +230,14 @@ def stats(json: Json = False) -> None:
 
     from almanaq.cli.output import write_json
 
-    file, cache = _cache()
+    file, cache = _open_cache()
     if not file.exists():
         # Looking makes no file.
         found: dict[str, object] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
     else:
         found = asdict(cache.stats())
         cache.close()
-    tables = _tables()
+    tables = _open_tables()
     sources, size = tables.stats()
     found["tables"] = {"folder": str(tables.folder), "sources": sources, "bytes": size}
     if json:
@@ -255,11 +255,11 @@ def clear(
     tables: Annotated[bool, typer.Option("--tables", help="Only the tables of files: replies were paid for.")] = False,
 ) -> None:
     """Delete every reply in the cache, so that models are asked, and paid, anew; and the tables of files."""
-    kept = _tables()
+    kept = _open_tables()
     say(f"the tables of {kept.clear():,} sources deleted from {kept.folder}")
     if tables:
         return
-    file, cache = _cache()
+    file, cache = _open_cache()
     count = 0
     if file.exists():
         count = cache.clear()
@@ -267,16 +267,16 @@ def clear(
     say(f"{count:,} replies deleted from {file}")
 
 
-def _tables() -> KeptTables:
+def _open_tables() -> TableCache:
     """Return the tables of files that are kept, in the folder that settings name."""
+    from almanaq.engines.files.table_cache import TableCache, table_cache_folder
     from almanaq.settings import read_settings
-    from almanaq.suql.databases.kept import KeptTables, tables_folder
 
     read_settings().export()
-    return KeptTables(tables_folder())
+    return TableCache(table_cache_folder())
 
 
-def _cache() -> tuple[Path, ReplyCache]:
+def _open_cache() -> tuple[Path, ReplyCache]:
     """Return the cache file that settings name, and the cache in it."""
     from almanaq.models.private_files import default_cache_file
     from almanaq.models.reply_cache import ReplyCache
@@ -294,7 +294,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Allow it no longer.")] = False,
 ) -> None:
     """Allow the almanaq.toml of a folder, as it is now, to name models, addresses, keys and caches."""
-    from almanaq.settings import FILE, distrust, reaches_out, read_file, shown_setting
+    from almanaq.settings import FILE, distrust, find_reaching, read_file, show_setting
     from almanaq.settings import trust as allow
 
     file = folder / FILE
@@ -306,7 +306,7 @@ def trust(
     if found is None:
         raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder of the one to allow")
     allow(file, found.content)
-    lines = [shown_setting(name, value) for name, value in reaches_out(found.values).items()]
+    lines = [show_setting(name, value) for name, value in find_reaching(found.values).items()]
     say(
         "\n".join(
             [f"{file.resolve()} is allowed, until it changes, to set", *(f"  {line}" for line in lines or ["nothing"])]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.find import DEFAULT_FIELDS, agreed_embedder, embedder_opener, read_tables
+from almanaq.cli.find import DEFAULT_FIELDS, defer_embedder, open_agreed_embedder, read_tables
 from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
@@ -93,21 +93,21 @@ def index(
             vectors=precision,
             say=say,
         )
-        say(f"{len(made)} tables indexed in {out}, in {len(made.segments)} shards{_told_of_codes(made)}")
+        say(f"{len(made)} tables indexed in {out}, in {len(made.segments)} shards{_describe_codes(made)}")
         return
     if update:
         named = open_index(out).recipe.embedder
         if embedder not in (None, named):
             raise UsageError(f"--embedder {embedder} does not go with --update: the index was made with {named!r}")
-        store = VectorStore(default_cache_folder(), agreed_embedder(named, embedder)) if named else None
-        made, change = update_index(tables, out, _progress(), store=store)
+        store = VectorStore(default_cache_folder(), open_agreed_embedder(named, embedder)) if named else None
+        made, change = update_index(tables, out, show_tables_done(), store=store)
     else:
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
         stemmed = None if language == "none" else language or "english"
         store = vector_store(embedder or "")
-        made = build_index(tables, out, chosen, _progress(), language=stemmed, store=store, vectors=precision)
+        made = build_index(tables, out, chosen, show_tables_done(), language=stemmed, store=store, vectors=precision)
         warn_of_source(getattr(tables, "faults", ()))
-        say(f"{len(made)} tables indexed in {out}{_told_of_codes(made)}")
+        say(f"{len(made)} tables indexed in {out}{_describe_codes(made)}")
         return
     warn_of_source(getattr(tables, "faults", ()))
     summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
@@ -119,10 +119,10 @@ def vector_store(embedder: str) -> VectorStore | None:
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.private_files import default_cache_folder
 
-    return VectorStore(default_cache_folder(), embedder_opener(embedder)()) if embedder else None
+    return VectorStore(default_cache_folder(), defer_embedder(embedder)()) if embedder else None
 
 
-def _told_of_codes(made: StoredIndex) -> str:
+def _describe_codes(made: StoredIndex) -> str:
     """Return what the codes of vectors find of what the vectors themselves do, where there are codes."""
     from almanaq.retrieval.stored_search import recall_of_codes
 
@@ -132,7 +132,7 @@ def _told_of_codes(made: StoredIndex) -> str:
     return f"; {made.recipe.vectors} codes find {found:.1%} of the ten nearest of 100 tables, vectors all of them"
 
 
-def _progress() -> Callable[[int, int], None] | None:
+def show_tables_done() -> Callable[[int, int], None] | None:
     """Return what rewrites one line of stderr ten times a second; None where that is no terminal."""
     if not sys.stderr.isatty():
         return None

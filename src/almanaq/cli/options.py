@@ -129,9 +129,9 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
 
 
 def choose_model(settings: Settings, *, looks: bool = True) -> str:
-    """Return the model's name; what `auto` stands for is looked up, and said on stderr in one line.
+    """Return the model's name; for `auto`, look for a model and name it on stderr in one line.
 
-    That nothing was found is said to a terminal alone.
+    That none was found is reported on a terminal only.
     """
     from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
@@ -143,7 +143,7 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
     choice = choose_model()
     if choice.place is None:
         message = f"{choice.name}: {choice.reason}"
-        if not sys.stderr.isatty():  # nothing was chosen that costs anything or goes anywhere
+        if not sys.stderr.isatty():  # the choice costs nothing and sends nothing
             return choice.name
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls

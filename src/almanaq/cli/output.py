@@ -79,7 +79,7 @@ def open_out(out: str | None) -> Iterator[BinaryIO]:
             with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as file:
                 yield file
         else:
-            with _replacing(path) as file:
+            with _open_replacement(path) as file:
                 yield file
     except BrokenPipeError:
         raise
@@ -93,7 +93,7 @@ def remove_left_over(out: str) -> None:
     Only files that no process holds are taken: a run that goes on has its own locked.
     """
     path = Path(out).absolute()
-    for left in path.parent.glob(glob.escape(_prefix(path)) + "*"):
+    for left in path.parent.glob(glob.escape(_temporary_prefix(path)) + "*"):
         if left.is_symlink() or not left.is_file():
             continue
         with contextlib.suppress(OSError), left.open("rb+") as file:
@@ -101,7 +101,7 @@ def remove_left_over(out: str) -> None:
             left.unlink()
 
 
-def _prefix(path: Path) -> str:
+def _temporary_prefix(path: Path) -> str:
     return f".{path.name[:100]}."
 
 
@@ -115,21 +115,21 @@ def _lock(file: IO[bytes]) -> None:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    handle, temporary = tempfile.mkstemp(prefix=_prefix(path), dir=path.parent)
+def _open_replacement(path: Path) -> Iterator[BinaryIO]:
+    handle, temporary = tempfile.mkstemp(prefix=_temporary_prefix(path), dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             _lock(file)
             yield file
             file.flush()
-        os.chmod(temporary, _rights(path))
+        os.chmod(temporary, _file_mode(path))
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
 
 
-def _rights(path: Path) -> int:
+def _file_mode(path: Path) -> int:
     """Return the rights of the file that is replaced; a new one, as it holds cells, is its owner's alone."""
     try:
         return stat.S_IMODE(path.lstat().st_mode)

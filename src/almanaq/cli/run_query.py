@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.cli.output import Format, open_out, remove_left_over, rows_writer, write_result
-from almanaq.cli.terminal import Amount, reading, warn
+from almanaq.cli.terminal import Amount, show_reading, warn
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ _INCOMPLETE = "these rows are in the result, and are not all of it"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How rows are written, where, and how many of them where they are printed as a table.
+    """The format and the place of a result, and how many rows a printed table shows.
 
     Attributes:
-        resume: an earlier run may have ended half-way: what it left is taken away, and what it paid for is told.
+        resume: an earlier run may have ended half-way: remove what it left, and report what it has paid for.
         materialize: a DuckDB file that keeps the rows with their quotes, in place of any other output.
     """
 
@@ -60,10 +60,10 @@ def _materialize(connection: Connection, query: Query, path: Path) -> None:
     """Run a query and keep its rows with their quotes; nothing is replaced by rows that are not all."""
     from dataclasses import replace
 
-    with reading():
+    with show_reading():
         result = connection.sql(*query, options=replace(connection.engine.options, max_result_mb=None))
     materialize(result, path)
-    warn([*result.trace.warnings, what_it_took(result.trace, len(result))])
+    warn([*result.trace.warnings, describe_cost(result.trace, len(result))])
 
 
 def _write_as_they_come(connection: Connection, query: Query, output: Output) -> None:
@@ -75,7 +75,7 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
     with open_out(output.out) as file:
         write = rows_writer(file, output.format, no_formulas=output.no_formulas)
         try:
-            with reading():
+            with show_reading():
                 result = connection.engine.write(connection.translate(query[0]), query[1], to=write)
         except (BudgetExceeded, DeadlineExceeded, Interrupted) as error:
             # Nothing at all must not look like a result without rows.
@@ -86,11 +86,11 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
                 write(error.partial.table)
         write(None)
     if stopped is not None:
-        warn([_incomplete(stopped)])
+        warn([_describe_stop(stopped)])
         raise stopped
     warn(result.trace.warnings)
     if output.resume:
-        warn([what_it_took(result.trace)])
+        warn([describe_cost(result.trace)])
 
 
 def _run(connection: Connection, query: Query, output: Output) -> None:
@@ -99,29 +99,29 @@ def _run(connection: Connection, query: Query, output: Output) -> None:
     from almanaq.suql.result import Result
 
     try:
-        with reading():
+        with show_reading():
             result = connection.sql(*query)
     except (BudgetExceeded, DeadlineExceeded, Interrupted) as stopped:
         # Nothing at all must not look like a result without rows.
         if isinstance(stopped.partial, Result) and stopped.partial.rows:
             write_result(stopped.partial, output.format, output.out, output.amount)
-            warn([_incomplete(stopped)])
+            warn([_describe_stop(stopped)])
         raise
     warn(result.trace.warnings)
     write_result(result, output.format, output.out, output.amount)
     if output.resume:
-        warn([what_it_took(result.trace, len(result))])
+        warn([describe_cost(result.trace, len(result))])
 
 
-def _incomplete(stopped: BaseException) -> str:
+def _describe_stop(stopped: BaseException) -> str:
     """Say by what a query was stopped, and that the rows it printed are not all."""
     if isinstance(stopped, BudgetExceeded | DeadlineExceeded):
         return f"stopped by its {'budget' if isinstance(stopped, BudgetExceeded) else 'deadline'}: {_INCOMPLETE}"
     return f"interrupted: {_INCOMPLETE}"
 
 
-def what_it_took(trace: Trace, rows: int | None = None) -> str:
-    """Say what a run asked for anew, and what earlier ones had asked for."""
+def describe_cost(trace: Trace, rows: int | None = None) -> str:
+    """Return how many replies a run asked for, and how many earlier runs had asked for."""
     counted = "" if rows is None else f"{rows:,} row{'' if rows == 1 else 's'}; "
     money = f", ${trace.money:,.2f}" if trace.money else ""
     return f"{counted}{trace.text_calls:,} replies asked for{money}; {trace.cached_calls:,} kept from earlier runs"
@@ -169,11 +169,11 @@ def materialize(result: Result, path: Path) -> None:
 
 
 def _write_tables(database: duckdb.DuckDBPyConnection, result: Result, name: str) -> None:
-    rows = _numbered(result.table)
+    rows = _number_rows(result.table)
     database.register("given", rows)
-    database.execute(f"CREATE TABLE {_quoted(name)} AS SELECT * FROM given")
-    database.register("cited", _evidence(result))
-    database.execute(f"CREATE TABLE {_quoted(name + '_evidence')} AS SELECT * FROM cited")
+    database.execute(f"CREATE TABLE {_quote_name(name)} AS SELECT * FROM given")
+    database.register("cited", _evidence_table(result))
+    database.execute(f"CREATE TABLE {_quote_name(name + '_evidence')} AS SELECT * FROM cited")
     trace = result.trace
     figures = {
         "text_calls": trace.text_calls,
@@ -188,7 +188,7 @@ def _write_tables(database: duckdb.DuckDBPyConnection, result: Result, name: str
     database.execute(f"INSERT INTO {_MADE} VALUES (?, ?, ?)", [result.suql, datetime.now(UTC), json.dumps(figures)])
 
 
-def _numbered(table: pa.Table) -> pa.Table:
+def _number_rows(table: pa.Table) -> pa.Table:
     """Return rows with their number before them, by which quotes name them."""
     from almanaq.suql.execution.stage_rows import id_column
 
@@ -200,7 +200,7 @@ def _numbered(table: pa.Table) -> pa.Table:
     return table.add_column(0, "row", id_column(list(range(1, table.num_rows + 1))))
 
 
-def _evidence(result: Result) -> pa.Table:
+def _evidence_table(result: Result) -> pa.Table:
     import pyarrow as pa
 
     from almanaq.suql.execution.stage_rows import id_column, text_column
@@ -230,5 +230,5 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -32,8 +32,8 @@ def schema(
     from almanaq.cli.output import write_text
     from almanaq.cli.terminal import say, warn
     from almanaq.corpus.schema_places import schema_path
+    from almanaq.engines.open_source import open_database
     from almanaq.suql.catalog.schema_file import describe, keep_private, read_schema, schema_beside
-    from almanaq.suql.databases.open_source import open_database
 
     source = name_source(source, db, command="schema")
     if overwrite and not write:

@@ -89,23 +89,23 @@ def serve(
 
     from almanaq.options import AGENT_DEADLINE
     from almanaq.web.gate import Access
-    from almanaq.web.supervisor import bound, supervised
+    from almanaq.web.supervisor import bind_socket, supervise
 
     access = Access(host, port, token, tuple(allow_host or ()))
-    with bound(host, port) as listening:
+    with bind_socket(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
-        # Nothing is opened before: what the supervisor holds, each of its workers would hold as well.
-        with supervised(access.port, _tell) as worker, connect_source(named, chosen) as connection:
+        # Open nothing before: each worker would inherit what the supervisor holds.
+        with supervise(access.port, _warn) as worker, connect_source(named, chosen) as connection:
             from almanaq.web.service import Limits
 
             deadline = chosen.get("deadline", AGENT_DEADLINE)
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
-            # Whoever may be on another machine is not shown what is private.
+            # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
             _serve(shown, named, access, limits, None if no_store else store_mb, bench or (), listening, worker)
 
 
-def _tell(message: str) -> None:
+def _warn(message: str) -> None:
     typer.echo(message, err=True)
 
 
@@ -127,7 +127,7 @@ def _serve(
     from almanaq.web.service import open_service
     from almanaq.web.serving import serve
 
-    runs = _runs(bench)
+    runs = _open_runs(bench)
     service = open_service(connection, source, limits, store_mb=store_mb, worker=worker)
 
     def ready() -> None:
@@ -136,11 +136,11 @@ def _serve(
             say(access.address())
 
     with closing(service.store):
-        app = create_app(service, access, mounts=_mounts(connection), bench=runs)
+        app = create_app(service, access, mounts=_open_mounts(connection), bench=runs)
         serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
 
 
-def _runs(folders: Sequence[Path]) -> ReportPages | None:
+def _open_runs(folders: Sequence[Path]) -> ReportPages | None:
     """Return what the benchmark pages show, read once; None where no run was named."""
     if not folders:
         return None
@@ -150,7 +150,7 @@ def _runs(folders: Sequence[Path]) -> ReportPages | None:
     return pages
 
 
-def _mounts(connection: Connection) -> Mapping[str, Application]:
+def _open_mounts(connection: Connection) -> Mapping[str, Application]:
     """Return what answers at further paths where its extra is installed: MCP, at `/mcp`."""
     if find_spec("mcp") is None:
         return {}
@@ -164,7 +164,7 @@ _NAME = "almanaq"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program: `place` says where its settings are, `keys` lead to the servers in them, `more` stands in each."""
+    """A program: `place` is where its settings are, `keys` lead to the servers in them, `more` is part of each."""
 
     name: str
     place: str
@@ -227,7 +227,10 @@ def mcp(
         flags = [
             text
             for option, value in spell_flags(chosen)
-            for text in (option.spelling, *([_place(value) if option.metavar == "FILE" else value] if value else []))
+            for text in (
+                option.spelling,
+                *([_absolute_path(value) if option.metavar == "FILE" else value] if value else []),
+            )
         ]
         _print_config(print_config, named, flags)
         return
@@ -241,14 +244,14 @@ def _print_config(client: str, source: str, flags: list[str]) -> None:
     """Print the settings on stdout, and where they belong on stderr."""
     found = find_client(client)
     command = str(Path(sys.argv[0]).absolute())
-    arguments = ["mcp", _place(source), *flags]
-    write_text(client_settings(found, command, arguments, _environment(flags)) + "\n", None)
+    arguments = ["mcp", _absolute_path(source), *flags]
+    write_text(client_settings(found, command, arguments, _list_environment(flags)) + "\n", None)
     print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
     if client == "claude-code":
         print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
 
 
-def _environment(flags: list[str]) -> dict[str, str]:
+def _list_environment(flags: list[str]) -> dict[str, str]:
     """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
     if not any(flag.startswith("openai:") for flag in flags):
         return {}
@@ -258,6 +261,6 @@ def _environment(flags: list[str]) -> dict[str, str]:
     return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
 
 
-def _place(source: str) -> str:
+def _absolute_path(source: str) -> str:
     """Return a path that holds wherever a client starts the command; names and URLs as they are."""
     return str(Path(source).absolute()) if Path(source).exists() else source

@@ -109,14 +109,14 @@ class Session:
     """Runs queries and commands over one connection.
 
     Args:
-        stops: raise what a query or a command fails with; else it is told, and the next one has its turn.
+        stops: raise the error of a query or a command; else print it, and go on with the next.
     """
 
     def __init__(self, connection: Connection, *, stops: bool) -> None:
         self.connection, self._stops = connection, stops
         self._mode = "table"
         self._all = False
-        self._typed = ""
+        self._read_lines = ""
         self.commands: dict[str, Callable[[str], None]] = {
             ".tables": self._tables,
             ".schema": self._schema,
@@ -130,34 +130,34 @@ class Session:
     @property
     def unfinished(self) -> bool:
         """Whether a query was begun that no semicolon ends yet."""
-        return bool(self._typed.strip())
+        return bool(self._read_lines.strip())
 
     def feed(self, line: str) -> bool:
         """Take a line: run the queries that it ends, or carry out its command; False for the one that leaves."""
         if not self.unfinished and line.lstrip().startswith("."):
             return self._command(line.strip())
-        found, self._typed = complete_statements(self._typed + line.rstrip("\r\n") + "\n")
+        found, self._read_lines = complete_statements(self._read_lines + line.rstrip("\r\n") + "\n")
         for query in found:
-            self._guarded(partial(self._run, query))
+            self._report_errors(partial(self._run, query))
         return True
 
     def forget(self) -> None:
         """Drop a query that was begun."""
-        self._typed = ""
+        self._read_lines = ""
 
     def finish(self) -> None:
         """Run a query that the end of the input ends."""
-        for query in split(self._typed):
-            self._guarded(partial(self._run, query))
+        for query in split(self._read_lines):
+            self._report_errors(partial(self._run, query))
 
     def _command(self, line: str) -> bool:
         name, _, rest = line.partition(" ")
         if name in (".quit", ".exit"):
             return False
-        self._guarded(lambda: self._found(name)(rest.strip().rstrip(";")))
+        self._report_errors(lambda: self._find_command(name)(rest.strip().rstrip(";")))
         return True
 
-    def _guarded(self, work: Callable[[], None]) -> None:
+    def _report_errors(self, work: Callable[[], None]) -> None:
         if self._stops:
             work()
             return
@@ -168,7 +168,7 @@ class Session:
         except KeyboardInterrupt:
             print("almanaq: interrupted", file=sys.stderr)
 
-    def _found(self, name: str) -> Callable[[str], None]:
+    def _find_command(self, name: str) -> Callable[[str], None]:
         if name not in self.commands:
             raise UsageError(f"there is no command {name}{suggest(name, [*self.commands, '.quit'])}")
         return self.commands[name]
@@ -225,7 +225,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 @contextmanager
-def editing(session: Session) -> Iterator[None]:
+def edit_lines(session: Session) -> Iterator[None]:
     """Complete names while lines are typed, and keep the lines in a file that only the user may read."""
     try:
         import readline
@@ -240,7 +240,7 @@ def editing(session: Session) -> Iterator[None]:
         readline.read_history_file(file)
     readline.set_history_length(_KEPT)
     readline.set_completer_delims(" \t\n,()=<>;'+-*/")
-    readline.set_completer(completer(session, lambda: readline.get_line_buffer()))
+    readline.set_completer(make_completer(session, lambda: readline.get_line_buffer()))
     # The library that macOS has in its place takes other words.
     libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
@@ -251,17 +251,17 @@ def editing(session: Session) -> Iterator[None]:
             readline.write_history_file(file)
 
 
-def completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
+def make_completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
     """Return the function that readline asks for the first, second, … completion of what was typed."""
 
     def complete(text: str, number: int) -> str | None:
-        found = completions(text, line(), session)
+        found = complete_word(text, line(), session)
         return found[number] if number < len(found) else None
 
     return complete
 
 
-def completions(text: str, line: str, session: Session) -> list[str]:
+def complete_word(text: str, line: str, session: Session) -> list[str]:
     """Return what may stand where `text` begins, at the end of `line`."""
     if line.lstrip().startswith(".") and " " not in line.lstrip():
         return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
@@ -269,13 +269,13 @@ def completions(text: str, line: str, session: Session) -> list[str]:
     owner, dot, part = text.rpartition(".")
     if dot:
         columns = [c.name for r in relations if r.name.casefold() == owner.strip('"').casefold() for c in r.columns]
-        return [f"{owner}.{name}" for name in _starting(part, columns)]
-    names = _starting(text, [*(r.name for r in relations), *(c.name for r in relations for c in r.columns)])
+        return [f"{owner}.{name}" for name in _match_names(part, columns)]
+    names = _match_names(text, [*(r.name for r in relations), *(c.name for r in relations for c in r.columns)])
     words = [word for word in _WORDS.split() if text and word.casefold().startswith(text.casefold())]
     return [*names, *(word for word in words if not line.lstrip().startswith((".schema", ".mode")))]
 
 
-def _starting(text: str, names: list[str]) -> list[str]:
+def _match_names(text: str, names: list[str]) -> list[str]:
     """Return the names that begin with a text, as a query writes them."""
     wanted = text.strip('"').casefold()
     found = sorted({name for name in names if name.casefold().startswith(wanted)})
@@ -302,15 +302,15 @@ def shell(
         session = Session(connection, stops=not interactive)
         if interactive:
             say(f"{source}: queries end with a semicolon, .help lists the commands, .quit leaves")
-        for line in _typed(session) if interactive else sys.stdin:
+        for line in _read_lines(session) if interactive else sys.stdin:
             if not session.feed(line):
                 return
         session.finish()
 
 
-def _typed(session: Session) -> Iterator[str]:
+def _read_lines(session: Session) -> Iterator[str]:
     """Yield the lines that a person types; Ctrl-C takes back what was begun."""
-    with editing(session):
+    with edit_lines(session):
         while True:
             try:
                 yield input(MORE if session.unfinished else PROMPT)

@@ -77,7 +77,9 @@ def sql(
     if no_formulas and written_as is not Format.csv:
         raise UsageError("--no-formulas goes with --format csv")
     check_out(out)
-    kept = _kept(out, materialize, resume=resume, cache=chosen.get("cache", True), runs=not (explain or analyze))
+    kept = _check_kept_rows(
+        out, materialize, resume=resume, cache=chosen.get("cache", True), runs=not (explain or analyze)
+    )
     if file is not None and source is None and db is None:
         suql, source = None, suql  # --file FILE SOURCE
     db = name_source(source, db, command="sql SUQL")
@@ -99,7 +101,7 @@ def _reads_text(query: str) -> bool:
     return re.search(r"\b(answer|summary)\b", query, re.IGNORECASE) is not None
 
 
-def _kept(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
+def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
     """Return the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
     from almanaq.cli.run_query import check_place
 
@@ -120,7 +122,7 @@ def _explain(
     format: Format,
     out: str | None,
 ) -> None:
-    """Write the plan of a query as text, in short before it is told in full, or as JSON."""
+    """Write the plan of a query: as text, first in short and then in full, or as JSON."""
     from almanaq.cli.terminal import progress, short_plan
     from almanaq.encode import plain
 

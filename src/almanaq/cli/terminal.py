@@ -45,7 +45,7 @@ class Amount:
     Attributes:
         rows: at most so many rows; None: every row and column, with their cells whole.
         lines: one row in a block of lines, however few its columns.
-        more: how the rest can be seen, told where something is left out.
+        more: how to see the rest, printed where something is left out.
     """
 
     rows: int | None = MOST_ROWS
@@ -62,7 +62,7 @@ def print_rows(
         out.print("no rows")
         return
     shown = rows if amount.rows is None else rows[: amount.rows]
-    fitting = _fitting(columns, shown, out.width)
+    fitting = _count_fitting(columns, shown, out.width)
     if amount.lines or (fitting < len(columns) and (amount.rows is None or len(shown) <= _BLOCKS)):
         _print_blocks(columns, shown, out, None if amount.rows is None else CELL)
         fitting = len(columns)
@@ -116,7 +116,7 @@ def shorten(text: str, limit: int | None) -> str:
     return line[:limit].rsplit(" ", 1)[0] + " …"
 
 
-def _fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
+def _count_fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
     """Return how many of the first columns fit side by side; at least one."""
     taken = 0
     for index, name in enumerate(columns):
@@ -191,7 +191,7 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def reading() -> Iterator[None]:
+def show_reading() -> Iterator[None]:
     """Show on stderr how many rows a query has read, what that cost, and how long the rest will take.
 
     Nothing is shown without a terminal. Ctrl-C is Interrupted there, with the rows that are sure.
@@ -211,14 +211,14 @@ def reading() -> Iterator[None]:
         bar = shown.add_task("running …", total=None)
 
         def tell(done: int, total: int | None, passed: int) -> None:
-            words = course(done, total, passed, account.usage)
+            words = describe_course(done, total, passed, account.usage)
             shown.update(bar, completed=done, total=total, description=words)
 
         with watched(tell):
             yield
 
 
-def course(done: int, total: int | None, passed: int, spent: Usage) -> str:
+def describe_course(done: int, total: int | None, passed: int, spent: Usage) -> str:
     """Say how far a query is: rows, calls, and what they cost so far and will cost in all where that is known."""
     words = describe_progress(done, total, passed)
     if spent.calls:
@@ -230,18 +230,18 @@ def course(done: int, total: int | None, passed: int, spent: Usage) -> str:
 
 
 def say(text: str = "") -> None:
-    """Print text for people on stdout; what in it would steer the terminal is written out."""
+    """Print text for people on stdout; characters that would steer the terminal are escaped."""
     print(visible(text), flush=True)
 
 
 def warn(messages: Sequence[str]) -> None:
-    """Print warnings on stderr; what in them would steer the terminal is written out."""
+    """Print warnings on stderr; characters that would steer the terminal are escaped."""
     for message in messages:
         print(f"almanaq: {visible(message)}", file=sys.stderr)
 
 
 def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
-    """Print what there is to know of how a source was opened, in one list; the rest is counted where it is long."""
+    """Print the warnings of opening a source; a long list is cut, and the rest is counted."""
     warn(messages[:most])
     if len(messages) > most:
         warn([f"… and {len(messages) - most:,} more of the kind; `almanaq schema SOURCE` lists them all"])
@@ -269,10 +269,10 @@ def print_query(suql: str, out: Console) -> None:
     """Print a query one clause to a line; what is copied from there is the query itself."""
     from rich.text import Text
 
-    out.print(Text(visible(layout(suql)), style="cyan"), soft_wrap=True)
+    out.print(Text(visible(break_query(suql)), style="cyan"), soft_wrap=True)
 
 
-def layout(suql: str) -> str:
+def break_query(suql: str) -> str:
     """Break a query of one line before its clauses and conditions; quoted text and parentheses stay whole."""
     if "\n" in suql.strip():
         return suql.strip()
@@ -295,13 +295,13 @@ TURN_PROMPTS = frozenset({"parse", "classify_turn", "relax", "respond", "chat", 
 
 def summary_line(rows: int, trace: Trace) -> str:
     """Say in one line how many rows there are and what they took."""
-    parts = [_count(rows, "row"), _count(trace.text_calls, "text call")]
+    parts = [_count_noun(rows, "row"), _count_noun(trace.text_calls, "text call")]
     if trace.cached_calls:
         parts.append(f"{trace.cached_calls} from the cache")
     if trace.unknown_calls:
         parts.append(f"{trace.unknown_calls} unknown")
     if others := sum(line.physical for line in trace.spending if line.operator in TURN_PROMPTS):
-        parts.append(_count(others, "other call"))
+        parts.append(_count_noun(others, "other call"))
     if trace.input_tokens or trace.output_tokens:
         parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")
     if trace.money and (trace.input_tokens or trace.output_tokens):
@@ -310,7 +310,7 @@ def summary_line(rows: int, trace: Trace) -> str:
         parts.append(f"{trace.cached_input_tokens:,} of them cached by the server")
     parts.append(f"{trace.seconds:.2f} s")
     if trace.columns_sent:
-        sent = ", ".join(f"{column} ({_count(cells, 'cell')})" for column, cells in trace.columns_sent)
+        sent = ", ".join(f"{column} ({_count_noun(cells, 'cell')})" for column, cells in trace.columns_sent)
         parts.append(f"sent to the model: {visible(sent)}")
     if not trace.exact:
         chosen = "not exact" if trace.unknown_calls else "approximate"
@@ -335,15 +335,15 @@ def inference_line(inference: Inference) -> str:
     inferred = f"{known.asked:,} of {inference.rows:,} rows asked, {known.accepted:,} accepted unasked"
     if not known.certified:
         return f"{inferred}, not certified"
-    sure = f"recall at least {_floor(known.recall)}, precision at least {_floor(known.precision)}"
+    sure = f"recall at least {_round_down(known.recall)}, precision at least {_round_down(known.precision)}"
     return f"{inferred}: {sure}, with probability {1 - inference.targets.delta:g}"
 
 
-def _floor(share: float) -> str:
+def _round_down(share: float) -> str:
     return f"{math.floor(1000 * share) / 1000:g}"
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -364,9 +364,9 @@ def _text_stage(stage: StageLine) -> list[str]:
     first, *others = stage.what.splitlines()
     match = _SOURCE.match(first)
     where = match["where"] if match is not None else None
-    fetched = f"rows with {_plain(where)}" if where else "all rows"
+    fetched = f"rows with {_plain_line(where)}" if where else "all rows"
     if match is not None and match["order"]:
-        fetched += f", in the order of {_plain(_without_row_id(match['order']))}"
+        fetched += f", in the order of {_plain_line(_without_row_id(match['order']))}"
     calls = f"about {stage.predicted['calls']:,} text calls" if "calls" in stage.predicted else "text calls"
     asked = [line.partition(": ")[2] for line in others if line.startswith(("keep: ", "ask: "))]
     stops = [line for line in others if line.startswith("stop")]
@@ -378,7 +378,7 @@ def _without_row_id(order: str) -> str:
     return re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", order)
 
 
-def _plain(sql: str) -> str:
+def _plain_line(sql: str) -> str:
     """Write conditions without qualifiers, quoted names and the casts that an engine needs; text in quotes stays."""
     parts = _QUOTED.split(sql)
     parts[::2] = [_QUALIFIER.sub("", part).replace('"', "").replace(" NULLS LAST", "") for part in parts[::2]]

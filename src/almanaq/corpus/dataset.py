@@ -1,4 +1,4 @@
-"""Dataset folders: their tables as a Corpus, and their questions with the gold tables of each.
+"""Dataset folders: their tables as a Corpus.
 
 A table is `header` and `rows`, or, as the published TARGET datasets have it, `table`: rows with the header first. What
 else is known of it is in `context`, under keys that differ from dataset to dataset.
@@ -10,14 +10,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from almanaq.corpus.schema_places import refuse_private
-from almanaq.corpus.table import Corpus, Table, TableId
-from almanaq.errors import SourceError, UsageError, suggest
+from almanaq.corpus.table import Table, TableId
+from almanaq.errors import SourceError
 
 TITLE_KEYS = ("table_page_title", "page_title", "table_title", "title", "table_caption", "caption", "table_name")
 """The first non-blank one is the title: Wikipedia datasets have page titles, TabFact captions, databases names."""
@@ -117,82 +117,18 @@ _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<of>\d{5})(?:-[0-9a-
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One question of a dataset.
+class CorpusFolder:
+    """A dataset folder in one of the two layouts, known to have a corpus; nothing is read yet.
+
+    Ours: `corpus.parquet`, whose rows may name their split. The hub's: `corpus/` with shards named
+    `SPLIT-00000-of-00002.parquet`. The questions beside them are the benchmark's.
 
     Attributes:
-        id: the dataset's own id, as text.
-        gold: the tables that answer it, never empty.
-        answer: the gold answer, statement's truth or SQL, as text.
-        fields: all other columns of the record.
-    """
-
-    id: str
-    text: str
-    gold: tuple[TableId, ...]
-    answer: str = ""
-    fields: Mapping[str, object] = field(default_factory=dict)
-
-
-class Dataset(Protocol):
-    """Questions with their gold tables, by split, and the tables to search."""
-
-    @property
-    def path(self) -> Path:
-        """The folder, or the card's file."""
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits that have questions."""
-
-    def files(self, split: str) -> tuple[Path, ...]:
-        """Return every file that the tables and questions of a split are read from."""
-
-    def corpus(self, split: str | None = None) -> Corpus:
-        """Return the tables of a split; all of them when `split` is None or no table is marked with it."""
-
-    def corpus_split(self, split: str) -> str:
-        """Return the split whose tables are searched: "all" where the tables name no split."""
-
-    def questions(self, split: str) -> tuple[Question, ...]:
-        """Return the questions of a split in file order."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetFolder:
-    """A folder in one of the two layouts, known to have a corpus; nothing is read yet.
-
-    Ours: `corpus.parquet`, whose rows may name their split, and `queries_SPLIT.parquet`. The hub's: `corpus/` and
-    `queries/` with shards named `SPLIT-00000-of-00002.parquet`.
-
-    Attributes:
-        corpus_folder, queries_folder: the folders of shards; None: `corpus/` and `queries/`.
+        corpus_folder: the folder of shards; None: `corpus/`.
     """
 
     path: Path
     corpus_folder: Path | None = None
-    queries_folder: Path | None = None
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits that have questions."""
-        own = {file.stem.removeprefix("queries_") for file in self.path.glob("queries_*.parquet")}
-        return tuple(sorted(own | set(self._queries())))
-
-    def files(self, split: str) -> tuple[Path, ...]:
-        """Return every file that the tables and questions of a split are read from."""
-        return (*self._corpus_files(split), *self.queries_files(split))
-
-    @property
-    def passages_file(self) -> Path:
-        """The texts that cells link to; only datasets such as HybridQA have them."""
-        return self.path / "passages.parquet"
-
-    def queries_files(self, split: str) -> tuple[Path, ...]:
-        """Return the files of a split's questions. Raises UsageError for an unknown split."""
-        if split not in self.splits:
-            raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.splits)}")
-        return self._queries().get(split) or (self.path / f"queries_{split}.parquet",)
 
     def corpus(self, split: str | None = None) -> ParquetCorpus:
         """Return the tables of one split; all of them when `split` is None or the corpus marks no table with it.
@@ -201,7 +137,7 @@ class DatasetFolder:
             PrivateTablesError: a schema file marks a column as private.
         """
         refuse_private([self.path])
-        files = self._corpus_files(split)
+        files = self.corpus_files(split)
         held = _count_splits(files)
         if split is not None and held[split]:
             return ParquetCorpus(files, held[split], split)
@@ -209,29 +145,13 @@ class DatasetFolder:
 
     def corpus_split(self, split: str) -> str:
         """Return the split whose tables are searched: "all" where the corpus marks no table with it."""
-        marked = split in self._corpora() or _count_splits(self._corpus_files(split))[split]
+        marked = split in self._corpora() or _count_splits(self.corpus_files(split))[split]
         return split if marked else "all"
-
-    def questions(self, split: str) -> tuple[Question, ...]:
-        """Return the questions of a split in file order.
-
-        Raises:
-            UsageError: there is no such split.
-            SourceError: a question lacks its id, text or gold table, or shares its id with another.
-        """
-        asked: list[Question] = []
-        for file in self.queries_files(split):
-            _require_columns(file, ("query_id", "query", "database_id", "table_id"))
-            asked.extend(parse_question(row, file) for row in _records(file))
-        return check_unique_ids(asked, self.path)
 
     def _corpora(self) -> dict[str, tuple[Path, ...]]:
         return find_shards(self.corpus_folder or self.path / "corpus")
 
-    def _queries(self) -> dict[str, tuple[Path, ...]]:
-        return find_shards(self.queries_folder or self.path / "queries")
-
-    def _corpus_files(self, split: str | None) -> tuple[Path, ...]:
+    def corpus_files(self, split: str | None) -> tuple[Path, ...]:
         """Return the shards of a split, those of all splits where it has none, or the single file."""
         one = self.path / "corpus.parquet"
         if one.is_file():
@@ -254,10 +174,10 @@ class ParquetCorpus:
 
     def __iter__(self) -> Iterator[Table]:
         for file in self.files:
-            _require_columns(file, ("database_id", "table_id"))
+            require_columns(file, ("database_id", "table_id"))
             if "table" not in _open(file).schema_arrow.names:
-                _require_columns(file, ("header", "rows"))
-            for row in _records(file):
+                require_columns(file, ("header", "rows"))
+            for row in read_records(file):
                 if self.split is None or row.get("split") == self.split:
                     yield parse_table(row, file)
 
@@ -267,7 +187,7 @@ def is_dataset_folder(path: Path) -> bool:
     return (path / "corpus.parquet").is_file() or bool(find_shards(path / "corpus"))
 
 
-def open_dataset(path: Path) -> DatasetFolder:
+def open_corpus_folder(path: Path) -> CorpusFolder:
     """Open a folder in one of the layouts.
 
     Raises:
@@ -277,27 +197,7 @@ def open_dataset(path: Path) -> DatasetFolder:
         raise SourceError(f"no such folder: {path}")
     if not is_dataset_folder(path):
         raise SourceError(f"{path} is not a dataset folder: it holds no corpus.parquet, and no shards in corpus/")
-    return DatasetFolder(path)
-
-
-def parse_question(row: Mapping[str, Any], file: Path) -> Question:
-    """Parse the question in a record. Raises SourceError when its id, text or gold table is missing."""
-    gold = row["table_id"]
-    tables = tuple(gold) if isinstance(gold, list | tuple) else (gold,)
-    if row["query_id"] is None or not str(row["query"] or "").strip() or not tables or None in tables or "" in tables:
-        raise SourceError(f"{file}: question {row['query_id']!r} lacks its id, its text or its gold table")
-    rest = {key: value for key, value in row.items() if key not in _QUESTION_COLUMNS}
-    ids = dict.fromkeys(TableId(str(row["database_id"]), str(name)) for name in tables)
-    answer = row.get("answer")
-    return Question(str(row["query_id"]), str(row["query"]), tuple(ids), "" if answer is None else str(answer), rest)
-
-
-def check_unique_ids(questions: Sequence[Question], where: Path) -> tuple[Question, ...]:
-    """Return the questions, after checking that ids are unique; raises SourceError when they are not."""
-    repeated = [name for name, times in Counter(question.id for question in questions).items() if times > 1]
-    if repeated:
-        raise SourceError(f"{where}: {len(repeated)} query ids are not unique, the first is {repeated[0]!r}")
-    return tuple(questions)
+    return CorpusFolder(path)
 
 
 def find_shards(folder: Path) -> dict[str, tuple[Path, ...]]:
@@ -316,10 +216,7 @@ def find_shards(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def _count_splits(files: Sequence[Path]) -> Counter[str]:
-    return Counter(name for file in files for name in _columns(file, ("split",)).get("split") or ())
-
-
-_QUESTION_COLUMNS = frozenset({"query_id", "query", "database_id", "table_id", "answer"})
+    return Counter(name for file in files for name in read_present_columns(file, ("split",)).get("split") or ())
 
 
 def parse_table(row: Mapping[str, Any], file: Path) -> Table:
@@ -377,26 +274,20 @@ def _open(file: Path) -> Any:
         raise SourceError(f"cannot read {file}: {error}") from error
 
 
-def _require_columns(file: Path, columns: Sequence[str]) -> None:
+def require_columns(file: Path, columns: Sequence[str]) -> None:
     names = _open(file).schema_arrow.names
     missing = [name for name in columns if name not in names]
     if missing:
         raise SourceError(f"{file} lacks the column {missing[0]!r}; it has: {', '.join(names)}")
 
 
-def read_columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return columns of a Parquet file; raises SourceError when it cannot be read or lacks one."""
-    _require_columns(file, names)
-    return _columns(file, names)
-
-
-def _columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+def read_present_columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     parquet = _open(file)
     present = [name for name in names if name in parquet.schema_arrow.names]
     return dict(parquet.read(columns=present).to_pydict()) if present else {}
 
 
-def _records(file: Path) -> Iterator[dict[str, Any]]:
+def read_records(file: Path) -> Iterator[dict[str, Any]]:
     parquet = _open(file)
     unused = {"links"}  # per-cell links are large, and not part of a table's text
     columns = [name for name in parquet.schema_arrow.names if name not in unused]

@@ -12,10 +12,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
-from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
-from almanaq.corpus.files.named import Held, named_files
-from almanaq.corpus.files.sheets import Sheet, read_sheets
+from almanaq.corpus.files.listing import (
+    KNOWN,
+    Format,
+    FoundFile,
+    Held,
+    Listing,
+    find_path,
+    kind_of,
+    list_folder,
+    list_paths,
+    named_files,
+    not_opened,
+)
+from almanaq.corpus.files.reader import SheetTable, read_parts, read_rows, read_workbook
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import (
     SQLITE,
@@ -29,7 +39,6 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
 )
 from almanaq.corpus.table import Table, TableId
-from almanaq.corpus.tabular import clean_header, find_path, read_parts, read_rows
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.sample import load as load_sample
 from almanaq.text.sql_literals import quote
@@ -144,7 +153,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     faults = [str(problem) for problem in listing.problems]
     for found in listing.files:
         place = database or found.id.database
-        if _format(found) is Format.SHEETS:
+        if found.kind.format is Format.SHEETS:
             try:
                 readers |= _sheets(found, place, rows)
             except (SourceError, MissingExtraError) as error:
@@ -162,12 +171,6 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)
 
 
-def _format(found: FoundFile) -> Format:
-    kind = kind_of(found.path)
-    assert kind is not None
-    return kind.format
-
-
 def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     """Return the table of one file; of a large one its first rows, as of a database's."""
     notes: tuple[str, ...] = ()
@@ -182,26 +185,16 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
 
 
 def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, Callable[[TableId], Table]]:
-    sheets = read_sheets(found.path)
-    called = sheet_names(found.id.table, sheets)
     return {
-        TableId(database, name): partial(_sheet_table, sheet, found.path.name, rows)
-        for name, sheet in zip(called, sheets, strict=True)
+        TableId(database, sheet.name): partial(_sheet_table, sheet, rows)
+        for sheet in read_workbook(found.path, found.id.table)
     }
 
 
-def sheet_names(stem: str, sheets: Sequence[Sheet]) -> list[str]:
-    """Return the names of the tables of a workbook: its own where it has one sheet, else with that of the sheet."""
-    return [stem if len(sheets) == 1 else f"{stem}_{sheet.name}" for sheet in sheets]
-
-
-def _sheet_table(sheet: Sheet, file: str, rows: int | None, table_id: TableId) -> Table:
-    header = clean_header(list(sheet.names), f"{file}, sheet {sheet.name!r}")
+def _sheet_table(sheet: SheetTable, rows: int | None, table_id: TableId) -> Table:
     cells = tuple(tuple(map(cell_text, row)) for row in sheet.rows[:rows])
-    warnings = sheet.notes + header.warnings
-    return Table(
-        table_id, header.names, cells, title=table_id.table, context={"warnings": warnings} if warnings else {}
-    )
+    context = {"warnings": sheet.notes} if sheet.notes else {}
+    return Table(table_id, sheet.header.names, cells, title=table_id.table, context=context)
 
 
 # --- SQLite ----------------------------------------------------------------------------------------------------------

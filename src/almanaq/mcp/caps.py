@@ -22,7 +22,7 @@ def clip(text: str, most: int = _WORDS) -> str:
     return encode.clip(text, most)
 
 
-def quotes(evidence: Sequence[Any]) -> list[Record]:
+def quote_records(evidence: Sequence[Any]) -> list[Record]:
     """Return a row's quotes with their places, named as the arguments of read_text are; `key` may be None."""
     return [
         {
@@ -37,12 +37,12 @@ def quotes(evidence: Sequence[Any]) -> list[Record]:
     ]
 
 
-def warnings(messages: Sequence[str]) -> list[str]:
+def clip_warnings(messages: Sequence[str]) -> list[str]:
     """Return the first warnings, cut."""
     return [clip(message, _MESSAGE) for message in messages[:_MOST_WARNINGS]]
 
 
-def fit(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequence[Sequence[Any]]) -> Record:
+def fit_record(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequence[Sequence[Any]]) -> Record:
     """Return a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all.
 
     Args:
@@ -51,7 +51,7 @@ def fit(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequ
     columns = CAP.lead(record["columns"], _NAMES)
     fitted = {**record, "columns": columns, "rows": [], "evidence": []}
     shown = [[exact_numbers(plain(value)) for value in row[: len(columns)]] for row in rows]
-    capped = CAP.fit(shown, [quotes(row) for row in evidence], used=CAP.size_of(fitted) + 100)
+    capped = CAP.fit(shown, [quote_records(row) for row in evidence], used=CAP.size_of(fitted) + 100)
     whole = len(capped.rows) == len(rows) and len(columns) == len(record["columns"])
     truncated = bool(record["truncated"]) or not whole
     return {**fitted, "rows": capped.rows, "evidence": capped.quotes, "truncated": truncated}

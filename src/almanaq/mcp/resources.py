@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from importlib import resources
 from urllib.parse import quote, unquote
 
+from sqlglot import exp
+
+from almanaq.agent.dialects import dialect_notes
 from almanaq.errors import UsageError, suggest
 from almanaq.mcp import caps
 from almanaq.mcp.tools import describe_table
@@ -75,7 +78,7 @@ def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
         UsageError: there is none at that address; UnknownNameError: no table of that name.
     """
     if uri == "almanaq://language":
-        return resources.files("almanaq.mcp").joinpath("language.md").read_text(encoding="utf-8"), MARKDOWN
+        return describe_language(catalog.dialect), MARKDOWN
     if uri == "almanaq://schema":
         shown = [describe_table(catalog, {"table": relation.name}) for relation in catalog.relations]
         kept = caps.CAP.lead(shown, caps.RESULT - 500)
@@ -84,6 +87,15 @@ def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
         return _json(describe_table(catalog, {"table": unquote(uri[len(TABLES) :]), "samples": True})), JSON
     known = [resource.uri for resource in (*RESOURCES, *TEMPLATES)]
     raise UsageError(f"there is no resource {caps.clip(uri, 200)!r}{suggest(uri, known)}")
+
+
+def describe_language(dialect: str) -> str:
+    """Return the page on SUQL for an engine's dialect."""
+    page = resources.files("almanaq.mcp").joinpath("language.md").read_text(encoding="utf-8")
+    known = dialect_notes(dialect)
+    options = exp.Array(expressions=[exp.Literal.string("a"), exp.Literal.string("b")]).sql(dialect)
+    notes = "\n".join(f"- {note}" for note in known.notes)
+    return page.replace("{engine}", known.name).replace("{options}", options).replace("{notes}", notes)
 
 
 def fill_prompt(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:

@@ -19,7 +19,7 @@ from almanaq.display import describe_progress
 from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
 from almanaq.jobs import Job, JobRunner
 from almanaq.mcp import caps, resources
-from almanaq.mcp.declared import BY_NAME, INSTRUCTIONS, TOOLS
+from almanaq.mcp.declared import BY_NAME, TOOLS, instructions
 from almanaq.mcp.tools import Tools
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def make_server(connection: Connection) -> Server[Any]:
         "almanaq",
         version=almanaq.__version__,
         title="almanaq",
-        instructions=INSTRUCTIONS,
+        instructions=instructions(connection.engine.dialect),
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -161,9 +161,9 @@ class _Handlers:
 
     async def call_tool(self, context: Any, params: Any) -> Any:
         """Run a tool; an error is a result that says so, for the model to mend the call."""
-        wrong = _wrong(params.name, params.arguments or {})
+        wrong = _find_fault(params.name, params.arguments or {})
         if wrong:
-            return self._failed(wrong)
+            return self._fail(wrong)
         arguments = params.arguments or {}
         job = Job(lambda emit: self._tools.call(params.name, arguments, emit))
         course = _Course()
@@ -175,16 +175,16 @@ class _Handlers:
                     else:
                         record = data
         except AlmanaqError as error:
-            return self._failed(_message(error))
+            return self._fail(_message(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return self._failed(f"unexpected {type(error).__name__}: this is a defect of almanaq; its log says more")
+            return self._fail(f"unexpected {type(error).__name__}: this is a defect of almanaq; its log says more")
         text = json.dumps(record, ensure_ascii=False)
         return self._types.CallToolResult(
             content=[self._types.TextContent(type="text", text=text)], structured_content=record
         )
 
-    def _failed(self, message: str) -> Any:
+    def _fail(self, message: str) -> Any:
         content = [self._types.TextContent(type="text", text=caps.clip(message))]
         return self._types.CallToolResult(content=content, is_error=True)
 
@@ -211,7 +211,7 @@ class _Handlers:
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a resource."""
         uri = str(params.uri)
-        text, mime_type = self._refusing(resources.read_resource, uri, self._tools.connection.catalog)
+        text, mime_type = self._call_or_refuse(resources.read_resource, uri, self._tools.connection.catalog)
         content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
         return self._types.ReadResourceResult(contents=[content])
 
@@ -235,7 +235,7 @@ class _Handlers:
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a prompt."""
         types = self._types
-        prompt, text = self._refusing(resources.fill_prompt, params.name, params.arguments or {})
+        prompt, text = self._call_or_refuse(resources.fill_prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
@@ -246,7 +246,7 @@ class _Handlers:
         completion = types.Completion(values=values, total=total, has_more=total > len(values))
         return types.CompleteResult(completion=completion)
 
-    def _refusing(self, give: Any, *arguments: Any) -> Any:
+    def _call_or_refuse(self, give: Any, *arguments: Any) -> Any:
         from mcp.shared.exceptions import MCPError
 
         try:
@@ -280,7 +280,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="almanaq-mcp")
 
 
-def _wrong(name: str, arguments: dict[str, Any]) -> str:
+def _find_fault(name: str, arguments: dict[str, Any]) -> str:
     """Say what is wrong with a call, "" where nothing is: the schema that clients see is the one that counts."""
     from jsonschema import Draft202012Validator
 

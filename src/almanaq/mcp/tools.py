@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, Progress
+from almanaq.agent.response import Finished, Progress
 from almanaq.encode import plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress
@@ -77,14 +77,14 @@ def find_tables(catalog: Catalog, given: Mapping[str, Any], choose: Callable[...
     catalog.check_readable()
     question = given.get("question", "").strip()
     ranked = choose(question, catalog) if question else tuple(relation.name for relation in catalog.relations)
-    start = _start(given.get("cursor"), question)
+    start = _read_cursor(given.get("cursor"), question)
     wanted = ranked[start : start + given.get("limit", 10)]
     shown = caps.CAP.lead([_list_table(catalog.relation(name)) for name in wanted], caps.RESULT - 500)
     end = start + len(shown)
     return {
         "tables": shown,
         "total": len(ranked),
-        "next": _cursor(end, question) if shown and end < len(ranked) else None,
+        "next": _make_cursor(end, question) if shown and end < len(ranked) else None,
         "notice": NOTICE,
     }
 
@@ -132,23 +132,23 @@ def _describe_column(column: Column, *, samples: bool) -> Record:
     return record
 
 
-def _cursor(start: int, question: str) -> str:
-    return base64.urlsafe_b64encode(f"{start}:{_mark(question)}".encode()).decode()
+def _make_cursor(start: int, question: str) -> str:
+    return base64.urlsafe_b64encode(f"{start}:{_hash_question(question)}".encode()).decode()
 
 
-def _start(cursor: str | None, question: str) -> int:
+def _read_cursor(cursor: str | None, question: str) -> int:
     if cursor is None:
         return 0
     try:
         start, _, mark = base64.urlsafe_b64decode(cursor.encode()).decode().partition(":")
-        if mark == _mark(question) and int(start) >= 0:
+        if mark == _hash_question(question) and int(start) >= 0:
             return int(start)
     except ValueError:
         pass
     raise UsageError("the cursor is not one of this search: pass `next` of a result with the same question")
 
 
-def _mark(question: str) -> str:
+def _hash_question(question: str) -> str:
     return hashlib.sha256(question.encode()).hexdigest()[:8]
 
 
@@ -171,9 +171,9 @@ def read_text(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any
         raise UnknownNameError(f"no column named {given['column']!r}{suggest(given['column'], known)}")
     if isinstance(given["key"], str) and not relation.key:
         return _cut_passage(_cell_of_row(connection, relation, column.name, given["key"]), given)
-    condition, values = _condition(relation, given["key"])
-    shown = _quoted(column.name) if column.array else f"{_quoted(column.name)}::text"
-    suql = f"SELECT {shown} AS cell FROM {_place(relation)} WHERE {condition} LIMIT 2"
+    condition, values = _key_condition(relation, given["key"])
+    shown = _quote_name(column.name) if column.array else f"{_quote_name(column.name)}::text"
+    suql = f"SELECT {shown} AS cell FROM {_table_place(relation)} WHERE {condition} LIMIT 2"
     options = connection.engine.options.for_agent()
     rows = connection.sql(suql, values, options=options, dialect=connection.engine.dialect).rows
     if len(rows) != 1:
@@ -216,7 +216,7 @@ def _cut_passage(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
+def _key_condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
     """Return the condition that finds a row, and its values: by named columns, or by the key as evidence writes it."""
     if isinstance(key, Mapping):
         names = [column.name for column in relation.columns]
@@ -225,16 +225,16 @@ def _condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, names)}")
         if not key:
             raise UsageError('the key is empty: name the row by columns, as {"id": 7}')
-        return " AND ".join(f"{_quoted(name)}::text = ?" for name in key), [str(value) for value in key.values()]
-    parts = f" || '{_BETWEEN}' || ".join(f"{_quoted(name)}::text" for name in relation.key)
+        return " AND ".join(f"{_quote_name(name)}::text = ?" for name in key), [str(value) for value in key.values()]
+    parts = f" || '{_BETWEEN}' || ".join(f"{_quote_name(name)}::text" for name in relation.key)
     return f"{parts} = ?", [key]
 
 
-def _place(relation: Relation) -> str:
-    return ".".join(_quoted(part) for part in relation.name.split("."))
+def _table_place(relation: Relation) -> str:
+    return ".".join(_quote_name(part) for part in relation.name.split("."))
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -304,7 +304,7 @@ class Tools:
                 "money": None if None in money else sum(money),
             },
             "columns_sent": self._columns_sent(suql, params),
-            "warnings": caps.warnings(explanation.notes),
+            "warnings": caps.clip_warnings(explanation.notes),
             "notice": NOTICE,
         }
 
@@ -342,10 +342,10 @@ class Tools:
             "searched": "",
             "relaxed": None,
             "cost": _cost(result.trace),
-            "warnings": caps.warnings(notes),
+            "warnings": caps.clip_warnings(notes),
             "notice": NOTICE,
         }
-        return _said(caps.fit(record, result.rows[:most], result.evidence))
+        return _add_next(caps.fit_record(record, result.rows[:most], result.evidence))
 
     def _ask(self, given: Arguments, emit: Emit) -> Record:
         handle = given.get("conversation")
@@ -365,11 +365,11 @@ class Tools:
             "searched": caps.clip(response.searched, 1_000),
             "relaxed": None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
             "cost": _cost(trace),
-            "warnings": caps.warnings(trace.warnings),
+            "warnings": caps.clip_warnings(trace.warnings),
             "notice": NOTICE,
             "conversation": self.conversations.keep(handle, (*turns, response.turn())),
         }
-        return _said(caps.fit(record, response.rows[:most], response.evidence))
+        return _add_next(caps.fit_record(record, response.rows[:most], response.evidence))
 
     def _reply(self, given: Arguments, turns: Any, emit: Emit) -> Response:
         for event in self.connection.ask_stream(given["question"], turns, options=self._options(given)):
@@ -382,7 +382,7 @@ class Tools:
     def _why_not(self, given: Arguments) -> Record:
         found = self.connection.engine.why_not(given["suql"], given["key"], options=self._options(given))
         conditions = [
-            {"condition": caps.clip(each.text, 1_000), "truth": each.truth, "quotes": caps.quotes(each.evidence)}
+            {"condition": caps.clip(each.text, 1_000), "truth": each.truth, "quotes": caps.quote_records(each.evidence)}
             for each in found.conditions
         ]
         message = "No row has that key."
@@ -410,7 +410,7 @@ def _cost(trace: Trace) -> Record:
     }
 
 
-def _said(record: Record) -> Record:
+def _add_next(record: Record) -> Record:
     """Say what to do where rows were left out."""
     if record["truncated"]:
         record["next"] = (

@@ -15,7 +15,7 @@ from almanaq.models.budget import estimate_tokens
 from almanaq.models.cached import CacheQueue
 from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
+from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage, forget_reply
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.models.text_calls import (
@@ -121,9 +121,9 @@ class BatchingReader:
         if groups.turns is None:
             return await self._join_group(groups.open, kind, call)
         key = _item_key(self._model, call)
-        kept = await groups.turns.find(key)
-        if kept is not None:
-            return _from_json(kept)
+        cached = await groups.turns.find(key)
+        if cached is not None:
+            return _from_json(cached)
         reply = await self._join_group(groups.open, kind, call)
         if not reply.unreadable:
             await groups.turns.keep(key, _to_json(reply))
@@ -212,8 +212,7 @@ class BatchingReader:
             found, usage = self._parse_items(completion.text, items), completion.usage
         missing = [item for item in items if item[0] not in found]
         if missing:
-            forget = getattr(self._model, "forget", lambda _: None)
-            forget(prompt)
+            forget_reply(self._model, prompt)
         outcomes: list[tuple[int, TextReply | Exception]] = list(await self._convert_values(items, found, usage))
         if missing:
             half = (len(missing) + 1) // 2

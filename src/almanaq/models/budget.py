@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -22,10 +22,18 @@ from almanaq.errors import BudgetExceeded, SourceError
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 
+_MESSAGE_TOKENS = 8
+"""The most that servers add for each message."""
+
 
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without a tokenizer: four bytes each, which is high for non-ASCII scripts."""
     return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1
+
+
+def max_tokens(texts: Iterable[str]) -> int:
+    """Return the maximum tokens of texts: no tokenizer makes more tokens than bytes."""
+    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
 def read_price(model: str, file: Path | None = None) -> Price | None:
@@ -341,10 +349,6 @@ def open_budgets() -> tuple[Budget, ...]:
     return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)
 
 
-_MESSAGE_TOKENS = 8
-"""The most that servers add for each message."""
-
-
 class MeteredModel:
     """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
 
@@ -423,11 +427,11 @@ class MeteredModel:
     def _estimate_maximum(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
         if not any(budget.counts_tokens for budget in limits):
             return Usage(1)
-        # No tokenizer makes more tokens than bytes: an estimate could fall short, and the budget be exceeded.
-        read = sum(len(m.content.encode("utf-8", "replace")) + _MESSAGE_TOKENS for m in prompt.messages)
+        # The maximum, as an estimate could be too low, and the budget be exceeded.
+        read = max_tokens(m.content for m in prompt.messages)
         read += len(json.dumps(prompt.schema)) if prompt.schema else 0
-        written = self._most_output(prompt)
-        return Usage(1, 0, read, written, None if self._price is None else self._price.of(read, written))
+        output = self._most_output(prompt)
+        return Usage(1, 0, read, output, None if self._price is None else self._price.of(read, output))
 
 
 def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:

@@ -53,11 +53,11 @@ class CacheQueue:
     async def keep(self, key: bytes, text: str) -> None:
         """Store a reply; return once it is stored."""
         loop = asyncio.get_running_loop()
-        written: asyncio.Future[None] = loop.create_future()
+        stored: asyncio.Future[None] = loop.create_future()
         if not self._replies:
             loop.call_soon(self._keep)
-        self._replies.append((key, text, written))
-        await written
+        self._replies.append((key, text, stored))
+        await stored
 
     def _look(self) -> None:
         wanted, self._wanted = self._wanted, []
@@ -98,9 +98,9 @@ class CacheQueue:
         try:
             self._cache.keep([(key, text) for key, text, _ in replies], model=self._model)
         finally:
-            for _, _, written in replies:
-                if not written.done():  # the caller may have been cancelled; the reply is stored anyway
-                    written.set_result(None)
+            for _, _, stored in replies:
+                if not stored.done():  # the caller may have been cancelled; the reply is stored anyway
+                    stored.set_result(None)
 
 
 _POLL = 0.02
@@ -125,8 +125,9 @@ def request_key(model: str, prompt: Prompt) -> bytes:
     ]
     joined = f"{', ' if more and len(more) < len(messages) else ''}{', '.join(parts)}"
     schema = "null" if prompt.schema is None else quote_json_once(write_json(prompt.schema, sort_keys=True))
-    chances = ', "chances"' if prompt.verdict else ""
-    digest.update(f"{joined}], {schema}, {prompt.max_output_tokens}{chances}]".encode("ascii"))
+    # "chances" is the old name of probabilities: cached keys must not change.
+    suffix = ', "chances"' if prompt.verdict else ""
+    digest.update(f"{joined}], {schema}, {prompt.max_output_tokens}{suffix}]".encode("ascii"))
     return digest.digest()
 
 
@@ -186,7 +187,7 @@ class CachedModel:
                 return await self._lead(key, prompt)
             shared = await asyncio.wrap_future(mine)
             if shared is not None:
-                return Completion(shared.text, _CACHE_HIT, shared.chances)
+                return Completion(shared.text, _CACHE_HIT, shared.probabilities)
 
     async def _lead(self, key: bytes, prompt: Prompt) -> Completion:
         completion: Completion | None = None
@@ -249,11 +250,11 @@ class CacheOnlyModel:
 
 def _to_cache_text(completion: Completion, prompt: Prompt) -> str:
     """Return what the cache stores of a reply: its text, and its probabilities where they were requested."""
-    return json.dumps([completion.text, completion.chances]) if prompt.verdict else completion.text
+    return json.dumps([completion.text, completion.probabilities]) if prompt.verdict else completion.text
 
 
 def _from_cache_text(text: str, prompt: Prompt) -> Completion:
-    chances = None
+    probabilities = None
     if prompt.verdict:
-        text, chances = json.loads(text)
-    return Completion(text, _CACHE_HIT, chances)
+        text, probabilities = json.loads(text)
+    return Completion(text, _CACHE_HIT, probabilities)

@@ -15,6 +15,8 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -24,9 +26,6 @@ from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-
-from functools import lru_cache
-from json.encoder import encode_basestring_ascii
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
@@ -66,13 +65,13 @@ def find_secrets(address: str) -> tuple[str, ...]:
     """Return the secret parts of an address, which no message, log or file may hold: encoded and decoded."""
     try:
         parts = urlsplit(address)
-        meant = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PUBLIC_PARAMETERS]
-        written = [
+        decoded = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PUBLIC_PARAMETERS]
+        encoded = [
             pair.partition("=")[2]
             for pair in parts.query.split("&")
             if pair.partition("=")[0] not in _PUBLIC_PARAMETERS
         ]
-        found = [*meant, *written, *(part for part in (parts.username, parts.password) if part)]
+        found = [*decoded, *encoded, *(part for part in (parts.username, parts.password) if part)]
     except ValueError:
         return ()
     return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST_SECRET))
@@ -196,9 +195,9 @@ class JsonServer:
 
     def _remove_secrets(self, body: bytes) -> bytes:
         for secret in self._secrets:
-            written = secret.encode("utf-8", "replace")
-            if len(secret) > _SHORT_KEY and written in body:
-                body = body.replace(written, HIDDEN.encode())
+            encoded = secret.encode("utf-8", "replace")
+            if len(secret) > _SHORT_KEY and encoded in body:
+                body = body.replace(encoded, HIDDEN.encode())
         return body
 
     def _describe_problem(self, problem: Exception) -> str:
@@ -251,7 +250,7 @@ def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
 def address_error(address: str, example: str) -> ModelError:
     """Return the error for an address that no server can have."""
     shown = redact_address(address)
-    return ModelError(f"{shown!r} is no address of a server: set OPENAI_BASE_URL to one such as {example}")
+    return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")
 
 
 _MOST_TEXTS = 64

@@ -143,7 +143,7 @@ class CrossEncoder:
 
         Raises:
             MissingExtraError: the extra `torch` is not installed.
-            ModelError: there is no such model, or it gives scores that are no numbers.
+            ModelError: there is no such model, or its scores are not finite.
         """
         if not texts:
             return np.zeros(0, np.float32)
@@ -156,7 +156,7 @@ class CrossEncoder:
             )
         scores: NDArray[np.float32] = made if made.ndim == 1 else made[:, -1]
         if not np.isfinite(scores).all():
-            raise ModelError(f"the cross-encoder {self.name!r} gave a score that is no number")
+            raise ModelError(f"the cross-encoder {self.name!r} gave a score that is not finite")
         return scores
 
 
@@ -273,8 +273,8 @@ def _list_local_models(path: str) -> list[str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     beside = Path(path).parent.glob("*/config.json")
-    kept = Path(HF_HUB_CACHE).glob("models--*")
-    return [*(str(found.parent) for found in beside), *("/".join(found.name.split("--")[1:]) for found in kept)]
+    cached = Path(HF_HUB_CACHE).glob("models--*")
+    return [*(str(found.parent) for found in beside), *("/".join(found.name.split("--")[1:]) for found in cached)]
 
 
 def _answer_by_span(loaded: _LoadedReader, call: TextCall) -> TextReply:

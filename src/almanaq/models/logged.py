@@ -63,13 +63,15 @@ class LoggedModel:
         except Exception as problem:
             # An error message may quote the model's reply, and with it a row.
             message = str(problem) if self._log.texts else ""
-            self._write(prompt, started, getattr(problem, "usage", Usage()), error=type(problem).__name__, said=message)
+            self._write(
+                prompt, started, getattr(problem, "usage", Usage()), error=type(problem).__name__, message=message
+            )
             raise
         self._write(prompt, started, completion.usage, reply=completion.text)
         return completion
 
     def _write(
-        self, prompt: Prompt, started: float, usage: Usage, *, error: str = "", said: str = "", reply: str = ""
+        self, prompt: Prompt, started: float, usage: Usage, *, error: str = "", message: str = "", reply: str = ""
     ) -> None:
         line: dict[str, object] = {
             "at": round(started, 3),
@@ -81,7 +83,7 @@ class LoggedModel:
             **asdict(usage),
         }
         if self._log.texts:
-            line |= {"messages": [m.content for m in prompt.messages], "reply": reply, "said": said}
+            line |= {"messages": [m.content for m in prompt.messages], "reply": reply, "said": message}
         text = redact_keys(json.dumps(line, ensure_ascii=False), self._secrets)
         try:
             with (

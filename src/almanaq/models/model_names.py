@@ -1,4 +1,4 @@
-"""Models by name: what `--model` and `--embedder` accept, and the parts that each name stands for."""
+"""Models by name: what `--model` and `--embedder` accept, and the parts behind each name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ from almanaq.plugins import call_plugin, plugin_names
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
     from almanaq.models.prompted_reader import PromptedReader
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from almanaq.models.batching import Batching
-
 
 Wrapper = Callable[..., LanguageModel]
 
@@ -67,7 +61,7 @@ class ModelSettings:
         budget: what may be spent; the default only counts.
         price: dollars for tokens; None looks in the user's prices file.
         rate: maximum requests and tokens per minute; None: as fast as the server allows.
-        chances: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
+        probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
         hedge: repeat a call that takes far longer than others (see HedgedModel); `hedge_after` fixes the seconds, None
             learns them.
         batching: which calls may share a request; None: none.
@@ -86,7 +80,7 @@ class ModelSettings:
     budget: Budget = field(default_factory=Budget)
     price: Price | None = None
     rate: Rate | None = None
-    chances: bool = False
+    probabilities: bool = False
     hedge: bool = True
     hedge_after: float | None = None
     batching: Batching | None = None
@@ -141,9 +135,11 @@ def open_models(
         linker = spec if isinstance(spec, Linker) else _make_local_models(vectors).linker
         return Models(spec.name, spec, linker, vectors)
     if isinstance(spec, LanguageModel):
-        kept = cache and bool(getattr(spec, "persistent", True))
-        return _make_models(spec, vectors, settings or ModelSettings(), kept)
-    raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
+        use_cache = cache and bool(getattr(spec, "persistent", True))
+        return _make_models(spec, vectors, settings or ModelSettings(), use_cache)
+    raise UsageError(
+        f"{spec!r} is not a model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader"
+    )
 
 
 def make_models(language: LanguageModel, batching: Batching | None = None) -> Models:
@@ -289,7 +285,7 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     language = wrap_model(model, settings, cache)
-    plain = PromptedReader(language, context_tokens=settings.context_tokens, chances=settings.chances)
+    plain = PromptedReader(language, context_tokens=settings.context_tokens, probabilities=settings.probabilities)
     reader = _add_batching(plain, language, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import run_sync
-from almanaq.models.budget import estimate_tokens, record_cut_prompt, record_usage
+from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     JsonServer,
@@ -41,7 +41,6 @@ from almanaq.models.openai_replies import (
     has_reasoned,
     make_connection_error,
     make_status_error,
-    max_tokens,
     read_completion,
     read_error_message,
     read_retry_after,
@@ -147,7 +146,7 @@ class OpenAIModel:
             failure.at_once = failure.cut and self._give_room(content, request, prompt)
             raise
         self._served = True
-        return replace(completion, chances=read_verdict_probabilities(content)) if prompt.verdict else completion
+        return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
         """Give a model that spent its whole limit on reasoning more room; return whether there is more now."""
@@ -232,19 +231,19 @@ class OpenAIModel:
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
         """Return the cost that the reply reports; where it reports none, an estimate from text lengths."""
-        written = read_token_count(
+        output_tokens = read_token_count(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), server=self._base_url
         )
-        read = read_token_count(
+        input_tokens = read_token_count(
             content, "prompt_tokens", most=lambda: max_tokens(m.content for m in prompt.messages), server=self._base_url
         )
-        if not read:
-            read = sum(estimate_tokens(m.content) for m in prompt.messages)
-        if not written:
+        if not input_tokens:
+            input_tokens = sum(estimate_tokens(m.content) for m in prompt.messages)
+        if not output_tokens:
             text = read_text(content)
-            written = estimate_tokens(text) if text or written is None else 0
-        money = None if self._price is None else self._price.of(read, written)
-        return Usage(1, 0, read, written, money, min(read, count_cached_tokens(content)))
+            output_tokens = estimate_tokens(text) if text or output_tokens is None else 0
+        money = None if self._price is None else self._price.of(input_tokens, output_tokens)
+        return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
 
 
 def _ask_otherwise(message: str) -> FailedCall:
@@ -410,8 +409,8 @@ class OpenAIEmbedder:
                 served=self.usage.calls > 0,
             )
         content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
-        read = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
-        usage = Usage(calls=1, input_tokens=read or 0, money=None)
+        input_tokens = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
+        usage = Usage(calls=1, input_tokens=input_tokens or 0, money=None)
         vectors = self._read_vectors(content, len(texts), usage)
         self._record_usage(usage)
         return normalize(vectors)
@@ -430,7 +429,7 @@ class OpenAIEmbedder:
         if vectors.ndim != 2 or places != list(range(count)):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)
         if not np.isfinite(vectors).all():
-            raise FailedCall("the server gave vectors with values that are not numbers", usage=usage)
+            raise FailedCall("the server gave vectors with values that are not finite", usage=usage)
         if self._width not in (None, vectors.shape[1]):
             raise FailedCall(
                 f"the server gave vectors of {vectors.shape[1]} numbers after some of {self._width}",
@@ -464,7 +463,9 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str
     if not key and address == OPENAI:
         raise ModelError(f"the server at {OPENAI} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for another")
     if not (key.isascii() and key.isprintable()):
-        raise ModelError("OPENAI_API_KEY holds characters that no key has: set it anew, without line ends or quotes")
+        raise ModelError(
+            "OPENAI_API_KEY contains characters that are invalid in a key: set it again, without line ends or quotes"
+        )
     return address, key or "none"
 
 

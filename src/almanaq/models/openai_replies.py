@@ -1,4 +1,4 @@
-"""Replies of an OpenAI-compatible server: what they say, what they cost, and the error that a refusal stands for."""
+"""Replies of an OpenAI-compatible server: what they say, what they cost, and the error behind a refusal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
@@ -17,14 +17,8 @@ from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableRep
 
 _MOST_STATED = 10_000_000
 """Largest credible token count of a call: five times the longest context window."""
-_MESSAGE_TOKENS = 8
 _log = logging.getLogger("almanaq")
 _warned = set[str]()
-
-
-def max_tokens(texts: Iterable[str]) -> int:
-    """Return the maximum tokens of texts: no tokenizer makes more tokens than bytes."""
-    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
 def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], server: str) -> int | None:
@@ -90,18 +84,18 @@ def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
     found = dict.fromkeys(VERDICTS, 0.0)
-    written, mass = "", 1.0
+    text, mass = "", 1.0
     for token, alternatives in tokens:
-        fits = _find_possible_verdicts(written + token)
+        fits = _find_possible_verdicts(text + token)
         if fits is not None:
             for other, chance in alternatives.items():
-                named = _find_possible_verdicts(written + other) or ()
+                named = _find_possible_verdicts(text + other) or ()
                 if other != token or len(named) == 1:
                     found |= {verdict: found[verdict] + mass * chance / len(named) for verdict in named}
             if len(fits) < 2:
                 break
             mass *= alternatives[token]
-        written += token
+        text += token
     total = sum(found.values())
     return {verdict: chance / total for verdict, chance in found.items()} if total >= _LEAST_MASS else None
 
@@ -120,10 +114,10 @@ def _read_probability(token: Mapping[str, Any]) -> float:
     return min(1.0, math.exp(min(0.0, logarithm)))
 
 
-def _find_possible_verdicts(written: str) -> Sequence[str] | None:
+def _find_possible_verdicts(text: str) -> Sequence[str] | None:
     """Return the verdicts compatible with a partial reply; None before its value begins."""
-    begun = _VALUE.search(written)
-    return None if begun is None else tuple(_match_prefix(written[begun.end() :].lower()))
+    start = _VALUE.search(text)
+    return None if start is None else tuple(_match_prefix(text[start.end() :].lower()))
 
 
 def _match_prefix(text: str) -> Iterator[str]:
@@ -333,7 +327,7 @@ def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any
         if not served:
             raise _protocol_error(base_url, body)
         raise FailedCall(
-            f"the reply is no chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
+            f"the reply is not a chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
         )
     return content
 
@@ -423,8 +417,8 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
         message, finish = choice["message"], choice.get("finish_reason")
         refusal = message.get("refusal")
     except (LookupError, TypeError, AttributeError) as problem:
-        message = f"the reply is no chat completion: {_shorten(content)[:120]}"
-        raise FailedCall(message, usage=usage, cause="a reply that is no chat completion") from problem
+        message = f"the reply is not a chat completion: {_shorten(content)[:120]}"
+        raise FailedCall(message, usage=usage, cause="a reply that is not a chat completion") from problem
     if refusal or finish == "content_filter":
         reason = _shorten(refusal)[:300] if refusal else "content filter"
         raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage, cause="the model declined")

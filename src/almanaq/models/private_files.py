@@ -20,13 +20,9 @@ def default_cache_folder() -> Path:
 
 
 def default_cache_file() -> Path:
-    """Return the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
-    if os.environ.get("ALMANAQ_CACHE"):
-        return Path(os.environ["ALMANAQ_CACHE"])
-    if os.environ.get("ALMANAQ_CACHE_DIR"):
-        return Path(os.environ["ALMANAQ_CACHE_DIR"]) / "replies.sqlite"
-    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(folder) / "almanaq" / "replies.sqlite"
+    """Return the file of cached replies: ALMANAQ_CACHE, else the one in the folder of caches."""
+    named = os.environ.get("ALMANAQ_CACHE")
+    return Path(named) if named else default_cache_folder() / "replies.sqlite"
 
 
 def make_private(file: Path) -> None:

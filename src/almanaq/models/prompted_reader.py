@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from copy import copy
@@ -26,6 +25,7 @@ from almanaq.models.protocols import (
     TextCall,
     TextReply,
     Usage,
+    forget_reply,
 )
 from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.models.text_calls import (
@@ -41,39 +41,8 @@ from almanaq.models.text_calls import (
     split_document,
     typical_tokens,
 )
-from almanaq.text.words import stems
+from almanaq.text.words import most_similar
 from almanaq.values import canonical, parse_list, parse_typed, write_list
-
-
-def letter_trigrams(text: str) -> frozenset[str]:
-    """Return the three-letter groups of a text, its borders included."""
-    padded = f"  {text.casefold()} "
-    return frozenset(padded[i : i + 3] for i in range(len(padded) - 2))
-
-
-def text_similarity(one: str, other: str) -> float:
-    """Return the similarity of two short texts, from 0 to 2: shared stems plus shared letter groups.
-
-    >>> text_similarity("Italian", "italian food") > text_similarity("Italian", "Thai")
-    True
-    """
-    a, b = letter_trigrams(one), letter_trigrams(other)
-    words_a, words_b = set(stems(one)), set(stems(other))
-    letters = len(a & b) / len(a | b)
-    return letters + (len(words_a & words_b) / len(words_a | words_b) if words_a and words_b else 0.0)
-
-
-def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return at most `most` of the values, the most similar to the literal, in their own order.
-
-    >>> most_similar("italian", ["Thai", "Italian", "Korean"], 1)
-    ('Italian',)
-    """
-    if len(values) <= most:
-        return tuple(values)
-    best = heapq.nlargest(most, range(len(values)), key=lambda i: (text_similarity(literal, values[i]), -i))
-    return tuple(values[i] for i in sorted(best))
-
 
 TYPE_FORMS = {
     "text": "",
@@ -100,7 +69,7 @@ class PromptedReader:
     Args:
         context_tokens: the model's context window, prompt and reply included; longer documents are read in parts, and
             the answers combined.
-        chances: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
+        probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
 
     Attributes:
         dropped_quotes: quotes that are not in the document.
@@ -116,9 +85,9 @@ class PromptedReader:
         *,
         context_tokens: int = 32_000,
         max_output_tokens: int = 1024,
-        chances: bool = False,
+        probabilities: bool = False,
     ) -> None:
-        self.name, self._chances = model.name, chances
+        self.name, self._probabilities = model.name, probabilities
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model = model
         self._max_output = max_output_tokens
@@ -171,13 +140,15 @@ class PromptedReader:
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
         prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
-        if self._chances and call.yes_or_no:
+        if self._probabilities and call.yes_or_no:
             prompt = replace(prompt, verdict=True)
         parsed, usage = await self._ask(call, prompt)
         quotes, dropped = locate_quotes(parsed.quotes, pieces)
         self.dropped_quotes += dropped
         unreadable = parsed.unreadable
-        return TextReply(parsed.value, parsed.verdicts, quotes, usage, chances=parsed.chances, unreadable=unreadable)
+        return TextReply(
+            parsed.value, parsed.verdicts, quotes, usage, probabilities=parsed.probabilities, unreadable=unreadable
+        )
 
     async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
         try:
@@ -256,11 +227,13 @@ def _make_frame(
 def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
     """Parse a reply, with the probability of each literal where the server reported it."""
     parsed = parse_reply(completion.text, call)
-    chances = completion.chances
-    if chances is None or not call.yes_or_no:
+    probabilities = completion.probabilities
+    if probabilities is None or not call.yes_or_no:
         return parsed
     yes = canonical("Yes")
-    return replace(parsed, chances={c: chances["Yes" if canonical(c) == yes else "No"] for c in call.compared})
+    return replace(
+        parsed, probabilities={c: probabilities["Yes" if canonical(c) == yes else "No"] for c in call.compared}
+    )
 
 
 def prompt_values(call: TextCall) -> dict[str, object]:
@@ -336,9 +309,8 @@ async def _ask_with_repair(
         return parse(again), usage, 1
     except MalformedReply as problem:
         # The call has failed: its replies must not be served from the cache next time.
-        forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)
-        forget(prompt)
-        forget(second)
+        forget_reply(model, prompt)
+        forget_reply(model, second)
         raise UnusableReply(
             f"the model's reply cannot be used, twice: {problem}",
             retryable=False,

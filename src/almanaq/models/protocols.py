@@ -101,12 +101,12 @@ class Completion:
     """A language model's reply.
 
     Attributes:
-        chances: the probability of each of VERDICTS, where requested and reported; else None.
+        probabilities: the probability of each of VERDICTS, where requested and reported; else None.
     """
 
     text: str
     usage: Usage = Usage()
-    chances: Mapping[str, float] | None = None
+    probabilities: Mapping[str, float] | None = None
 
 
 @runtime_checkable
@@ -127,6 +127,11 @@ class LanguageModel(Protocol):
     name: str
 
     async def complete(self, prompt: Prompt) -> Completion: ...
+
+
+def forget_reply(model: LanguageModel, prompt: Prompt) -> None:
+    """Drop the reply to a prompt from the model's cache, if it has one: an unusable reply must not be served again."""
+    getattr(model, "forget", lambda _: None)(prompt)
 
 
 @runtime_checkable
@@ -169,8 +174,8 @@ class TextCall:
         options: the only values allowed, where the query lists them.
         compared: the literals that the query compares the answer with; each gets a verdict.
         from_rows: whether the question contains values of rows, and so is untrusted like the document.
-        about: where the document stands: its column, its table and that one's title. A reader may be told; it makes no
-            other call of it, as equal documents are read once.
+        about: the document's origin: its column, its table and the table's title. Shown to readers, but not part of the
+            call's identity, as equal documents are read once.
     """
 
     function: Literal["answer", "summary"]
@@ -217,7 +222,7 @@ class TextReply:
 
     Attributes:
         confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
-        chances: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
+        probabilities: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
         unreadable: `value` is None because what was replied, twice, is not of the type or the options asked for.
     """
 
@@ -226,7 +231,7 @@ class TextReply:
     quotes: tuple[Quote, ...] = ()
     usage: Usage = Usage()
     confidence: float | None = None
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
     unreadable: bool = False
 
 
@@ -287,7 +292,7 @@ class AllOf(tuple[str, ...]):
 class Linker(Protocol):
     """Gives the values that mean the same as a literal: several, one or none; always a subset of the values.
 
-    A row is meant that has any of them; of AllOf, one that has every one.
+    A row matches if it has any of them; for AllOf, if it has all.
     """
 
     name: str

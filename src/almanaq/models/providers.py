@@ -156,15 +156,15 @@ def find_endpoint(provider: str, base_url: str | None = None, api_key: str | Non
 
 def call_timeout(usual: float) -> float:
     """Return the seconds after which a call is abandoned: ALMANAQ_TIMEOUT, else the default given."""
-    written = os.environ.get("ALMANAQ_TIMEOUT")
-    if not written:
+    value = os.environ.get("ALMANAQ_TIMEOUT")
+    if not value:
         return usual
     try:
-        seconds = float(written)
+        seconds = float(value)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ModelError(f"ALMANAQ_TIMEOUT: {written!r} is no number of seconds above 0: set it to one such as 300")
+        raise ModelError(f"ALMANAQ_TIMEOUT: {value!r} is not a number of seconds above 0: set it to one such as 300")
     return seconds
 
 

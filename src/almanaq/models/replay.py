@@ -45,6 +45,7 @@ from almanaq.models.protocols import (
     TextCall,
     TextReply,
     Usage,
+    forget_reply,
 )
 
 
@@ -161,7 +162,7 @@ class RecordingModel:
 
     def forget(self, prompt: Prompt) -> None:
         """Drop an unusable reply, where the model caches replies."""
-        getattr(self._model, "forget", lambda _: None)(prompt)
+        forget_reply(self._model, prompt)
 
     def _record(self, prompt: Prompt, reply: str | None, usage: Usage, failed: str = "") -> None:
         self._write(asdict(Exchange(prompt.name, prompt.version, _mask_fence(prompt), reply, asdict(usage), failed)))
@@ -272,10 +273,6 @@ def _first_difference(now: Sequence[tuple[str, str]], then: Sequence[tuple[str, 
     return one[start : start + _EXCERPT], other[start : start + _EXCERPT]
 
 
-__all__ = [
-    "Bundle", "Recording", "RecordingModel", "ReplayReader", "ReplayingModel", "call_hash", "file_hash", "read_bundle",
-    "replay_models", "write_bundle",
-]  # fmt: skip
 _BUNDLE_FORMAT = "almanaq-replay-1"
 
 

@@ -69,8 +69,8 @@ class ReplyCache:
     def find(self, keys: Sequence[bytes]) -> list[str | None]:
         """Return the replies to several requests, as `get` does, without reserving any."""
         with self._lock:
-            kept = self._find_all(self._open(), keys)
-        return [kept.get(key) for key in keys]
+            found = self._find_all(self._open(), keys)
+        return [found.get(key) for key in keys]
 
     def _find_one(self, connection: sqlite3.Connection, key: bytes) -> str | None:
         return self._find_all(connection, (key,)).get(key)
@@ -104,8 +104,8 @@ class ReplyCache:
         """
         with self._lock:
             connection = self._open()
-            kept = self._find_all(connection, keys)
-            found: list[str | bool] = [kept.get(key, True) for key in keys]
+            cached = self._find_all(connection, keys)
+            found: list[str | bool] = [cached.get(key, True) for key in keys]
             missing = [number for number, text in enumerate(found) if text is True]
             if missing and self.file is not None:
                 # A lease only prevents duplicate calls: where it cannot be written, the call is made anyway.
@@ -119,11 +119,11 @@ class ReplyCache:
     def _try_leases(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
         """Reserve requests inside a transaction; return for each the result of `look`."""
         # Another process may have stored a reply between the look-up and the lease.
-        kept = self._find_all(connection, keys)
-        wanted = list(dict.fromkeys(key for key in keys if key not in kept))
+        cached = self._find_all(connection, keys)
+        wanted = list(dict.fromkeys(key for key in keys if key not in cached))
         mine = self._own_lease(time.time())
         new = connection.executemany(_LEASE, [(key, *mine) for key in wanted]).rowcount == len(wanted)
-        return [kept[key] if key in kept else new or self._try_lease(connection, key) for key in keys]
+        return [cached[key] if key in cached else new or self._try_lease(connection, key) for key in keys]
 
     def keep(self, replies: Sequence[tuple[bytes, str]], *, model: str = "") -> None:
         """Store replies and end their leases, in one transaction.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
+from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 
 LONGEST_RETRY_AFTER = 60.0
 """Maximum seconds that a server's retry-after is honoured for."""
@@ -168,4 +168,4 @@ class DeadlineModel:
 
     def forget(self, prompt: Prompt) -> None:
         """Drop an unusable reply, where the model caches replies."""
-        getattr(self._model, "forget", lambda _: None)(prompt)
+        forget_reply(self._model, prompt)

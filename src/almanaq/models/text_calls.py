@@ -88,14 +88,14 @@ class OutsideOptions(MalformedReply):
 class ParsedReply:
     """A parsed reply; `quotes` are (passage number as shown, words), not yet located.
 
-    `chances` are the probabilities of the compared literals, where the server reported them; `unreadable` says that
-    the value was none of those allowed.
+    `probabilities` are those of the compared literals, where the server reported them; `unreadable` says that the value
+    was not among the allowed ones.
     """
 
     value: str | None
     verdicts: Mapping[str, bool | None]
     quotes: tuple[tuple[int, str], ...]
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
     unreadable: bool = False
 
 

@@ -106,7 +106,7 @@ def adapt_retriever(found: object, name: str, *, adapt: Adapt | None = None) -> 
     if callable(made):
         return FunctionRetriever(made, name, adapt or adapt_retriever)
     raise UsageError(
-        f"retriever {name!r} is no retriever: it has neither index(corpus, fields), nor embed_corpus(corpus) and "
+        f"retriever {name!r} is not a retriever: it has neither index(corpus, fields), nor embed_corpus(corpus) and "
         "retrieve(query, top_k), nor a LlamaIndex or LangChain retriever's retrieve(query) or invoke(query)"
     )
 
@@ -225,7 +225,7 @@ class CallableIndex:
         """Return the rankings.
 
         Raises:
-            BenchmarkError: it gave something that is no table, a table twice, or a score that is no number.
+            BenchmarkError: a result is not a table, repeats a table, or has a score that is not finite.
         """
         check_k(k)
         return [make_ranking(self.name, question, self.ask(question, k), k, self.pieces) for question in questions]
@@ -237,7 +237,7 @@ def make_ranking(name: str, question: str, found: Iterable[Any], k: int, pieces:
         table, score = _read_item(item, name)
         fault = ""
         if score is not None and not np.isfinite(score):
-            fault = f"it gave {table} a score that is no number ({score})"
+            fault = f"it gave {table} a score that is not finite ({score})"
         elif table in listed and not pieces:
             fault = f"it lists {table} twice"
         if fault:

@@ -193,15 +193,15 @@ FEATURES = (
     "row_rare",  # as row, idf squared
     "row_title_header",  # share that the best row holds together with title, section and header
     "two_rows",  # share that the best row holds together with the one that adds most to it
-    "row_values",  # share that cells of one row cover that stand in the question whole
+    "row_values",  # share covered by cells of one row that the question contains whole
     "row_numbers",  # share of the question's numbers in one row
     "named_row",  # share that one row holds in columns whose names the question has words of
     "column",  # share that the best column holds, its name included
     "numbers",  # share of the question's numbers found anywhere
-    "phrases",  # share of the question's pairs of neighbouring words that stand together in the table
-    "entities",  # share of the question's idf mass covered by cells that stand in it whole, of two words or more
+    "phrases",  # share of the question's adjacent word pairs that are adjacent in the table
+    "entities",  # share of the question's idf mass covered by cells of two or more words that it contains whole
     "values",  # as entities, cells of one word included
-    "columns",  # share of the question's idf mass covered by column names that stand in it whole
+    "columns",  # share of the question's idf mass covered by column names that it contains whole
     "size",  # logarithm of the table's length over 10
     "association",  # how well the question's words go with those of the header, below and above 0; 0 without it
 )

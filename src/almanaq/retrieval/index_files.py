@@ -263,7 +263,7 @@ class SegmentEntry:
 def check_segment_name(name: object) -> str:
     """Return the name of a segment. Raises ValueError for one that could point outside the index."""
     if not isinstance(name, str) or not _SEGMENT.fullmatch(name):
-        raise ValueError(f"{name!r:.60} is no name of a segment")
+        raise ValueError(f"{name!r:.60} is not the name of a segment")
     return name
 
 

@@ -35,7 +35,7 @@ from almanaq.retrieval.protocols import Found, Hit, Ranking
 from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
 
 DOUBT_FEATURES = (
-    "unknown",  # share of the question's words that stand in no table
+    "unknown",  # share of the question's words that no table contains
     "cosine",  # the best cosine between the question and the best table; 0 without vectors
     "margin",  # how far its score is above the next one's
     "share",  # its share of the candidates' odds

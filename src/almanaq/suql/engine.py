@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from almanaq.engines.protocols import Database
 from almanaq.errors import (
     DatabaseError,
     ParameterError,
@@ -29,7 +30,6 @@ from almanaq.suql.accuracy.estimates import (
 from almanaq.suql.bind import Binder, read_parameters
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (
@@ -129,8 +129,8 @@ class Engine:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The relations of the source."""
-        return self._database.catalog()
+        """The relations of the source, with the dialect in which queries name them."""
+        return self._database.catalog().in_dialect(self.dialect)
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query and give its rows, the evidence for them and a trace.
@@ -277,6 +277,7 @@ class Engine:
             laid_out = explain_plan(
                 plan,
                 self.expected(plan),
+                dialect=self.dialect,
                 steps=shown,
                 approximate=_approximate(chosen),
                 cost=self._cost(),
@@ -299,6 +300,7 @@ class Engine:
         laid_out = explain_plan(
             plan,
             estimates,
+            dialect=self.dialect,
             actual=actual,
             approximate=_approximate(chosen),
             cost=self._cost(),
@@ -372,7 +374,7 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
+            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key, self.dialect)
         result, _ = run_sync(execute(self._context(), self._planner.lower(plan, exact), exact, suql=query))
         return why_not(result)
 

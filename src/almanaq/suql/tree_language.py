@@ -12,7 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.engines.texts import write_texts
+from almanaq.engines.rendering import write_texts
 from almanaq.errors import (
     DatabaseError,
     QuerySyntaxError,

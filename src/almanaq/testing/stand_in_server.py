@@ -16,7 +16,7 @@ from almanaq.models.protocols import Price
 from almanaq.testing.faults import Faults
 from almanaq.testing.hostile import HOSTILE
 from almanaq.testing.outcome import Outcome
-from almanaq.testing.token_chances import tokens_of
+from almanaq.testing.token_logprobs import tokens_of
 
 Request = Mapping[str, Any]
 ReplyFunction = Callable[[Request], "str | Mapping[str, object]"]
@@ -65,8 +65,8 @@ class StandInServer:
         refuses: parameters that it answers with status 400, as servers without them do.
         hidden_tokens: tokens of reasoning that each reply is charged for and does not show.
         charges_abandoned: charge for a reply whose client went away meanwhile; else the work on it is stopped.
-        chances: how likely it finds "Yes", "No" and "null" as the value of its reply to a request that asks for log
-            probabilities; None: it tells none.
+        probabilities: of "Yes", "No" and "null" as the value of a reply, for requests that ask for log probabilities;
+            None: it reports none.
         pause: seconds between two words of a reply that is streamed; None: it streams nothing, whatever is asked.
 
     Use as a context manager; `url` is the base URL for a client.
@@ -94,11 +94,11 @@ class StandInServer:
         keep_requests: bool = True,
         charges_abandoned: bool = False,
         pause: float | None = 0.0,
-        chances: Callable[[Request], Mapping[str, float]] | None = None,
+        probabilities: Callable[[Request], Mapping[str, float]] | None = None,
     ) -> None:
         self._reply, self._faults = reply, faults or Faults()
         self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
-        self._chances = chances
+        self._probabilities = probabilities
         self._keep, self._charges_abandoned, self._pause = keep_requests, charges_abandoned, pause
         self.ledger = Ledger()
         self._begun: set[str] = set()
@@ -240,8 +240,8 @@ class StandInServer:
         }
         choice: dict[str, Any] = {"index": 0, "message": _message(request, text)}
         choice["finish_reason"] = "length" if fault == "length" else "stop"
-        if request.get("logprobs") and self._chances is not None:
-            choice["logprobs"] = {"content": tokens_of(text, self._chances(request))}
+        if request.get("logprobs") and self._probabilities is not None:
+            choice["logprobs"] = {"content": tokens_of(text, self._probabilities(request))}
         head = {"id": f"chat-{self.ledger.calls}", "object": "chat.completion", "created": 0, "model": request["model"]}
         return Outcome.of(head | {"choices": [choice], "usage": usage}, cut=fault == "cut")
 

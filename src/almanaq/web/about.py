@@ -14,7 +14,7 @@ from almanaq.encode import relation_record
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.web.problems import Refused
-from almanaq.web.verdicts import Verdict, Verdicts, accuracy
+from almanaq.web.verdicts import Verdict, Verdicts, measure_accuracy
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -36,8 +36,8 @@ def about_record(service: Service) -> dict[str, Any]:
         "paid": bool(models.reader.paid),
         "max_calls": service.calls_allowed,
         "ask_above": service.limits.ask_above if models.reader.paid else None,
-        "accuracy": accuracy(verdicts, sampled=False).record(),
-        "sampled_accuracy": accuracy(verdicts, sampled=True).record(),
+        "accuracy": measure_accuracy(verdicts, sampled=False).record(),
+        "sampled_accuracy": measure_accuracy(verdicts, sampled=True).record(),
         "warnings": warnings,
     }
 
@@ -64,7 +64,7 @@ def list_tables(catalog: Catalog, search: str, limit: int, cursor: str | None) -
     """
     words = search.casefold().split()
     found = [relation for relation in catalog.relations if all(word in _words(relation) for word in words)]
-    start = 0 if cursor is None else _start(cursor)
+    start = 0 if cursor is None else _read_cursor(cursor)
     shown = found[start : start + limit]
     more = start + limit < len(found)
     tables = [
@@ -76,7 +76,7 @@ def list_tables(catalog: Catalog, search: str, limit: int, cursor: str | None) -
         }
         for relation in shown
     ]
-    return {"tables": tables, "total": len(found), "next": _cursor(start + limit) if more else None}
+    return {"tables": tables, "total": len(found), "next": _make_cursor(start + limit) if more else None}
 
 
 def describe_table(catalog: Catalog, name: str) -> dict[str, Any]:
@@ -89,19 +89,19 @@ def _words(relation: Relation) -> str:
     return " ".join((relation.name, relation.description, *columns)).casefold()
 
 
-def _cursor(start: int) -> str:
+def _make_cursor(start: int) -> str:
     return base64.urlsafe_b64encode(b"from:%d" % start).decode().rstrip("=")
 
 
-def _start(cursor: str) -> int:
+def _read_cursor(cursor: str) -> int:
     try:
         text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode("ascii")
-        return int(text.removeprefix("from:")) if text.removeprefix("from:").isdigit() else _broken()
+        return int(text.removeprefix("from:")) if text.removeprefix("from:").isdigit() else _refuse_cursor()
     except (binascii.Error, UnicodeError, ValueError):
-        return _broken()
+        return _refuse_cursor()
 
 
-def _broken() -> int:
+def _refuse_cursor() -> int:
     raise Refused(422, "cursor: not one that `next` gave")
 
 
@@ -121,28 +121,28 @@ def sample_questions(connection: Connection) -> list[str]:
     relations = sorted(connection.catalog.relations, key=lambda relation: -(relation.rows or 0))
     each = MOST if len(relations) == 1 else MOST // 2
     local = connection.models.name == "local"
-    understood = _understood(connection) if local else lambda _: True
+    understood = _make_parser(connection) if local else lambda _: True
     made: dict[str, None] = {}
     for relation in relations[:MOST]:
-        groups = partial(_few, connection, relation) if local else _is_enum
-        made |= dict.fromkeys(islice(filter(understood, _about(relation, groups)), each))
+        groups = partial(_has_few_groups, connection, relation) if local else _is_enum
+        made |= dict.fromkeys(islice(filter(understood, _make_questions(relation, groups)), each))
     return list(made)[:MOST]
 
 
-def _about(relation: Relation, groups: Callable[[Column], bool]) -> Iterator[str]:
+def _make_questions(relation: Relation, groups: Callable[[Column], bool]) -> Iterator[str]:
     name = relation.name.rpartition(".")[2].replace("_", " ")
     open_ = [column for column in relation.columns if not column.private and not column.array]
     yield f"How many {name} are there?"
     short = [column for column in open_ if column.is_light and column.name not in relation.key]
     worded = [column for column in short if column.type == "text"][:_LOOKED_AT]
-    yield from (f"How many {name} are there for each {_spoken(column)}?" for column in filter(groups, worded))
+    yield from (f"How many {name} are there for each {_speak_name(column)}?" for column in filter(groups, worded))
     amounts = [column for column in short if _AMOUNT.match(column.type) and not _NO_AMOUNT.search(column.name)]
     for column in amounts:
-        yield f"Which {name} have the highest {_spoken(column)}?"
-        yield f"What is the average {_spoken(column)}?"
+        yield f"Which {name} have the highest {_speak_name(column)}?"
+        yield f"What is the average {_speak_name(column)}?"
 
 
-def _spoken(column: Column) -> str:
+def _speak_name(column: Column) -> str:
     return column.name.replace("_", " ")
 
 
@@ -150,7 +150,7 @@ def _is_enum(column: Column) -> bool:
     return column.kind is ColumnKind.ENUM
 
 
-def _few(connection: Connection, relation: Relation, column: Column) -> bool:
+def _has_few_groups(connection: Connection, relation: Relation, column: Column) -> bool:
     """Return whether the rows fall into a few groups by a column."""
     if _is_enum(column):
         return True
@@ -158,7 +158,7 @@ def _few(connection: Connection, relation: Relation, column: Column) -> bool:
     return 1 < len(found) <= min(_GROUPS, (relation.rows or 0) // 2)
 
 
-def _understood(connection: Connection) -> Callable[[str], bool]:
+def _make_parser(connection: Connection) -> Callable[[str], bool]:
     """Return what says whether the parser that links words to the schema makes a query of a question; none is run."""
     from almanaq.agent.local import LocalDialogue
 

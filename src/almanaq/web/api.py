@@ -151,7 +151,7 @@ def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.post(f"{_PREFIX}/ask", responses=asking, response_class=Document)
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
-        job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.options()))
+        job = await _run_aside(lambda: service.ask(body.question, body.conversation, body.options.options()))
         return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
@@ -175,7 +175,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
     @router.get(f"{_PREFIX}/about", responses=problems(401), response_class=Document)
     async def about() -> Response:
         """Return the source, the model, what leaves this machine, and how accurate answers were found."""
-        return Document(await _aside(lambda: about_record(service)))
+        return Document(await _run_aside(lambda: about_record(service)))
 
     @router.get(f"{_PREFIX}/tables", responses=problems(401, 422), response_class=Document)
     async def tables(
@@ -184,13 +184,13 @@ def _catalog(router: APIRouter, service: Service) -> None:
         cursor: Annotated[str | None, Query(max_length=100)] = None,
     ) -> Response:
         """List the relations of the source."""
-        return Document(await _aside(lambda: list_tables(service.connection.catalog, search, limit, cursor)))
+        return Document(await _run_aside(lambda: list_tables(service.connection.catalog, search, limit, cursor)))
 
     @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
     async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
         """Return one relation with its columns."""
         try:
-            return Document(await _aside(lambda: describe_table(service.connection.catalog, name)))
+            return Document(await _run_aside(lambda: describe_table(service.connection.catalog, name)))
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
@@ -203,7 +203,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         answer: str | None = None,
     ) -> Response:
         """Return a text that evidence points at, as it was when it was read, and where the quotes stand in it."""
-        found = await _aside(lambda: service.store.cell((relation, key, column, passage), answer))
+        found = await _run_aside(lambda: service.store.cell((relation, key, column, passage), answer))
         if found is None:
             raise NotFound("no answer that is kept cites this text")
         return Document({"text": found[0], "spans": found[1]})
@@ -213,10 +213,10 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
-        found = await _aside(lambda: service.store.get(id))
+        found = await _run_aside(lambda: service.store.get(id))
         if found is None:
             raise NotFound(_GONE)
-        verdicts = await _aside(lambda: Verdicts(service.store).of(id))
+        verdicts = await _run_aside(lambda: Verdicts(service.store).of(id))
         extra = {
             "kind": found.kind,
             "model": found.model,
@@ -228,11 +228,11 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
     async def rows(id: Id, format: RowFormat = "json") -> Response:
         """Return all rows of an answer as a file; where they were too many to be kept, its name says how many are."""
-        found = await _aside(lambda: service.store.get(id))
+        found = await _run_aside(lambda: service.store.get(id))
         kept = None if found is None else found.rows
         if kept is None:
             raise NotFound(_GONE if found is None else "no query ran for this answer: it has no rows")
-        content = await _aside(lambda: format_rows(kept, format))
+        content = await _run_aside(lambda: format_rows(kept, format))
         name, headers = "answer", {}
         if found is not None and found.rows_missing:
             count, total = found.record["rows_kept"], found.record["rows_total"]
@@ -243,7 +243,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def conversation(id: Id) -> Response:
         """Return the turns of a conversation, the oldest first."""
-        found = await _aside(lambda: service.store.conversation(id))
+        found = await _run_aside(lambda: service.store.conversation(id))
         if not found:
             raise NotFound("there is no such conversation, or no longer")
         turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
@@ -252,7 +252,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(401, 403, 404, 422))
     async def forget(id: Id) -> Response:
         """Delete a conversation with all its answers."""
-        await _aside(lambda: service.forget(id))
+        await _run_aside(lambda: service.forget(id))
         return Response(status_code=204)
 
     @router.get("/healthz", responses=problems(503), response_class=Document)
@@ -277,31 +277,31 @@ def _verdicts(router: APIRouter, service: Service) -> None:
             raise Refused(422, f"about: a verdict on a {body.about.kind} needs `{needs}`")
         rest = body.model_dump(include={"expected", "note", "sampled"}, exclude_none=True)
         columns = all_columns(service.connection)
-        await _aside(lambda: known.put(id, about, body.verdict, rest, columns))
-        return Document({"verdicts": [each.record() for each in await _aside(lambda: known.of(id))]})
+        await _run_aside(lambda: known.put(id, about, body.verdict, rest, columns))
+        return Document({"verdicts": [each.record() for each in await _run_aside(lambda: known.of(id))]})
 
     @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)
     async def verdicts() -> Response:
         """Return all verdicts, the oldest first."""
-        return Document({"verdicts": [each.record() for each in await _aside(known.all)]})
+        return Document({"verdicts": [each.record() for each in await _run_aside(known.all)]})
 
     @router.get(f"{_PREFIX}/verdicts/export", responses=problems(401, 422))
     async def exported(format: Literal["examples", "tests"]) -> Response:
         """Return verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":
             text, media, name = (
-                await _aside(lambda: export_examples(service.store)),
+                await _run_aside(lambda: export_examples(service.store)),
                 "application/toml",
                 "examples.toml",
             )
         else:
             source, model = service.source, service.connection.models.name
-            text = await _aside(lambda: export_tests(service.store, source, model))
+            text = await _run_aside(lambda: export_tests(service.store, source, model))
             media, name = "text/x-python", "test_judged.py"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
 
 
-async def _aside(work: Callable[[], T]) -> T:
+async def _run_aside(work: Callable[[], T]) -> T:
     """Return what blocking work gives, done off the event loop."""
     return await asyncio.to_thread(work)

@@ -18,7 +18,7 @@ from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
 from almanaq.web.problems import Problem, Refused, problem_of
 from almanaq.web.site import ReportPages, pages
-from almanaq.web.streaming import problem
+from almanaq.web.streaming import problem_response
 from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def create_app(
     )
     app.include_router(routes(service, runner))
     app.include_router(pages(service, bench))
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _known)
-    app.add_exception_handler(AlmanaqError, _refused)
-    app.add_exception_handler(Exception, _unforeseen)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_known)
+    app.add_exception_handler(AlmanaqError, _answer_refused)
+    app.add_exception_handler(Exception, _answer_unforeseen)
     return Gate(_Switch(app, mounts), access, end)
 
 
@@ -110,31 +110,31 @@ async def _nothing() -> None:
     """Close what needs no closing."""
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if isinstance(error.body, bytes | str) and not media.endswith("json"):
         message = "the body is not sent as JSON: give the header Content-Type: application/json"
-        return problem(Problem(422, "RequestError", message).record())
+        return problem_response(Problem(422, "RequestError", message).record())
     faults = [
         {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}
         for fault in error.errors()
     ]
     message = "; ".join(f"{fault['where']}: {fault['message']}" for fault in faults[:3])
-    return problem(Problem(422, "RequestError", message, {"errors": faults}).record())
+    return problem_response(Problem(422, "RequestError", message, {"errors": faults}).record())
 
 
-async def _known(_: Request, error: Exception) -> Response:
+async def _answer_known(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     # What FastAPI cannot read is, like JSON that it can, a body that is not what is described.
     status = 422 if error.status_code == 400 else error.status_code
     kind = {404: "NotFound", 405: "MethodError", 413: "BodyError"}.get(status, "RequestError")
-    return problem(Problem(status, kind, str(error.detail)).record(), dict(error.headers or {}))
+    return problem_response(Problem(status, kind, str(error.detail)).record(), dict(error.headers or {}))
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return problem(problem_of(error).record())
+async def _answer_refused(_: Request, error: Exception) -> Response:
+    return problem_response(problem_of(error).record())
 
 
-async def _unforeseen(_: Request, error: Exception) -> Response:
-    return problem(problem_of(error).record())
+async def _answer_unforeseen(_: Request, error: Exception) -> Response:
+    return problem_response(problem_of(error).record())

@@ -1,7 +1,7 @@
 """The gate: one piece of ASGI that every request passes before anything else sees it.
 
 It knows no user but whoever holds the token. Against pages of other sites that a browser of this machine shows, it
-looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of whatever is no GET (forged requests).
+looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of everything but GET (forged requests).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Access:
         return f"almanaq_{self.port}"
 
     def session(self) -> str:
-        """Return the cookie's value, from which the token cannot be told."""
+        """Return the cookie's value, which does not reveal the token."""
         return hmac.new((self.token or "").encode(), b"almanaq cookie", hashlib.sha256).hexdigest()
 
     def address(self) -> str:
@@ -89,7 +89,7 @@ class Access:
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
-    def knows(self, host: str) -> bool:
+    def knows_host(self, host: str) -> bool:
         """Return whether a Host header names this server."""
         name, port = _split(host)
         if port not in (None, self.port) and name not in self.names:
@@ -120,27 +120,32 @@ class Gate:
                 await send({"type": "websocket.close", "code": 1008})
             return
         request = _Request(scope)
-        sealed = _sealed(send)
-        refused = self._refusal(request)
+        sealed = _add_headers(send)
+        refused = self._find_refusal(request)
         if refused is not None:
             await _refuse(sealed, request, refused)
-        elif (login := self._login(request)) is not None:
+        elif (login := self._find_login(request)) is not None:
             await _redirect(sealed, *login)
         else:
             await self._let_through(scope, receive, sealed, request)
 
-    def _refusal(self, request: _Request) -> Problem | None:
+    def _find_refusal(self, request: _Request) -> Problem | None:
         """Return what is wrong with a request that may not come in."""
         access, host = self._access, request.header("host")
-        if not access.knows(host):
+        if not access.knows_host(host):
             message = (
                 f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
             )
             return Problem(421, "HostError", message)
-        if request.method not in _READS and (foreign := request.foreign()) is not None:
+        if request.method not in _READS and (foreign := request.foreign_site()) is not None:
             message = f"a request from {foreign[:100]!r} is refused: only this server's own page may ask"
             return Problem(403, "OriginError", message)
-        if access.token and request.path not in _OPEN and not self._allowed(request) and not self._shown(request):
+        if (
+            access.token
+            and request.path not in _OPEN
+            and not self._is_allowed(request)
+            and not self._shows_token(request)
+        ):
             message = "open the address that `almanaq serve` printed, or send the header `Authorization: Bearer TOKEN`"
             return Problem(401, "TokenError", message)
         length = request.header("content-length")
@@ -148,20 +153,20 @@ class Gate:
             return _too_large(access)
         return None
 
-    def _allowed(self, request: _Request) -> bool:
+    def _is_allowed(self, request: _Request) -> bool:
         scheme, _, given = request.header("authorization").partition(" ")
-        if scheme.lower() == "bearer" and _same(given.strip(), self._access.token or ""):
+        if scheme.lower() == "bearer" and _is_same(given.strip(), self._access.token or ""):
             return True
-        return _same(request.cookie(self._access.cookie), self._access.session())
+        return _is_same(request.cookie(self._access.cookie), self._access.session())
 
-    def _shown(self, request: _Request) -> bool:
+    def _shows_token(self, request: _Request) -> bool:
         """Return whether the address of a page has the token in it."""
         token = dict(request.query).get("token", "")
-        return request.method == "GET" and not request.is_api and _same(token, self._access.token or "")
+        return request.method == "GET" and not request.is_api and _is_same(token, self._access.token or "")
 
-    def _login(self, request: _Request) -> tuple[str, str] | None:
+    def _find_login(self, request: _Request) -> tuple[str, str] | None:
         """Return where to go and the cookie to take along, for an address with the token in it."""
-        if not self._access.token or "token" not in dict(request.query) or not self._shown(request):
+        if not self._access.token or "token" not in dict(request.query) or not self._shows_token(request):
             return None
         # A path comes here unquoted: as it is, it could end the header, or hold what no header may.
         path = quote(request.path, safe="/", errors="surrogateescape")
@@ -210,7 +215,7 @@ class _Request:
         self._headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             key = name.decode("latin-1").lower()
-            # Of a header that comes twice neither is to be believed.
+            # A Host header that comes twice is not trusted.
             self._headers[key] = "" if key == "host" and key in self._headers else value.decode("latin-1")
 
     @property
@@ -230,7 +235,7 @@ class _Request:
             return ""
         return found.value if found else ""
 
-    def foreign(self) -> str | None:
+    def foreign_site(self) -> str | None:
         """Return the site that sent a request, where that is another than this server.
 
         None for programs and our page.
@@ -243,7 +248,7 @@ class _Request:
         return None if site in ("", "same-origin", "none") else site
 
 
-def _sealed(send: Send) -> Send:
+def _add_headers(send: Send) -> Send:
     """Return a `send` that puts the headers of security on every response."""
 
     async def sealed(message: Message) -> None:
@@ -293,7 +298,7 @@ def _split(host: str) -> tuple[str, int | None]:
     return (name.lower().rstrip(".") if well_formed else ""), int(port) if port else None
 
 
-def _same(given: str, wanted: str) -> bool:
+def _is_same(given: str, wanted: str) -> bool:
     return bool(wanted) and hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
 
 

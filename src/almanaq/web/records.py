@@ -17,7 +17,7 @@ from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.estimate import columns_read as columns_of_plan
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.text_functions import is_model_call
-from almanaq.web.store import from_parquet
+from almanaq.web.store import read_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ def format_rows(rows: bytes, format: RowFormat) -> bytes:
     """Return rows that were kept, in a format; in CSV an apostrophe keeps text from being computed."""
     if format == "parquet":
         return rows
-    table = from_parquet(rows)
+    table = read_parquet(rows)
     if format == "json":
         record = {"columns": table.column_names, "rows": exact_numbers(plain(python_rows(table, exact=True)))}
         return json.dumps(record, allow_nan=False).encode()

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.events import Finished, QueryWritten, RowsFound
+from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.jobs import Emit, Job, emit_progress
@@ -38,7 +38,7 @@ from almanaq.web.records import (
     expected_record,
     may_see,
 )
-from almanaq.web.store import Answer, AnswerStore, kept_rows, new_id
+from almanaq.web.store import Answer, AnswerStore, new_id, pack_rows
 from almanaq.web.supervisor import SharedCount, Worker
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
 _BUDGETS_KEPT = 100_000
-"""Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
+"""Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +126,23 @@ class Service:
         def work(emit: Emit) -> dict[str, Any]:
             id = new_id()
             emit("start", {"id": id, "conversation": own, "link": link(id)})
-            # What was said meanwhile counts: the turn before this one may have been under way.
+            # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
-            with self._going_on(own), citing() as cited, emit_progress(emit):
+            with self._track_conversation(own), citing() as cited, emit_progress(emit):
                 events = self.connection.ask_stream(question, turns, options=self._options(asked))
                 for event in events:
                     if isinstance(event, Finished):
                         response = event.response
                     elif isinstance(event, RowsFound):
-                        emit("rows", _rows(event, cited))
+                        emit("rows", _rows_event(event, cited))
                     else:
                         emit(event.kind, _without_kind(event_record(event)))
                         if isinstance(event, QueryWritten):
-                            self._estimate(self.connection.agent.as_run(event.suql), emit)
-                return self._reply(id, own, response, cited, earlier)
+                            self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
+                return self._keep_reply(id, own, response, cited, earlier)
 
         return Job(work, self._deadline(asked), own, self._budgets(own))
 
@@ -154,18 +154,18 @@ class Service:
                 raise PlanChanged
             id = new_id()
             emit("start", {"id": id, "link": link(id)})
-            self._estimate(suql, emit, params)
+            self._emit_estimate(suql, emit, params)
             with citing() as cited, emit_progress(emit):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
                 except AlmanaqError as error:
                     partial = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
-                    known = self._result(partial, params, cited) if isinstance(partial, Result) else None
+                    known = self._describe_result(partial, params, cited) if isinstance(partial, Result) else None
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            record = self._result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
+            record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
             columns = columns_read(self.connection, suql, params, result.evidence)
-            return self._keep(Kept(id, "sql", suql, record, columns, result.table, result.evidence), cited)
+            return self._keep_answer(Kept(id, "sql", suql, record, columns, result.table, result.evidence), cited)
 
         return Job(work, self._deadline(asked), None, self._budgets(None))
 
@@ -183,7 +183,7 @@ class Service:
         return Job(work, self.limits.deadline)
 
     def why_not(self, suql: str, key: dict[str, Any], params: Sequence[Any]) -> Job:
-        """Say which conditions keep a row out of a query's result."""
+        """Return which conditions keep a row out of a query's result."""
 
         def work(emit: Emit) -> dict[str, Any]:
             with citing() as cited, emit_progress(emit):
@@ -198,9 +198,9 @@ class Service:
             id = new_id()
             record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
             evidence = [condition.evidence for condition in found.conditions]
-            # The row is named by columns that need not stand in the query.
+            # The key may name columns that the query does not.
             columns = all_columns(self.connection)
-            return self._keep(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
+            return self._keep_answer(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
         return Job(work, self.limits.deadline, None, self._budgets(None))
 
@@ -215,8 +215,8 @@ class Service:
         self._conversations.pop(conversation, None)
 
     @contextmanager
-    def _going_on(self, conversation: str) -> Iterator[None]:
-        """Know of a conversation in which a question is worked on, so that it can be deleted meanwhile."""
+    def _track_conversation(self, conversation: str) -> Iterator[None]:
+        """Mark a conversation as running, so that it can be deleted meanwhile."""
         with self._keeping:
             self._under_way[conversation] = True
         try:
@@ -225,7 +225,7 @@ class Service:
             with self._keeping:
                 self._under_way.pop(conversation, None)
 
-    def _reply(
+    def _keep_reply(
         self, id: str, conversation: str, response: Response, cited: CitedTexts, earlier: Sequence[Answer]
     ) -> dict[str, Any]:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
@@ -235,23 +235,23 @@ class Service:
             columns = describe_columns(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         record = client_record(response_record(response), cited, columns) | named
-        record["keys"] = _keys(response, len(record["rows"]))
+        record["keys"] = _row_keys(response, len(record["rows"]))
         shown = columns_of_reply(self.connection, response)
-        # A later turn may say again what an earlier one showed.
+        # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
         kept = Kept(id, "ask", response.question, record, carried, response.table, response.evidence)
-        record = self._keep(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
+        record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
             raise Failed(problem_of(response.error, suql=response.suql).record() | own)
         return record
 
-    def _result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
+    def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
         columns = describe_columns(self.connection.engine, result.suql, params, result.table)
         return client_record(result_record(result), cited, columns)
 
-    def _keep(
+    def _keep_answer(
         self, kept: Kept, cited: CitedTexts, conversation: str = "", turn: Turn | None = None, *, goes_on: bool = False
     ) -> dict[str, Any]:
         """Keep an answer with the texts that its own quotes stand in: other rows were read on the way.
@@ -261,7 +261,7 @@ class Service:
         """
         record, rows = kept.record, None
         if kept.table is not None:
-            rows, count = kept_rows(kept.table)
+            rows, count = pack_rows(kept.table)
             if count < kept.table.num_rows:
                 record = {**record, "rows_kept": count}
         places = {(each.relation, each.key, each.column, each.passage) for row in kept.evidence for each in row}
@@ -275,12 +275,12 @@ class Service:
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}
-            # What nobody has kept of a conversation cannot be gone on from.
+            # A conversation that was not kept cannot be continued.
             return record | gone | ({} if goes_on or not conversation else {"conversation": None})
         return record
 
-    def _estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
-        """Tell what a query is expected to take, where it reads texts; what is wrong with it is told when it runs."""
+    def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
+        """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
         try:
             found = expected_record(self.connection, suql, params)
         except AlmanaqError:
@@ -332,7 +332,7 @@ def link(id: str) -> str:
     return f"/a/{id}"
 
 
-def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
+def _row_keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
     """Return for each row what it is found again by; None where rows are no rows of a relation."""
     if response.shown is None:
         return None
@@ -340,7 +340,7 @@ def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
     return exact_numbers(keys) if len(keys) == shown else None
 
 
-def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
+def _rows_event(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
     rows = CAP.fit(exact_numbers(record["rows"])).rows

@@ -218,7 +218,7 @@ def serve(application: Gate, sockets: Sequence[socket.socket], ready: Callable[[
         ready: called once requests are answered.
     """
     limits = limits_here()
-    with _seldom_collected(), _logged_once_a_minute():
+    with _collect_seldom(), _log_once_a_minute():
         asyncio.run(make_server(application, ready, limits).serve(sockets=list(sockets)))
 
 
@@ -261,7 +261,7 @@ class _Server(uvicorn.Server):
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more, and end what is not finished in a moment, so that each client is told."""
+        """Accept nothing more, and end what does not finish soon, so that each client gets an error."""
         ending: list[asyncio.Task[None]] = []
         timer = asyncio.get_running_loop().call_later(
             _SECONDS_TO_FINISH, lambda: ending.append(asyncio.ensure_future(self._end()))
@@ -287,7 +287,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _seldom_collected() -> Iterator[None]:
+def _collect_seldom() -> Iterator[None]:
     """Leave what there is now out of every search for garbage: 130,000 objects, which take 80 ms each time."""
     before = gc.get_threshold()
     gc.collect()
@@ -301,7 +301,7 @@ def _seldom_collected() -> Iterator[None]:
 
 
 @contextmanager
-def _logged_once_a_minute() -> Iterator[None]:
+def _log_once_a_minute() -> Iterator[None]:
     """Let nobody fill the disk with what they make the server say: the same message comes once a minute."""
     rare = _OnceAMinute()
     for name in _LOGS:

@@ -45,39 +45,39 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     questions = cache(lambda: sample_questions(service.connection))
 
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
-        about = await _aside(lambda: about_record(service))
-        text = await _aside(lambda: _templates().get_template(name).render(about=about, bench=bench, **values))
+        about = await _run_aside(lambda: about_record(service))
+        text = await _run_aside(lambda: _templates().get_template(name).render(about=about, bench=bench, **values))
         return Response(text.encode("utf-8", "replace"), status_code=status, media_type="text/html; charset=utf-8")
 
     @router.get("/")
     async def chat() -> Response:
-        found = await _aside(lambda: list_tables(service.connection.catalog, "", SHOWN_TABLES, None))
+        found = await _run_aside(lambda: list_tables(service.connection.catalog, "", SHOWN_TABLES, None))
         more = found["total"] - len(found["tables"])
-        return await page("chat.html", samples=await _aside(questions), tables=found["tables"], more_tables=more)
+        return await page("chat.html", samples=await _run_aside(questions), tables=found["tables"], more_tables=more)
 
     @router.get("/a/{id}")
     async def permalink(id: str) -> Response:
-        found = await _aside(lambda: service.store.get(id))
+        found = await _run_aside(lambda: service.store.get(id))
         if found is None:
             return await page("gone.html", status=404)
         made = datetime.datetime.fromtimestamp(found.made, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return await page("answer.html", answer=found, made=made, shown=_shown)
+        return await page("answer.html", answer=found, made=made, shown=_show_cell)
 
     @router.get("/accuracy")
     async def accuracy() -> Response:
-        drawn = await _aside(lambda: Verdicts(service.store).draw(REVIEWED))
+        drawn = await _run_aside(lambda: Verdicts(service.store).draw(REVIEWED))
         return await page("accuracy.html", drawn=drawn)
 
     @router.get("/bench")
     async def report() -> Response:
         if bench is None:
             raise NotFound(_NO_RUNS)
-        body = await _aside(bench.report)
+        body = await _run_aside(bench.report)
         return await page("bench.html", title="Benchmarks", body=Markup(body), pages=0)
 
     @router.get("/bench/{number}")
     async def record(number: int, at: Annotated[int, Query(alias="page")] = 1) -> Response:
-        found = await _aside(lambda: bench.record(number, at)) if bench is not None else None
+        found = await _run_aside(lambda: bench.record(number, at)) if bench is not None else None
         if found is None:
             raise NotFound(_NO_RUNS if bench is None else "there is no such record, or no such page of it")
         body, pages = found
@@ -108,14 +108,14 @@ def _templates() -> Environment:
     return made
 
 
-def _shown(cell: Any) -> str:
+def _show_cell(cell: Any) -> str:
     """Return a cell as people read it."""
     if cell is None:
         return ""
     if isinstance(cell, list):
-        return ", ".join(map(_shown, cell))
+        return ", ".join(map(_show_cell, cell))
     return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | bool) else str(cell)
 
 
-async def _aside(work: Callable[[], T]) -> T:
+async def _run_aside(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)

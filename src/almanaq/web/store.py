@@ -1,9 +1,9 @@
 """AnswerStore: what was answered, so that a link shows it again and costs nothing; an SQLite file of its owner's alone.
 
-Servers over one source share it, whatever their clients may see: each answer carries the columns that it shows, and is
-given only where all of them may be seen at that moment. Every record has a checksum, and every list a count of what
-belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give way, those that
-somebody judged last.
+Servers over one source share it, although their clients may see different columns: each answer carries the columns that
+it shows, and is given only where all of them may be seen at that moment. Every record has a checksum, and every list a
+count of what belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give
+way, those that somebody judged last.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Answer:
         rows: all rows, as Parquet; None where no query ran.
         turn: what its conversation remembers; None of a query.
         made: seconds since 1970.
-        columns: those whose values it may show, in whatever part of it; None where nobody knows.
+        columns: those whose values any part of it may show; None: not known.
     """
 
     id: str
@@ -72,7 +72,7 @@ class Answer:
 
 
 def new_id() -> str:
-    """Return an identifier that nobody guesses: whoever has the link may read the answer."""
+    """Return an identifier that cannot be guessed: the link alone lets one read the answer."""
     return secrets.token_urlsafe(12)
 
 
@@ -93,15 +93,15 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
     return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, **lists})
 
 
-def to_parquet(table: pa.Table) -> bytes:
-    """Return rows as Parquet, the first of them where all would take too much."""
-    return kept_rows(table)[0]
+def write_parquet(table: pa.Table) -> bytes:
+    """Return rows as Parquet; only the first where all would take too much."""
+    return pack_rows(table)[0]
 
 
-def kept_rows(table: pa.Table) -> tuple[bytes, int]:
+def pack_rows(table: pa.Table) -> tuple[bytes, int]:
     """Return rows as Parquet, and how many they are: fewer than there were where all would take too much.
 
-    What Parquet has no type for stands there as text.
+    Types that Parquet lacks become text.
     """
     import pyarrow as pa
 
@@ -122,8 +122,8 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def from_parquet(rows: bytes) -> pa.Table:
-    """Return the rows that `to_parquet` wrote."""
+def read_parquet(rows: bytes) -> pa.Table:
+    """Return the rows that `write_parquet` wrote."""
     import pyarrow.parquet as pq
 
     return pq.read_table(io.BytesIO(rows))
@@ -148,7 +148,7 @@ CREATE TABLE IF NOT EXISTS tally (list TEXT PRIMARY KEY, count INTEGER NOT NULL,
 """
 _HEAD = "id, source, conversation, kind, made, columns, body, sum"
 Sees = Callable[[Columns | None], bool]
-"""Says whether whoever reads may see values of these columns; None stands for columns that nobody knows."""
+"""Returns whether the reader may see values of these columns; None: columns that are not known."""
 
 
 class AnswerStore:
@@ -216,7 +216,7 @@ class AnswerStore:
         if not found:
             return None
         self.check(found[0][2], id, found[0][1])
-        return _answer(head, found[0][1])
+        return _read_answer(head, found[0][1])
 
     def shows(self, id: str, *, is_there: bool = False) -> bool:
         """Return whether an answer is there and may be seen.
@@ -246,8 +246,8 @@ class AnswerStore:
                 (self.source, id),
             )
             self.expect(self._turns(id), sum(row[2] == id for row in found))
-        seen = [head for row in found if (head := self._checked(row)) is not None]
-        return [_answer(head, None) for head in seen] if len(seen) == len(found) else []
+        seen = [head for row in found if (head := self._check_head(row)) is not None]
+        return [_read_answer(head, None) for head in seen] if len(seen) == len(found) else []
 
     def turns(self, conversation: str) -> tuple[Turn, ...]:
         """Return what a conversation remembers, the oldest turn first."""
@@ -281,7 +281,7 @@ class AnswerStore:
                 raise self._unusable("a list of it is damaged")
             cited = self.get(head[0]) if self.shows(head[0], is_there=True) else None
             if cited is not None:
-                return str(unpack(head[5])), spans(cited.record, place)
+                return str(unpack(head[5])), find_spans(cited.record, place)
         return None
 
     def close(self) -> None:
@@ -377,9 +377,9 @@ class AnswerStore:
 
     def _head(self, id: str) -> tuple[Any, ...] | None:
         found = self.read(f"SELECT {_HEAD} FROM answer WHERE id = ? AND source = ?", (id, self.source))
-        return self._checked(found[0]) if found and found[0][0] == id else None
+        return self._check_head(found[0]) if found and found[0][0] == id else None
 
-    def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _check_head(self, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what was found of an answer without its checksum, where the answer may be seen."""
         *head, sum_ = row
         self.check(sum_, *head)
@@ -440,7 +440,7 @@ def unpack(kept: bytes) -> Any:
     return json.loads(zlib.decompress(kept))
 
 
-def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
+def find_spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     """Return where the quotes of a record stand in one text, in order, each once."""
     relation, key, column, passage = place
     rows = record.get("evidence") or [each["evidence"] for each in record.get("conditions", ())]
@@ -453,7 +453,7 @@ def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
     return [{"start": start, "end": end} for start, end in sorted(found)]
 
 
-def _answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
+def _read_answer(head: tuple[Any, ...], rows: bytes | None) -> Answer:
     id, _, conversation, kind, made, columns, body = head
     known = unpack(body)
     turn = None if known["turn"] is None else turn_from_json(known["turn"])

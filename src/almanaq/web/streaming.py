@@ -31,8 +31,8 @@ async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
     events = _with_problems(runner.run(job))
     if wants_events(request):
         return EventStream(events)
-    collecting = asyncio.ensure_future(_last(events))
-    gone = asyncio.ensure_future(_gone(request.receive))
+    collecting = asyncio.ensure_future(_await_last(events))
+    gone = asyncio.ensure_future(_await_disconnect(request.receive))
     try:
         await asyncio.wait((collecting, gone), return_when=asyncio.FIRST_COMPLETED)
         if not collecting.done():
@@ -42,7 +42,7 @@ async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
         collecting.cancel()
         gone.cancel()
         await asyncio.gather(collecting, gone, return_exceptions=True)
-    return problem(data) if name == "error" else Document(data)
+    return problem_response(data) if name == "error" else Document(data)
 
 
 async def _with_problems(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -63,7 +63,7 @@ async def _with_problems(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         yield "error", problem_of(error).record()
 
 
-def problem(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+def problem_response(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     """Return the response of RFC 9457."""
     more = {"retry-after": "5"} if data["status"] == 429 else {}
     return Document(data, status_code=data["status"], media_type=MEDIA_TYPE, headers=(headers or {}) | more)
@@ -93,7 +93,7 @@ class EventStream(Response):
         """Send the events until the last, or until the client goes."""
         del scope
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(_await_disconnect(receive))
         following: asyncio.Future[Event | None] | None = None
         async with aclosing(cast(Any, self._events)) as events:
             try:
@@ -108,21 +108,21 @@ class EventStream(Response):
                         if event is None:
                             break
                     await send(
-                        {"type": "http.response.body", "body": _written(event if done else None), "more_body": True}
+                        {"type": "http.response.body", "body": _write_event(event if done else None), "more_body": True}
                     )
             finally:
                 gone.cancel()
-                await _end(following)
+                await _cancel_event(following)
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _end(following: asyncio.Future[Event | None] | None) -> None:
+async def _cancel_event(following: asyncio.Future[Event | None] | None) -> None:
     if following is not None:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 
 
-def _written(event: Event | None) -> bytes:
+def _write_event(event: Event | None) -> bytes:
     """Write an event, or a comment for none."""
     if event is None:
         return b": waiting\n\n"
@@ -130,14 +130,14 @@ def _written(event: Event | None) -> bytes:
     return f"event: {name}\ndata: {json.dumps(data, allow_nan=False, separators=(',', ':'))}\n\n".encode()
 
 
-async def _last(events: AsyncIterator[Event]) -> Event:
+async def _await_last(events: AsyncIterator[Event]) -> Event:
     async with aclosing(cast(Any, events)) as each:
         async for event in each:
             last = event
     return cast(Event, last)
 
 
-async def _gone(receive: Receive) -> None:
+async def _await_disconnect(receive: Receive) -> None:
     """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -54,25 +54,25 @@ class MemoryWatch:
 
     def __init__(self, jobs: Callable[[], int], shed: Callable[[], None], leave: Callable[[], None] | None) -> None:
         self._jobs, self._shed, self._leave = jobs, shed, leave
-        self._bound, self._shed_next = _bound(), 0.0
-        self._least, self._idle_since = _held("VmRSS"), time.monotonic()
+        self._memory_bound, self._shed_next = _memory_bound(), 0.0
+        self._least, self._idle_since = _memory_held("VmRSS"), time.monotonic()
 
     async def look(self) -> None:
         """Look at it again and again, where the system says what is held."""
         while self._least:
             await asyncio.sleep(_MEMORY_SECONDS)
             now = time.monotonic()
-            if self._bound and now >= self._shed_next and _held("VmData") > _FULL * self._bound:
+            if self._memory_bound and now >= self._shed_next and _memory_held("VmData") > _FULL * self._memory_bound:
                 self._shed()
                 self._shed_next = now + _SHED_SECONDS
             if self._jobs():
                 self._idle_since = now
                 continue
-            held = _held("VmRSS")
+            held = _memory_held("VmRSS")
             if held > self._least + _GROWN:
                 await asyncio.to_thread(give_back)
-                self._least = _held("VmRSS")
-            too_much = self._bound and self._least > _TOO_MUCH * self._bound
+                self._least = _memory_held("VmRSS")
+            too_much = self._memory_bound and self._least > _TOO_MUCH * self._memory_bound
             if too_much and self._leave is not None and now - self._idle_since > _IDLE_SECONDS:
                 self._leave()
                 return
@@ -89,7 +89,7 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _bound() -> int:
+def _memory_bound() -> int:
     """Return the bytes that this process may hold; 0 where there is no bound."""
     with suppress(ImportError, OSError, ValueError):
         import resource
@@ -99,7 +99,7 @@ def _bound() -> int:
     return 0
 
 
-def _held(name: str) -> int:
+def _memory_held(name: str) -> int:
     """Return the bytes that the system counts under a name; 0 where it does not say."""
     with suppress(OSError, ValueError):
         for line in _STATUS.read_bytes().splitlines():
@@ -118,7 +118,7 @@ _SECONDS_TO_END = 15.0
 _PR_SET_PDEATHSIG = 1
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket that is bound to an address; raises UsageError where that cannot be."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -178,7 +178,7 @@ class Worker:
 
 
 @contextmanager
-def supervised(port: int, say: Callable[[str], None]) -> Iterator[Worker]:
+def supervise(port: int, say: Callable[[str], None]) -> Iterator[Worker]:
     """Run the block in a worker, again and again until it ends by itself or a signal ends it.
 
     Never returns in the supervisor, which exits as the last worker did.

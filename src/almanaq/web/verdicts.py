@@ -146,7 +146,7 @@ class Accuracy:
         return {"judged": self.judged, "right": self.right, "share": self.share, "low": low, "high": high}
 
 
-def accuracy(verdicts: list[Verdict], *, sampled: bool) -> Accuracy:
+def measure_accuracy(verdicts: list[Verdict], *, sampled: bool) -> Accuracy:
     """Return the accuracy of the turns that were judged: a turn is right if it was called so, and no part of it wrong.
 
     Args:
@@ -206,7 +206,9 @@ def export_examples(store: AnswerStore) -> str:
         suql = _right_query(verdict, answer)
         if suql:
             found[answer.asked] = suql
-    entries = [f"[[example]]\nquestion = {_toml(asked)}\nsuql = {_toml(suql)}\n" for asked, suql in found.items()]
+    entries = [
+        f"[[example]]\nquestion = {_quote_toml(asked)}\nsuql = {_quote_toml(suql)}\n" for asked, suql in found.items()
+    ]
     return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(entries)
 
 
@@ -220,7 +222,7 @@ def export_tests(store: AnswerStore, source: str, model: str) -> str:
         checks = _checks(verdict, answer)
         if not checks:
             continue
-        asked = ", ".join(repr(turn.question) for turn in _until(store.turns(answer.conversation), answer.turn))
+        asked = ", ".join(repr(turn.question) for turn in _turns_until(store.turns(answer.conversation), answer.turn))
         name = "_".join(re.findall(r"[a-z0-9]+", answer.asked.lower()))[:50] or "question"
         lines = [f"def test_{number:03}_{name}(con):", f"    reply = reply_to(con, {asked})", *checks]
         parts.append("\n".join(lines) + "\n")
@@ -265,11 +267,11 @@ def _checks(verdict: Verdict, answer: Answer) -> list[str]:
     return [*lines, f"    assert reply.status == {answer.record.get('status')!r}"]
 
 
-def _until(turns: tuple[Turn, ...], last: Turn) -> tuple[Turn, ...]:
+def _turns_until(turns: tuple[Turn, ...], last: Turn) -> tuple[Turn, ...]:
     """Return the turns of a conversation up to one of them."""
     return turns[: turns.index(last) + 1] if last in turns else (last,)
 
 
-def _toml(text: Any) -> str:
-    # JSON's strings are TOML's, but for what lies beyond: that stands as it is.
+def _quote_toml(text: Any) -> str:
+    # JSON's strings are TOML's, but for characters beyond ASCII, which stay as they are.
     return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")

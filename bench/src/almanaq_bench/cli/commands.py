@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from almanaq.cli.find import embedder_opener, model_opener
+from almanaq.cli.find import defer_embedder, defer_model
 from almanaq.cli.options import flag
 from almanaq.cli.terminal import say
 from almanaq.display import visible
@@ -195,10 +195,10 @@ def reproduce(
         "",
         "",
         folder,
-        embedder_opener(None),
+        defer_embedder(None),
         limit=limit,
         cache=default_cache_folder(),
-        model=model_opener(max_calls),
+        model=defer_model(max_calls),
         generator=generator,
         tell=tell,
     )

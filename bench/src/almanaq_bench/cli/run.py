@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
+from almanaq.cli.find import DEFAULT_FIELDS, defer_embedder, defer_model, open_budget
 from almanaq.cli.options import flag
 from almanaq_bench.cli.output import Json, counter, cutoffs, print_scores, tell
 
@@ -109,7 +109,7 @@ def run(
         split,
         retriever,
         out,
-        embedder_opener(embedder),
+        defer_embedder(embedder),
         fields=parse_fields(DEFAULT_FIELDS if fields is None else fields),
         cutoffs=cutoffs(k),
         limit=limit,
@@ -119,7 +119,7 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
-        model=model_opener(max_calls),
+        model=defer_model(max_calls),
         generator=generator,
         context_k=context_k,
         evidence=evidence,

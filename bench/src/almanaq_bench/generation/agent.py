@@ -14,16 +14,16 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.engine_protocol import QueryEngine
+from almanaq.agent.dialects import dialect_notes
 from almanaq.agent.parser import Failure
-from almanaq.agent.prompting import complete
-from almanaq.agent.reply_reading import json_object
+from almanaq.agent.prompting import complete, json_object
+from almanaq.agent.queries import QueryEngine
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import schema_text
-from almanaq.agent.small_tables import SmallTables
-from almanaq.agent.threads import in_thread
+from almanaq.agent.tables import SmallTables
+from almanaq.agent.turn import run_in_thread
+from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.table import Table
-from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.budget import spending
 from almanaq.models.prompts import prompt_file
@@ -47,7 +47,10 @@ def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hin
     schema = schema_text(engine.catalog, SmallTables(engine)(engine.catalog))
     failures: list[Failure] = []
     while True:
-        reply = json_object(complete(model, exact_prompt(schema, question, hint, failures)).text) or {}
+        reply = (
+            json_object(complete(model, exact_prompt(schema, question, hint, failures, dialect=engine.dialect)).text)
+            or {}
+        )
         suql = str(reply.get("suql") or "").strip().rstrip(";").strip()
         if not suql:
             raise ModelCallError(
@@ -59,9 +62,17 @@ def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hin
         failures.append(Failure(suql, refused))
 
 
-def exact_prompt(schema: str, question: str, hint: str = "", failures: Sequence[Failure] = ()) -> Prompt:
-    """Return the request for a query."""
-    values = {"schema": schema, "question": question, "hint": hint, "failures": failures}
+def exact_prompt(
+    schema: str, question: str, hint: str = "", failures: Sequence[Failure] = (), *, dialect: str = "duckdb"
+) -> Prompt:
+    """Return the request for a query in the dialect of the engine that holds the database."""
+    values = {
+        "dialect": dialect_notes(dialect).name,
+        "schema": schema,
+        "question": question,
+        "hint": hint,
+        "failures": failures,
+    }
     return bench_prompt("exact", values)
 
 
@@ -122,7 +133,7 @@ class AgentGenerator:
         try:
             if asked.role == "verify":
                 return await self._verdict(asked)
-            return await in_thread(self._query if asked.role == "sql" else self._answer, asked)
+            return await run_in_thread(self._query if asked.role == "sql" else self._answer, asked)
         except (BudgetExceeded, ModelError) as error:
             if isinstance(error, ModelCallError):
                 return Reply("", fault=str(error))

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from almanaq.agent.threads import in_thread
-from almanaq.corpus.dataset import Question
+from almanaq.agent.turn import run_in_thread
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError, ModelError, UsageError, suggest
 from almanaq.models.prompted_reader import ask_model
@@ -24,6 +23,7 @@ from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import VERDICTS, WRITTEN_REPLY, Asked, Generator, Reply, failure, of_prompt
 from almanaq_bench.prompts import SCHEMAS, bench_prompt, bench_prompt_version
+from almanaq_bench.question_sets import Question
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class PaperGenerator:
         """Return what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
-            reply = await in_thread(self._made.generate, tables, asked.question)
+            reply = await run_in_thread(self._made.generate, tables, asked.question)
             if inspect.isawaitable(reply):
                 reply = await reply
         except ModelError:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from almanaq.corpus.dataset import Question
 from almanaq.errors import BenchmarkError
 from almanaq_bench.evaluation.answers import (
     bleu_of,
@@ -28,6 +27,7 @@ from almanaq_bench.evaluation.answers import (
 )
 from almanaq_bench.evaluation.significance import Values, intervals, pooled_intervals
 from almanaq_bench.generation.protocols import Role
+from almanaq_bench.question_sets import Question
 from almanaq_bench.records import whole_lines
 from almanaq_bench.restaurants.play import NOTE, from_text, hits, score_turns
 from almanaq_bench.stages import count_stages

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.event_loops import run_sync
@@ -30,6 +29,7 @@ from almanaq_bench.generation.context import (
 from almanaq_bench.generation.protocols import Asked, Expecting, Generator, Reply, Role, failure, sample_of, times
 from almanaq_bench.generation.replies import ReplyRecord, read_replies
 from almanaq_bench.hybridqa.places import answer_count, answer_place
+from almanaq_bench.question_sets import Question
 from almanaq_bench.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
 from almanaq_bench.sql.accuracy import (
     Pair,

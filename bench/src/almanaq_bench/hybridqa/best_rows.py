@@ -146,7 +146,7 @@ def _with_cells(tree: exp.Select, relation: HybridRelation) -> exp.Select:
 
 
 def _text(tree: exp.Select) -> str:
-    return tree.sql("postgres", normalize_functions=False)
+    return tree.sql("duckdb", normalize_functions=False)
 
 
 def _reads_text(tree: exp.Expr) -> bool:

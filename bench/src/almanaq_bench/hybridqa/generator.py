@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
 from almanaq.connection import connect
-from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.table import TableId
 from almanaq.models.budget import spending
 from almanaq.models.embedders.base import LexicalEmbedder
@@ -28,6 +27,7 @@ from almanaq_bench.hybridqa.proposers import (
 )
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTables
+from almanaq_bench.question_sets import DatasetFolder, Question
 
 TEXTS_READ = 3
 """Texts that are read for a question, where so many rows have any: one row is asked for, the most similar come first.
@@ -112,7 +112,7 @@ class HybridGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return the short answer, with the table that was asked and the queries that led to it as the reasoning."""
-        return await in_thread(self._reply, asked)
+        return await run_in_thread(self._reply, asked)
 
     def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:

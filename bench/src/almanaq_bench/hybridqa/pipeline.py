@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 import sqlglot
 from sqlglot import exp
 
-from almanaq.agent.kept_out import kept_out
-from almanaq.agent.misused import check_meant
+from almanaq.agent.queries import check_misuse
+from almanaq.agent.relax import count_conditions
 from almanaq.connection import Connection, connect
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
@@ -165,7 +165,7 @@ class HybridPipeline:
                         break
                     sure.confidences.clear()
                     if self._tells:
-                        check_meant(proposal.suql, asked.catalog)
+                        check_misuse(proposal.suql, asked.catalog)
                     found = results[proposal.suql] = self._rows.find(connection, proposal.suql, question, relation)
                     became = self._try_query(question, proposal, found, asked, sure)
                     if self._tells and became.outcome == "empty":
@@ -189,7 +189,7 @@ def _why_empty(suql: str, found: Found, connection: Connection) -> str:
     """Say what kept the rows out, or that those found hold no answer."""
     if found.rows:
         return "rows were found, and no answer in them: " + "; ".join(row.value for row in found.rows)[:_TOLD]
-    reasons = "; ".join(map(str, kept_out(suql, connection.sql)))
+    reasons = "; ".join(map(str, count_conditions(suql, connection.sql)))
     silent = "the texts of the rows that were found give no answer to what is selected"
     return reasons or (silent if reads_texts(sqlglot.parse_one(suql, read="duckdb")) else "")
 

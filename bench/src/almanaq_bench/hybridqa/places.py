@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from almanaq.corpus.dataset import Question
+from almanaq_bench.question_sets import Question
 
 PLACES = ("table", "passage", "mixed", "nowhere")
 """Cells only, passages only, both; nowhere when the answer is computed."""

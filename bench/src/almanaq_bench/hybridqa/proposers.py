@@ -10,10 +10,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from almanaq.agent.prompting import complete, forget
+from almanaq.agent.dialects import dialect_notes
+from almanaq.agent.prompting import complete
 from almanaq.agent.schema_text import schema_text
 from almanaq.errors import ModelCallError
-from almanaq.models.protocols import LanguageModel, Prompt
+from almanaq.models.protocols import LanguageModel, Prompt, forget_reply
 from almanaq.text.sql_literals import identifier, string_literal
 from almanaq_bench.hybridqa.best_rows import FoundRow
 from almanaq_bench.hybridqa.evidence import FEATURES, Evidence, Field, Spot
@@ -186,6 +187,7 @@ class PromptedProposer:
     def prompt(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Prompt:
         """Return the request that `propose` sends."""
         values = {
+            "dialect": dialect_notes(asked.catalog.dialect).name,
             "schema": schema_text(asked.catalog),
             "question": question[:_LONGEST],
             "tried": tried,
@@ -244,7 +246,7 @@ def _ask(model: LanguageModel, prompt: Prompt, is_good: Callable[[Mapping[str, A
             value = None
         if isinstance(value, dict) and is_good(value):
             return value
-        forget(model, prompt)
+        forget_reply(model, prompt)
     raise ModelCallError(
         f"{model.name} gave no readable reply to the prompt {prompt.name!r} in {_ATTEMPTS} tries "
         f"(the last began {text[:60]!r})"

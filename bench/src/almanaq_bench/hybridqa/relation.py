@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
+from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.inference import LoadReport
-from almanaq.corpus.tabular import clean_header
+from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
+from almanaq.engines.files.columns import type_column
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
-from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
-from almanaq.suql.databases.typed_columns import type_column
 from almanaq_bench.evaluation.answers import normalized
 from almanaq_bench.linked import CellLinks, LinkedTable
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table, TableId
+from almanaq.engines.files.load import open_files
+from almanaq.engines.protocols import Database
 from almanaq.errors import UsageError, suggest
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
-from almanaq.suql.databases.files import open_files
-from almanaq.suql.databases.protocols import Database
+from almanaq_bench.question_sets import Question
 from almanaq_bench.restaurants.gold import Attributes, Restaurants, read_attributes
 from almanaq_bench.restaurants.wanted import Conversation, half_of, read_conversations
 

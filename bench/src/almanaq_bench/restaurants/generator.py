@@ -14,10 +14,10 @@ from typing import Any
 
 from almanaq.agent.conversation import Agent
 from almanaq.agent.history import Turn
-from almanaq.agent.prompted_parser import PromptedParser
+from almanaq.agent.parser import PromptedParser
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.response import Response
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
 from almanaq.connection import connect
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, UsageError, suggest
 from almanaq.models.batching import Batching
@@ -229,7 +229,7 @@ class RestaurantsGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return what became of every turn of a conversation."""
-        return await in_thread(self._play, self._conversations[asked.id])
+        return await run_in_thread(self._play, self._conversations[asked.id])
 
     def _play(self, conversation: Conversation) -> Reply:
         with self._open(conversation) as dialogue:

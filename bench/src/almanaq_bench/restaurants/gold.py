@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from almanaq.engines.files.load import read_table
 from almanaq.errors import BenchmarkError, SourceError, suggest
-from almanaq.suql.databases.files import read_table
 from almanaq_bench.restaurants.wanted import Id, Wanted
 
 if TYPE_CHECKING:

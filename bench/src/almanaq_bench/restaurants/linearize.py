@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from almanaq.agent.prompting import complete
-from almanaq.agent.reply_reading import json_object
+from almanaq.agent.prompting import complete, json_object
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError

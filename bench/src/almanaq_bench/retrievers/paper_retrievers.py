@@ -197,7 +197,7 @@ def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = 
 
 @dataclass(frozen=True)
 class PaperRetriever:
-    """An object with `embed_corpus` and `retrieve`. It sees whole tables, whatever fields are declared."""
+    """An object with `embed_corpus` and `retrieve`; it gets whole tables, regardless of the declared fields."""
 
     found: Any
     name: str
@@ -205,7 +205,7 @@ class PaperRetriever:
     batch: int = BATCH
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
-        """Hand the corpus over, in the batches of the paper's code. Raises SourceError where it is empty."""
+        """Pass the corpus on in batches, as the paper's code does. Raises SourceError where it is empty."""
         tables = require_tables(corpus)
         dataset = self.dataset or _content_name(tables)
         _bind_dataset_name(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found), self.batch))
@@ -216,7 +216,7 @@ class PaperRetriever:
 
 @dataclass(frozen=True)
 class PaperEmbedder:
-    """An object with `embed_query` and `embed_corpus`, which gives the vector of one entry; searched exactly."""
+    """An object with `embed_query`, and `embed_corpus` for the vector of one entry; searched exactly."""
 
     found: Any
     name: str
@@ -248,21 +248,19 @@ class PaperEmbedder:
     def _finite(self, vector: Any, of: str) -> NDArray[np.float32]:
         flat = np.ravel(np.asarray(vector, dtype=np.float32))
         if not np.isfinite(flat).all():
-            raise BenchmarkError(f"retriever {self.name!r} gave a vector with values that are no number, for {of}")
+            raise BenchmarkError(f"retriever {self.name!r} gave a vector with values that are not numbers, for {of}")
         return flat
 
 
 def _form_of(found: Any) -> str:
-    """Return the form in which an object of the paper's kinds wants its tables: what its getter says, if it has one."""
+    """Return the form of tables that an object expects, from its getter or its attribute."""
     if has_methods(found, "get_expected_corpus_format"):
         return table_form(found.get_expected_corpus_format())
     return table_form(getattr(found, "expected_corpus_format", NESTED))
 
 
 def _answers_batches(found: object) -> bool:
-    """Return whether an object answers several questions at once in a way of its own: its
-    `retrieve_batch` is written.
-    """
+    """Return whether an object overrides `retrieve_batch`, and so answers several questions at once."""
     own = getattr(type(found), "retrieve_batch", None)
     return callable(own) and own not in (
         AbsCustomEmbeddingRetriever.retrieve_batch,
@@ -271,7 +269,7 @@ def _answers_batches(found: object) -> bool:
 
 
 def _bind_dataset_name(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
-    """Return a method of the paper's API that is told its `dataset_name`, where it takes one."""
+    """Return a method of the paper's API with its `dataset_name` bound, if it has that parameter."""
     parameters = list(inspect.signature(method).parameters)
     if "dataset_name" not in parameters:
         return method
@@ -313,7 +311,7 @@ def in_form(header: Sequence[str], rows: Sequence[Sequence[str]], form: str) -> 
 
 
 def _content_name(tables: Sequence[Table]) -> str:
-    """Return a name that two corpora share only if they are the same."""
+    """Return a name derived from the content: equal only for equal corpora."""
     digest = hashlib.sha256()
     for table in tables:
         content = json.dumps([table.id, table.title, table.section, table.header, table.rows], ensure_ascii=False)
@@ -323,10 +321,10 @@ def _content_name(tables: Sequence[Table]) -> str:
 
 @dataclass(frozen=True)
 class BatchIndex:
-    """An index that hands several questions over at once, to an overridden `retrieve_batch`.
+    """An index that passes several questions at once to an overridden `retrieve_batch`.
 
-    It is told the questions and running numbers for ids. The gold tables and answers, which the published evaluator
-    hands over as well, are empty: a retriever that looked at them would be measured by what it was told.
+    Question ids are running numbers. The gold tables and answers, which the published evaluator passes as well, are
+    empty: a retriever that used them would be measured by what it was given.
     """
 
     ask: Callable[..., Sequence[Any]]
@@ -351,7 +349,7 @@ class BatchIndex:
 
 @dataclass(frozen=True)
 class _Point:
-    """A table that the vectors found: `payload` has its `database_id` and `table_id`."""
+    """A table found by its vector; `payload` has its `database_id` and `table_id`."""
 
     payload: Mapping[str, str]
     score: float
@@ -359,7 +357,7 @@ class _Point:
 
 @dataclass(frozen=True)
 class VectorClient:
-    """Holds the vectors of a corpus, and is asked for the nearest as a vector database's client is."""
+    """Holds the vectors of a corpus, with the search method of a vector database's client."""
 
     ids: Sequence[TableId]
     vectors: NDArray[np.float32]

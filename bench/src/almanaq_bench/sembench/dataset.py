@@ -11,11 +11,11 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.dataset import Question
 from almanaq.corpus.readers import cell_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import UsageError, suggest
 from almanaq_bench.evaluation.significance import spearman
+from almanaq_bench.question_sets import Question
 
 Measure = Literal["rows", "pairs", "number", "counts", "ranks"]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from almanaq.agent.threads import in_thread
+from almanaq.agent.turn import run_in_thread
 from almanaq.connection import connect
 from almanaq.encode import plain
 from almanaq.errors import UsageError, suggest
@@ -67,7 +67,7 @@ class SembenchGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Return what a query gave."""
-        return await in_thread(self._run, self._queries[asked.id])
+        return await run_in_thread(self._run, self._queries[asked.id])
 
     def _run(self, query: SembenchQuery) -> Reply:
         with self._connect() as connection:

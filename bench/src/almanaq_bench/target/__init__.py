@@ -14,13 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from almanaq_bench.target.evaluators import TARGET, get_task_names
-    from almanaq_bench.target.generators import AbsGenerator, DefaultGenerator, Text2SQLGenerator
-    from almanaq_bench.target.retrievers import (
+    from almanaq_bench.retrievers.paper_retrievers import (
         AbsCustomEmbeddingRetriever,
         AbsRetrieverBase,
         AbsStandardEmbeddingRetriever,
     )
+    from almanaq_bench.target.evaluators import TARGET, get_task_names
+    from almanaq_bench.target.generators import AbsGenerator, DefaultGenerator, Text2SQLGenerator
     from almanaq_bench.target.tasks import (
         AbsTask,
         FactVerificationTask,

@@ -106,6 +106,8 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         if found is None:
             continue
         value, last = found
+        if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word):
+            continue  # "the cheapest one" is no number
         last, unit = _unit(tokens, last)
         first = i
         if i and tokens[i - 1].folded in _CURRENCIES:

@@ -147,7 +147,7 @@ def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[str, str | Non
             continue
         if yes == "active" and "active" not in column.words:
             continue
-        if len(held) == 1 and yes in ("x", "1", "t", "on", "j", "y") and not _is_named_so(column.words):
+        if len(held) == 1 and yes in ("1", "t", "on", "j") and not _is_named_so(column.words):
             continue
         return held[yes], held.get(no)
     return None

@@ -207,6 +207,8 @@ class CatalogIndex:
             add((*trimmed, "in", *years), 1.0)
             add((*trimmed, "for", *years), 0.95)
         add(plain, 0.92)
+        if trimmed[:2] == ["name", "of"]:
+            add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
             add(plain[1:], 0.9)
         if len(trimmed) > 2 and "of" in trimmed[1:-1]:
@@ -245,6 +247,8 @@ class CatalogIndex:
         if len(words) > 1:
             add(words[-1:], 0.92)
             add(words[:1], 0.7, "part")
+            for size in range(2, min(len(words), 4)):
+                add(words[-size:], 0.95)
         add(said[:2], 0.85, "described")
         add(said[:1], 0.8, "described")
         for word in words[-1:]:
@@ -256,7 +260,11 @@ class CatalogIndex:
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():
             others = [r for r in self.catalog.relations if r is not relation]
-            if columns & held and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others):
+            if (
+                columns & held
+                and noun not in held
+                and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
+            ):
                 add((noun,), 0.75, "described")
         if known.person_columns & held:
             others = [r for r in self.catalog.relations if r is not relation]
@@ -284,7 +292,7 @@ class CatalogIndex:
             return []
         found = {each for form in derived_forms(stem(word)) for each in self._forms.get(form, ())}
         if not found:
-            sizes = range(_SHORTEST_CODE, len(word))
+            sizes = range(min(_SHORTEST_CODE + 1, max(_SHORTEST_CODE, len(word) // 2)), len(word))
             found = {each for size in sizes for each in self._forms.get("code:" + word[:size], ())}
         return [*found] if len({each.value for each in found}) == 1 else []
 

@@ -12,13 +12,16 @@ from sqlglot import exp
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.words import identifier_stems
 from almanaq.errors import AlmanaqError
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.text.sql_literals import is_plain
 
 Finds = Callable[[exp.Select], bool]
 """Says whether a query finds a row."""
 _FARTHEST = 3
 _FAR = 100
+_KEY_ENDS = ("code", "id", "key", "no", "nr", "number")
+_MOST_RELATIONS, _FIRST = 40, 4
+"""Relations between which keys are looked for by their values; columns of one that may be its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,55 @@ class JoinGraph:
         self._edges = edges(catalog)
         self._finds = cache(self._ask) if finds is not None else None
         self._find = finds
+        self._add_held_keys()
         self.ways = cache(self._ways)
         self.is_single = cache(self._is_single)
+
+    def _add_held_keys(self) -> None:
+        """Add the steps along columns that are called as other rows are, and hold nothing but a key of these.
+
+        `cities.country_code` leads to `countries` where each of its values is one of `countries.iso`.
+        """
+        relations = self._catalog.relations
+        for relation in relations if self._finds is not None and len(relations) <= _MOST_RELATIONS else ():
+            for other in relations:
+                if other is relation or any(hop.right == other.name for hop in self._edges[relation.name]):
+                    continue
+                pairs = [
+                    (own, key)
+                    for own in relation.columns
+                    for key in other.columns[:_FIRST]
+                    if _may_lead(own, key, other)
+                ]
+                pairs.sort(key=lambda pair: pair[0].name != pair[1].name)
+                found = (pair for pair in pairs if self._holds_key(relation, pair[0], other, pair[1]))
+                if (pair := next(found, None)) is not None:
+                    _add(self._edges, _hop(relation, pair[0].name, other, pair[1].name))
+
+    def _holds_key(self, relation: Relation, own: Column, other: Relation, key: Column) -> bool:
+        """Return whether a column holds values of another that is unique, and no others."""
+        if (
+            own.type != key.type
+            or own.private
+            or key.private
+            or not (own.type == "text" or "int" in own.type.casefold())
+        ):
+            return False
+        held, theirs = column_of("", own.name), column_of("", key.name)
+        there = exp.Not(this=exp.Is(this=held.copy(), expression=exp.Null()))
+        known = (
+            exp.select(theirs)
+            .from_(table_of(other.name))
+            .where(exp.Not(this=exp.Is(this=theirs.copy(), expression=exp.Null())))
+        )
+        strange = exp.and_(there, exp.Not(this=exp.In(this=held, query=known.subquery())))
+        missing = exp.Is(this=theirs.copy(), expression=exp.Null())
+        return (
+            self.finds(relation.name, there) is True
+            and self.finds(other.name, missing) is False
+            and self.finds(relation.name, strange) is False
+            and self.is_unique(other.name, key.name)
+        )
 
     def _ways(self, start: str) -> dict[str, Way]:
         """Return the shortest way to every relation within three hops, () for `start` itself."""
@@ -83,6 +133,10 @@ class JoinGraph:
                     found[hop.right] = (*found[here], hop)
                     queue.append(hop.right)
         return found
+
+    def hops(self, relation: str) -> list[Hop]:
+        """Return the steps that lead from a relation."""
+        return self._edges.get(relation, [])
 
     def is_ambiguous(self, start: str, target: str) -> bool:
         """Return whether two shortest ways lead to a relation: a match has a home team and an away team."""
@@ -104,13 +158,15 @@ class JoinGraph:
         relation = self._catalog.relation(hop.right)
         if relation.key and set(relation.key) <= {hop.right_column}:
             return True
-        if self._finds is None:
-            return hop.single
-        column = column_of(hop.right, hop.right_column)
+        return hop.single if self._finds is None else self.is_unique(hop.right, hop.right_column)
+
+    def is_unique(self, relation: str, name: str) -> bool:
+        """Return whether no two rows share a value of a column; False where nothing can be asked."""
+        column = column_of(relation, name)
         repeated = (
-            exp.select("1").from_(table_of(hop.right)).where(exp.Not(this=exp.Is(this=column, expression=exp.Null())))
+            exp.select("1").from_(table_of(relation)).where(exp.Not(this=exp.Is(this=column, expression=exp.Null())))
         )
-        return self._finds(repeated.group_by(column).having("COUNT(*) > 1")) is False
+        return self._finds is not None and self._finds(repeated.group_by(column).having("COUNT(*) > 1")) is False
 
     def finds(self, table: str, condition: exp.Expr) -> bool | None:
         """Return whether a row fulfils a condition; None where nothing can be asked."""
@@ -126,6 +182,13 @@ class JoinGraph:
             return self._find(query.limit(1)) if self._find is not None else None
         except AlmanaqError:
             return None
+
+
+def _may_lead(own: Column, key: Column, other: Relation) -> bool:
+    """Return whether a column is called as a key of other rows: by its name, or by their noun ("country_code")."""
+    called, noun = "".join(identifier_stems(own.name)), "".join(identifier_stems(other.name))
+    same = own.name.casefold() == key.name.casefold() and called.endswith(_KEY_ENDS)
+    return same or (called.startswith(noun) and called.removeprefix(noun) in ("", *_KEY_ENDS, "name", "abbr"))
 
 
 def column_of(relation: str, name: str) -> exp.Column:

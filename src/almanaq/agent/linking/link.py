@@ -201,7 +201,10 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             if found:
                 exact = any(m.value == text for m in found)
                 score = (1.0 + 0.05 * exact + 0.1 * (len(inside) > 1)) * (last - first)
-                if len(inside) == 1 and not exact and inside[0].text.islower() and all(_is_name(m) for m in found):
+                lower = len(inside) == 1 and not exact and inside[0].text.islower()
+                if all(t.folded.isdigit() for t in inside):
+                    score = 0.88 * (last - first)
+                elif lower and all(_is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):
                     score *= 0.6
                 elif all(m.how == "item" and m.column.distinct > _LOOSE for m in found):
                     score *= 0.8
@@ -315,8 +318,10 @@ def _other_forms(
             yield Span(i, i + 1, "value", tuple(values), 0.78, "form")
         for relation in index.catalog.relations:
             own = relation_words(relation)[-1:]
-            if len(token.folded) > 4 and own and share_root(token.folded, own[0]):
-                yield Span(i, i + 1, "table", (relation,), 0.74, "root")
+            whole = "".join(own)
+            begins = whole.startswith(token.stem) or (len(own) == 1 and own[0].startswith(token.stem))
+            if len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
+                yield Span(i, i + 1, "table", (relation,), 0.8, "root")
         if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
             yield Span(i, i + 1, "noun", (), 0.5, "row")
         elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):

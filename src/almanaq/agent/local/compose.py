@@ -11,20 +11,20 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.expressions import aggregate, answer, compared, count, plain, tables_in, text
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.search.wishes import seeks, wishes_of
-from almanaq.agent.local.spec import QuerySpec
-from almanaq.agent.local.texts import text_tests
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, is_there, plain, tables_in, text
+from almanaq.agent.local.texts import seeks, text_tests, wishes_of
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
+_ASKING_WORDS = frozenset("who whom whose why how when where".split())
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
 _LEFT_OUT = 0.55
 """The same for a search, whose reply says what it left out."""
-_MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 16, 3, 5
+_MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
 
 class Composer(Ranking):
@@ -45,6 +45,7 @@ class Composer(Ranking):
         self._having()
         self.conditions.period_tests()
         self.conditions.number_tests()
+        self._group_compared()
         self._rank()
         self.conditions.missing_tests()
         self._sort()
@@ -56,6 +57,8 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        if any(test.each for test in self.conditions.tests) and not self.of_both:
+            self.choices.doubt(0.1, "both of two values")
         for span in self.sentence.unused():
             weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
@@ -185,8 +188,23 @@ class Composer(Ranking):
         ).with_conditions(conditions)  # fmt: skip
         if spec.groups and not spec.measures and not spec.having:
             if not self.shown and not self.partial:
-                spec = replace(spec, measures=(count(),))
-                self.choices.doubt(0.75, "groups are counted")
+                measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
+                spec = replace(spec, measures=(measure,))
+                self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
+        if spec.measures and any(test.never for test in self.conditions.tests):
+            self.choices.doubt(0.6, "rows that are not so, or things that never are")
+        if sum(isinstance(measure, exp.Count) for measure in spec.measures) > 1:
+            self.choices.doubt(0.4, "two numbers of rows")
+        beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        if spec.measures and not spec.groups and beside:
+            self.choices.doubt(0.4, "it asks which beside a figure")
+        last = next(
+            (item for item in reversed(self.sentence.items) if self.sentence.links.tokens[item.first].is_word), None
+        )
+        if last is not None and last.how == "verb" and spec.measures and not spec.conditions and not spec.groups:
+            self.choices.doubt(0.4, "a verb of which nothing is known")
+        if spec.order and spec.measures and not spec.groups:
+            self.choices.doubt(0.05, "one figure in an order")
         if spec.gives_figures:
             extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
             if extra and not spec.groups:
@@ -202,6 +220,13 @@ class Composer(Ranking):
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
         by_relation: dict[str, list[Test]] = {}
+        figures = [m for m in self.measures if m != count()]
+        if (
+            figures
+            and not self.groups
+            and any(isinstance(t.condition, exp.In | exp.Or) and self._are_joined(t) for t in self.conditions.tests)
+        ):
+            self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
             own = test.column.relation
             if own is self.main or self.world.is_single(self.main.name, own.name):
@@ -217,11 +242,19 @@ class Composer(Ranking):
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
 
+    def _are_joined(self, test: Test) -> bool:
+        """Return whether "and" stands between the values of a test."""
+        return any(
+            self.sentence.text(k) in ("and", "&")
+            for k in range(test.place + 1, min(test.place + 4, len(self.sentence.items)))
+        )
+
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
         for test in self.conditions.tests:
             named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
-            if named and test.column.relation is self.main and not test.negated and test.column.kind == "text":
+            one = isinstance(test.condition, exp.EQ) and not test.negated
+            if named and one and test.column.relation is self.main and test.column.kind == "text":
                 return test
         return None
 
@@ -253,13 +286,17 @@ class Composer(Ranking):
             and not self.extra
         ):
             raise NotComposed
+        if self.names_main and any(test.never for test in self.conditions.tests) and not self.world.is_unique(named[0]):
+            self.choices.doubt(0.6, "rows that are not so, or things that never are")
         verbs = [item for item in self.sentence.items if item.how == "verb"]
         if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
             self.choices.doubt(0.4, "a verb of which nothing is known")
         if not self.shown and not self.names_main and not self.ordering and not self.searches:
-            self.choices.doubt(0.6, "nothing says what is asked for")
+            self.choices.doubt(0.9 if self._are_only_values() else 0.6, "nothing says what is asked for")
+        asks_fact = any(item.how == "asked" for item in self.sentence.items)
+        if asks_fact and entity is None and self.conditions.tests and not self.names_main and not self.ordering:
+            self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
-        whole = not spec.conditions and not spec.order
         of_kind = (
             bool(self.shown)
             and not self.searches
@@ -267,38 +304,73 @@ class Composer(Ranking):
             and entity is None
             and all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         )
-        if of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
-            if not any(c is each for c in self.shown for each in named):
-                if len(self.shown) == 1:
-                    self._leave_out_missing(self.shown[0])
-                    spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
-                return replace(spec, columns=tuple(plain(c) for c in self.shown), distinct=not self._has_name())
+        if of_kind and not (self.names_main and (any(c.is_measurable for c in self.shown) or self._asks_beside())):
+            if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
+                return self._kinds(spec)
         if self.shown and entity is not None:
             listed = self.shown
         elif self.shown:
             listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
-            self.choices.doubt(0.7, "all facts of a row")
+            self.choices.doubt(0.85, "all facts of a row")
         else:
-            listed = (
-                fact_columns(columns, [*tested, *self.ordering])
-                if whole or not tested
-                else [*named, *tested, *self.ordering]
-            )
-        if not named[0].names_rows and entity is None and not (self.shown and not self.names_main):
-            listed = [*listed, *(c for c in columns if c.kind != "prose")][:_WHOLE_ROW]
+            listed = fact_columns(columns, [*tested, *self.ordering])
+        prose = [c for c in tested if c.kind == "prose" and not c.column.array]
+        listed = [*listed, *prose]
+        one = entity is not None and (self.shown or self.world.is_unique(entity.column))
+        only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)
+        if not one and not only_shown and not self.searches and not self.world.is_unique(named[0]):
+            listed = [*listed, *(c for c in columns if c.kind != "prose" and all(c is not each for each in listed))]
+            listed = listed[:_WHOLE_ROW]
         if entity is not None and self.wishes:
             calls = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])
             return replace(spec, columns=(*(plain(c) for c in named), *calls))
-        shown = tuple(
-            dict.fromkeys(plain(c) for c in (*listed, *self.ordering) if not c.column.private or c in self.shown)
-        )
+        listed = [each for c in (*listed, *self.ordering) for each in (self._with_names(c) if c in self.shown else [c])]
+        shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
         if self.searches and entity is None:
-            listed = fact_columns(columns, [*self.shown, *tested, *self.ordering])
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         limit = spec.limit
         return replace(spec, columns=shown, limit=limit)
+
+    def _kinds(self, spec: QuerySpec) -> QuerySpec:
+        """Return the different values of columns that rows have in common."""
+        self.shown = [c for i, c in enumerate(self.shown) if all(c is not each for each in self.shown[:i])]
+        if len(self.shown) == 1:
+            self._leave_out_missing(self.shown[0])
+            spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
+            spec = self._sets_of_kinds(spec, self.shown[0])
+        columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
+        for test in self.conditions.tests:
+            own = test.column.relation
+            if (test.column.is_measurable or (test.negated and not test.never)) and (
+                own is self.main or self.world.is_single(self.main.name, own.name)
+            ):
+                columns[plain(test.column)] = None  # what was compared is shown beside
+        return replace(spec, columns=tuple(columns), distinct=not self._has_name())
+
+    def _sets_of_kinds(self, spec: QuerySpec, kind: LinkedColumn) -> QuerySpec:
+        """Return what is asked of kinds rather than rows: makers without any van, makers of both vans and buses."""
+        for test in self.conditions.tests:
+            if test.column.relation is not self.main or test.column is kind:
+                continue
+            if test.each:
+                others = [c for c in spec.conditions if c != test.condition]
+                spec = spec.with_conditions([*others, *(self._held_by(kind, [c]) for c in test.each)])
+                self.of_both = True
+            if not test.never:
+                continue
+            if self.choices.pick(("never", test.place), [("kinds", 1.0), ("rows", 0.7)]) == "kinds":
+                others = [c for c in spec.conditions if c != denied(test.condition)]
+                spec = spec.with_conditions([*others, exp.Not(this=self._held_by(kind, [test.condition]))])
+        return spec
+
+    def _held_by(self, kind: LinkedColumn, conditions: Sequence[exp.Expr]) -> exp.Expr:
+        """Return the condition that some row of the same kind fulfils conditions."""
+        inner = exp.select(plain(kind)).from_(table_of(self.main.name))
+        for condition in (*conditions, is_there(plain(kind))):
+            inner = inner.where(condition.copy())
+        return exp.In(this=plain(kind), query=inner.subquery())
 
     def _about_entity(self, entity: Test) -> str:
         """Return the question with "this restaurant" in the place of a row's name."""
@@ -307,6 +379,24 @@ class Composer(Ranking):
         before, after = question[: tokens[span.first].start], question[tokens[span.last - 1].end :]
         asked = f"{before}this {' '.join(relation_words(self.main))}{after}".strip().rstrip("?.! ")
         return asked[:1].lower() + asked[1:] + "?"
+
+    def _are_only_values(self) -> bool:
+        """Return whether a question is nothing but conditions on the one relation there is: "noodles in Reno"."""
+        said = [item for item in self.sentence.items if item.kind not in ("silent", "and")]
+        sure = all(
+            item.kind in ("compare", "period") or (item.kind == "value" and item.how in ("", "plural")) for item in said
+        )
+        first = self.sentence.text(0)
+        verbs = any(item.how == "verb" for item in self.sentence.items)
+        return sure and not verbs and len(self.world.catalog.relations) == 1 and first not in _ASKING_WORDS
+
+    def _asks_beside(self) -> bool:
+        """Return whether columns are asked beside the rows: "the dogs with their owners"."""
+        noun = next((i for i, item in enumerate(self.sentence.items) if self.main in item.meanings), None)
+        place = next((i for i, item in enumerate(self.sentence.items) if item.kind == "column"), None)
+        if noun is None or place is None or place < noun:
+            return False
+        return bool({"with", "and", "their", "and their"} & set(self.sentence.words_between(noun, place)))
 
     def _has_name(self) -> bool:
         return any(c.names_rows for c in self.shown)

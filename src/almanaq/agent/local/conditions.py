@@ -16,8 +16,8 @@ from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
 from almanaq.agent.linking.link import Holding
 from almanaq.agent.linking.words import stem
-from almanaq.agent.local.choices import Choices
-from almanaq.agent.local.expressions import (
+from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.spec import (
     aggregate,
     compared,
     day,
@@ -30,7 +30,6 @@ from almanaq.agent.local.expressions import (
     plain,
     text,
 )
-from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
@@ -38,7 +37,14 @@ _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_LISTED_PARTS = 50
+_LISTED_PARTS, _FEW_ANSWERS = 50, 5
+_CONTAINING = frozenset(("containing", "contains", "contain", "including"))
+_ASKED_FOR = {
+    "when": frozenset(("date", "birthdate", "day", "year", "time")),
+    "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
+}
+"""What the words of a column may be that a question word asks for."""
+_NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = frozenset(
     "city location country state address area neighborhood district region town nation continent".split()
 )
@@ -46,12 +52,19 @@ _WHERE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A condition with the column it is of, the place of the span it comes from, and whether it is to be denied."""
+    """A condition with the column it is of, the place of the span it comes from, and whether it is to be denied.
+
+    Attributes:
+        never: it is denied of all rows of a thing: makers "that make no van", not rows that are no van.
+        each: conditions of which each is to hold of some row of a thing: makers of "both vans and buses".
+    """
 
     column: LinkedColumn
     condition: exp.Expr
     place: int
     negated: bool = False
+    never: bool = False
+    each: tuple[exp.Expr, ...] = ()
 
 
 class Conditions:
@@ -60,7 +73,7 @@ class Conditions:
     def __init__(self, sentence: Sentence, world: World, main: Relation, choices: Choices) -> None:
         self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
         self.tests: list[Test] = []
-        self.versus: list[LinkedColumn] = []
+        self.versus: list[exp.Expr] = []
 
     # --- which column ----------------------------------------------------------------------------------------------
 
@@ -80,6 +93,8 @@ class Conditions:
                 options.append((column, sure * reach))
         if not options:
             return None
+        asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
+        options = [(c, w * (1.4 if asked & {*c.words, c.kind} else 1.0)) for c, w in options] if asked else options
         before = self.sentence.items[i - 1] if i else None
         if before is not None and before.kind == "table":
             beside = [(c, w * 1.5) for c, w in options if c.relation in before.meanings]
@@ -87,7 +102,10 @@ class Conditions:
                 options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
-        return self.choices.pick((role, span.first), options)
+        chosen = self.choices.pick((role, span.first), options)
+        if role == "shown" and span.how in ("root", "synonym") and not asked:
+            self.choices.doubt(0.8, f"{chosen.name} by another word")
+        return chosen
 
     def value_tests(self) -> None:
         """Turn values into tests: several of one column into one."""
@@ -133,6 +151,8 @@ class Conditions:
             )
             if label is not None and self._labels(label, column):
                 weight *= 1.7
+            if "both" in before and (column.column.array or column.mark):
+                weight *= 1.5
             if column.is_category or column.column.kind.value == "enum":
                 weight *= 1.08
             if column is self.world.index.name_of(column.relation):
@@ -147,7 +167,7 @@ class Conditions:
         column = self.choices.pick(("value", span.first), [*weights.values()])
         if label is not None and self._labels(label, column):
             sentence.take(label)
-        if i and sentence.items[i - 1].kind == "by":
+        if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
             sentence.take(i - 1)
         return column
 
@@ -180,24 +200,27 @@ class Conditions:
     def _add_values(self, listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]) -> None:
         first, column, _ = listed[0]
         negated = self._is_negated(first)
+        never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        if set(self.sentence.words_before(first, 1)) & _CONTAINING and not (column.column.array or column.mark):
+            conditions = [like(plain(column), "%X%", meant[0].value) for _, _, meant in listed]
         condition: exp.Expr
         if any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
-            self.versus.append(column)
+            self.versus.append(plain(column))
         several = column.column.array or column.mark
         if several and "or" not in between and len(conditions) > 1 and not negated:
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
-        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
-            self.choices.doubt(0.3, "both of two values")
+        both = len(conditions) > 1 and "both" in self.sentence.words_before(first, 2)
+        each = tuple(conditions) if both else ()
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
         else:
             condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
-        self.tests.append(Test(column, condition, first, negated))
+        self.tests.append(Test(column, condition, first, negated, never, each))
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))
@@ -230,11 +253,21 @@ class Conditions:
             column = self._column_of_number(i, self.sentence.items[i].meanings[0])
             if column is not None:
                 self.sentence.take(i)
-                self._add(i, column, self.compare(compared(column), self.sentence.items[i].meanings[0], column))
+                condition = self.compare(compared(column), self.sentence.items[i].meanings[0], column)
+                self._check_selective(column, condition)
+                self._add(i, column, condition)
         for i in list(self.sentence.of("number")):
             self._bare_number(i)
         for i in list(self.sentence.of("average")):
             self._above_average(i)
+
+    def _check_selective(self, column: LinkedColumn, condition: exp.Expr) -> None:
+        """Doubt a comparison of which all rows are true, or none: it is of another unit, or another column."""
+        finds = self.world.graph.finds
+        if finds(column.relation.name, condition) is False:
+            self.choices.doubt(0.5, "a comparison that no row fulfils")
+        elif finds(column.relation.name, exp.Not(this=exp.paren(condition))) is False:
+            self.choices.doubt(0.5, "a comparison that every row fulfils")
 
     def compare(self, term: exp.Expr, comparison: Comparison, column: LinkedColumn | None = None) -> exp.Expr:
         """Return a comparison of a term, with its numbers in the unit of the column."""
@@ -309,12 +342,15 @@ class Conditions:
         """Turn a number beside a column or a unit into a test that they are equal; "order 10248" names a row."""
         sentence, span = self.sentence, self.sentence.items[i]
         meant: Number = span.meanings[0]
+        before = sentence.neighbour(i, -1, gap=0)
+        if before is not None and sentence.items[before].kind == "superlative":
+            return
         for step in (-1, 1):
             k = sentence.neighbour(i, step, gap=2)
             if k is None or sentence.used[k]:
                 continue
             if sentence.items[k].kind == "column":
-                column = self.column(k, lambda c: c.kind == "number" or self._holds(c, meant.value), "number")
+                column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
                 if column is not None:
                     sentence.take(i, k)
                     self._add(i, column, self._equal_number(column, meant))
@@ -334,6 +370,10 @@ class Conditions:
             if column is not None:
                 sentence.take(i)
                 self._add(i, column, self._equal_number(column, meant))
+
+    def _may_equal(self, column: LinkedColumn, value: float) -> bool:
+        """Return whether a number may be a value of a column, rather than a part of its name."""
+        return str(int(value)) not in column.words and (column.kind == "number" or self._holds(column, value))
 
     def _holds(self, column: LinkedColumn, value: float) -> bool:
         return column.kind == "text" and str(int(value)) in self.world.index.values_of(column)
@@ -357,6 +397,8 @@ class Conditions:
             found = self.world.index.measured_by(measured, [self.main.name])
             column = found[0][0] if found else None
         if column is not None:
+            if self.tests:
+                self.choices.doubt(0.6, "the average of all rows, or of those asked for")
             self.sentence.take(i)
             mean = exp.select(aggregate("AVG", column)).from_(table_of(column.relation.name))
             self._add(i, column, _SIGNS[sign](this=compared(column), expression=mean.subquery()))
@@ -372,9 +414,12 @@ class Conditions:
         if last is not None and last.column is column and either:
             self.tests[-1] = Test(column, exp.or_(last.condition, condition), i)
             if "or" not in between:
-                self.versus.append(column)
+                self.versus.append(self._kinds_of(column))
         else:
             self.tests.append(Test(column, condition, i))
+
+    def _kinds_of(self, column: LinkedColumn) -> exp.Expr:
+        return part("year", column, self.world.dialect) if column.kind == "date" else plain(column)
 
     # --- days ------------------------------------------------------------------------------------------------------
 
@@ -523,12 +568,24 @@ class Conditions:
                 "does not",
             ):
                 continue
-            column = self.column(k, role="missing")
+            column = self.column(k, lambda c: key_of(c.relation) != c.name, "missing")
             if column is None:
                 continue
             sentence.take(i, k)
+            if sentence.text(i) == "never":
+                self.choices.doubt(0.3, "never, or not yet")
             unknown = sentence.items[i].kind == "missing"
-            self.tests.append(Test(column, is_missing(plain(column)) if unknown else self._without(column), i))
+            self.tests.append(Test(column, self._missing(column, i) if unknown else self._without(column), i))
+
+    def _missing(self, column: LinkedColumn, i: int) -> exp.Expr:
+        """Return the test that a column has no value, in the forms in which it says so."""
+        missing = is_missing(plain(column))
+        values = self.world.index.values_of(column) if column.kind == "text" else ()
+        said = [v for v in values if v.casefold() == self.sentence.text(i)]
+        held = said or [v for v in values if v.casefold() in MISSING and v not in ("-", "?")]
+        if said:
+            return one_of(plain(column), [text(v) for v in said])
+        return exp.or_(missing, one_of(plain(column), [text(v) for v in held])) if held else missing
 
     def _without(self, column: LinkedColumn) -> exp.Expr:
         if column.kind == "boolean":
@@ -545,7 +602,8 @@ class Conditions:
                 return zero
         if column.kind == "text":
             held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]
-            no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
+            few = column.distinct <= _FEW_ANSWERS
+            no = next((v for v in self.world.index.values_of(column) if few and v.casefold() == "no"), None)
             if no is not None:
                 return exp.EQ(this=plain(column), expression=text(no))
             if held:

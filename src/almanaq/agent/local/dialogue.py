@@ -7,27 +7,27 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import date
 
+from sqlglot import exp
+
 from almanaq.agent.describe import describe
-from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
-from almanaq.agent.languages import declined, foreign
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.words import fold
+from almanaq.agent.linking.words import fold, tokenize
 from almanaq.agent.local.followups import goes_on, last_query, merge
-from almanaq.agent.local.reading import MOST_READINGS, Reading, read
-from almanaq.agent.local.references import refers
-from almanaq.agent.local.search.wishes import is_searched
-from almanaq.agent.local.taught import taught
+from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
+from almanaq.agent.local.references import refers, refers_within
+from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
-from almanaq.agent.readings import Reading as Offered
-from almanaq.agent.responder import holds
-from almanaq.agent.shots import Examples
-from almanaq.agent.small_talk import small_talk
-from almanaq.agent.source_questions import answer_about_source
+from almanaq.agent.queries import QueryEngine
+from almanaq.agent.responder import describe_source
+from almanaq.agent.response import Reading as Offered
+from almanaq.agent.schema_text import Examples
+from almanaq.agent.small_talk import answer_about_source, decline_language, detect_language, small_talk
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.text.sql_literals import string_literal
 
-CONFIDENCE = 0.7
+CONFIDENCE = 0.65
 """The probability of being right below which readings are offered instead of an answer."""
 _SEARCHED = 0.15
 """The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""
@@ -41,6 +41,10 @@ _CHOICE = re.compile(
     r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?"
     r"|(?:yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
 )
+_BEGINNINGS = frozenset(
+    "which what who whom whose where when why how list show give find number average total count top name".split()
+)
+"""Words that begin a question of its own."""
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
@@ -83,7 +87,7 @@ class LocalDialogue:
         known = self._worlds.get(key)
         if known is None or known.catalog != catalog:
             engine = self._engine
-            known = World(catalog, engine.values, lambda q: bool(engine.run(q).rows), self._today, engine.dialect)
+            known = World(catalog, engine.values, lambda q: engine.run(q).rows, self._today, engine.dialect)
             self._worlds[key] = known
         return known
 
@@ -105,8 +109,8 @@ class LocalDialogue:
             return Parsed("no_query")
         if history and (chosen := _chosen(question, history[-1])) is not None:
             return Parsed("query", chosen, asked=history[-1].question)
-        if (language := foreign(question)) is not None:
-            return Parsed("no_query", reply=declined(language))
+        if (language := detect_language(question)) is not None:
+            return Parsed("no_query", reply=decline_language(language))
         if (about := answer_about_source(question, catalog)) is not None:
             return Parsed("no_query", reply=about)
         world = self.world(catalog)
@@ -128,14 +132,20 @@ class LocalDialogue:
         alone = read(question, world)
         best = alone[0] if alone else None
         refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
+        if refers_back and best is not None and not goes_on(question):
+            named = self._is_sure(best, world) and self._names_its_row(best, world)
+            refers_back = not (named or refers_within(question, world))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
+        lost = lost and not refers(question, history, world)
         if refers_back and (lost or last_query(history, world) is None):
             merged = None if last_query(history, world) is None else merge(question, history, world)
             return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
         if history and last_query(history, world) is not None:
             sure = best is not None and best.probability >= max(_WHOLE, self._least(best, world))
             whole = sure and not refers_back
-            merged = None if whole else merge(question, history, world)
+            merged = (
+                merge(question, history, world) if refers_back or (not whole and _is_part(question, world)) else None
+            )
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
@@ -144,9 +154,14 @@ class LocalDialogue:
                 return self._offer(question, alone, world)
             if not whole and refers_back:
                 return self._offer(question, alone, world)
-        if best is not None and self._is_sure(best, world):
-            return Parsed("query", best.suql, remarks=best.notes, unused=best.unused)
+        if best is not None and self._is_sure(best, world) and (tied := with_ties(best, world)) is not None:
+            return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
+
+    def _names_its_row(self, reading: Reading, world: World) -> bool:
+        """Return whether a reading is about a row that the question calls by its name."""
+        columns = [world.column_of(each) for each in reading.spec.conditions if isinstance(each, exp.EQ)]
+        return any(c is not None and c is world.index.name_of(c.relation) for c in columns)
 
     def _least(self, reading: Reading, world: World) -> float:
         relation = world.catalog.find(reading.spec.rows)
@@ -167,12 +182,20 @@ class LocalDialogue:
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
         if not offered:
-            return Parsed("no_query", reply=f"{why}I ran nothing. {holds(world.catalog)}" if unknown else "")
+            return Parsed("no_query", reply=f"{why}I ran nothing. {describe_source(world.catalog)}" if unknown else "")
         listed = "\n".join(f"{i}. {each.words}" for i, each in enumerate(offered, 1))
         number = "its number" if len(offered) > 1 else "“yes”"
         text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\n"
         text += f"Answer with {number}, or ask in other words."
         return Parsed("clarify", reply=text, readings=tuple(offered), asked=question)
+
+
+def _is_part(question: str, world: World) -> bool:
+    """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
+    links = world.link(question)
+    first = links.tokens[0].folded if links.tokens else ""
+    named = any(span.kind in ("table", "noun") for span in (links.covers[0] if links.covers else ()))
+    return first not in _BEGINNINGS and not named
 
 
 def _unknown(question: str, world: World) -> list[str]:
@@ -188,3 +211,45 @@ def _chosen(question: str, last: Turn) -> str | None:
         return None
     place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
     return last.offered[place] if place < len(last.offered) else None
+
+
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+
+
+def taught(question: str, examples: Examples, world: World) -> str | None:
+    """Return the SUQL of an example whose question says the same as this one; None where none does.
+
+    Words that ask for nothing may differ, and so may a value that the query compares with: an example about Oslo
+    answers the question about Bergen, where both are values of one column.
+    """
+    asked = _plain(question)
+    for example, suql in examples:
+        if suql is None:
+            continue
+        if _plain(example) == asked:
+            return suql
+        for literal in dict.fromkeys(match[1].replace("''", "'") for match in _LITERAL.finditer(suql)):
+            found = _other_value(question, example, literal, world)
+            if found is not None:
+                return suql.replace(string_literal(literal), string_literal(found))
+    return None
+
+
+def _plain(question: str) -> tuple[str, ...]:
+    return tuple(t.stem for t in tokenize(question) if t.folded not in english().silent and t.is_word)
+
+
+def _other_value(question: str, example: str, literal: str, world: World) -> str | None:
+    """Return the value that a question has where an example has a literal, when all else is the same."""
+    at = example.casefold().find(literal.casefold())
+    if not literal or at < 0:
+        return None
+    before, after, asked = _plain(example[:at]), _plain(example[at + len(literal) :]), _plain(question)
+    size = len(asked) - len(before) - len(after)
+    if size < 1 or asked[: len(before)] != before or (after and asked[-len(after) :] != after):
+        return None
+    columns = {id(m.column) for m in world.index.values_spelled(literal) if not m.how}
+    said = " ".join(asked[len(before) : len(before) + size])
+    near = [*world.index.values_spelled(said), *world.index.values_of_stems(tuple(said.split()))]
+    fit = {m.value for m in near if not m.how and id(m.column) in columns}
+    return fit.pop() if len(fit) == 1 else None

@@ -8,15 +8,15 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
-from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.local.choices import Choices
+from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.conditions import Conditions, denied
-from almanaq.agent.local.expressions import count, is_there
-from almanaq.agent.local.search.phrases import Phrase
-from almanaq.agent.local.search.wishes import is_searched
-from almanaq.agent.local.sentence import Sentence
-from almanaq.agent.local.spec import Order
+from almanaq.agent.local.phrases import Phrase
+from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.spec import Order, count, is_there
+from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
@@ -25,7 +25,8 @@ class NotComposed(Exception):
     """The spans make no query over these rows."""
 
 
-_UNNAMED, _SURE_PART = 0.6, 0.7
+_CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
+_UNNAMED, _SURE_PART = 0.5, 0.7
 """How surely a noun of which nothing is known means the rows; how sure a part of a value has to be."""
 
 
@@ -51,18 +52,32 @@ class Draft:
         self.limit: int | None = None
         self.offset = 0
         self.counts = self.distinct = self.names_main = False
+        self.of_both = False
         self.ordering: list[LinkedColumn] = []
         self.searches = is_searched(world, main)
         self.wishes: list[tuple[LinkedColumn, Phrase]] = []
 
     def _weigh_spans(self) -> None:
+        said = [span for span in self.sentence.items if span.kind == "table" and not span.how]
         for span in self.sentence.items:
             if span.how.startswith("misspelt"):
                 self.choices.doubt(0.85, self.sentence.links.text(span))
+            elif span.kind == "table" and any(
+                set(span.meanings) & set(each.meanings) for each in said if each is not span
+            ):
+                continue  # "growers who" names them twice
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
                 self.choices.doubt(span.sureness if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
-            elif span.kind == "value" and span.how == "part" and span.sureness < _SURE_PART:
+            elif span.kind == "value" and span.size == 1 and self._names_rows(span):
+                self.choices.doubt(0.5, self.sentence.links.text(span))
+            elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
+
+    def _names_rows(self, span: Span) -> bool:
+        """Return whether the word for a value is also the one for the rows, and is not written as the value is."""
+        text = self.sentence.links.text(span)
+        said = (self.sentence.links.tokens[span.first].stem,)
+        return said == relation_words(self.main) and all(meaning.value != text for meaning in span.meanings)
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -112,6 +127,7 @@ class Draft:
             others = [r for r in held if r is not self.main and r.name in self.world.graph.ways(self.main.name)]
             if others and not self.world.is_single(self.main.name, others[0].name):
                 sentence.take(i, k)
+                self.choices.doubt(0.9 if len(held) == len(others) else 0.5, "never of another table")
                 self.extra.append(self._member(others[0], self._tests_of(others[0]), wanted=False))
 
     def _tests_of(self, relation: Relation) -> list[exp.Expr]:
@@ -161,6 +177,41 @@ class Draft:
             else:
                 self.choices.doubt(0.85, "members counted without being shown")
                 self.extra.append(self._member(relations[0], (), having=self.conditions.compare(count(), comparison)))
+
+    def _with_names(self, column: LinkedColumn) -> list[LinkedColumn]:
+        """Return a column with what people call its values: beside a country's code its name, and the other way."""
+        ways = self.world.graph.ways(self.main.name)
+        said = {token.stem for token in self.sentence.links.tokens}
+        if said & _CODES:
+            return [column]
+        if column.relation is self.main:
+            target = self.world.target_of(column)
+            way = ways.get(target.name, ()) if target is not None else ()
+            if target is None or len(way) != 1 or way[0].left_column != column.name:
+                return [column]
+            named = name_columns(self.world.columns(target.name))
+            return [
+                column,
+                *(c for c in named if c.kind == "text" and not c.column.private and c.name != way[0].right_column),
+            ]
+        way = ways.get(column.relation.name, ())
+        key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
+        if key is None or key.kind != "text" or column is not self.world.index.name_of(column.relation):
+            return [column]
+        return [key, column]
+
+    def _tells_history(self) -> bool:
+        """Return whether several rows are about one thing at different times: the positions of a storm."""
+        named = self.world.index.name_of(self.main)
+        columns = self.world.columns(self.main.name)
+        timely = any(c.kind == "date" or c.words in (("year",), ("day",), ("date",)) for c in columns)
+        return timely and named.words == ("name",) and named.distinct > 1 and not named.names_rows
+
+    def _amount_of_rows(self) -> LinkedColumn | None:
+        """Return the column of amounts that is called as the rows are: the `sales` of each row of a table of sales."""
+        own = relation_words(self.main)[-1:]
+        found = (c for c in self.world.columns(self.main.name) if c.words == own and c.kind == "number")
+        return next((c for c in found if english().sums(c.words) and self.main.key != (c.name,)), None)
 
     def _check_sums(self, column: LinkedColumn) -> None:
         """Raise NotComposed where figures of a column would lose rows of its relation, or count some twice."""

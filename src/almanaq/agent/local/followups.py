@@ -10,14 +10,24 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
-from almanaq.agent.linking.english import Measured, english
+from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.expressions import aggregate, answer, columns_in, compared, count, plain, reads_text
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.references import Reference, keys_condition, resolve
-from almanaq.agent.local.search.wishes import is_searched, prose_for
-from almanaq.agent.local.spec import QuerySpec, read_spec, write_spec
+from almanaq.agent.local.spec import (
+    QuerySpec,
+    aggregate,
+    answer,
+    columns_in,
+    compared,
+    count,
+    plain,
+    read_spec,
+    reads_text,
+    write_spec,
+)
+from almanaq.agent.local.texts import is_searched, prose_for
 from almanaq.agent.local.world import World
 
 _LEADING = (
@@ -32,7 +42,10 @@ _OPENINGS = (
     r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
     r"|remove"
 )
-_GOES_ON = re.compile(rf"^(?:{_OPENINGS})\b|\b(?:instead|ones)\b[?.! ]*$", re.IGNORECASE)
+_GOES_ON = re.compile(
+    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$",
+    re.IGNORECASE,
+)
 _ANOTHER = re.compile(
     r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
@@ -46,7 +59,7 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _DROP = re.compile(
-    r"\b(?:does ?n[o']t matter|do ?n[o']t care"
+    r"\b(?:does ?n[o']t matter|do ?n[o']t care|(?:does|do|need) ?n[o']t (?:(?:need|have) to )?be\b"
     r"|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
     r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
     re.IGNORECASE,
@@ -62,10 +75,13 @@ _COMPARATIVE = re.compile(
 )
 _COUNT = re.compile(
     r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)"
-    r"(?: (?:of|are|is|there|they|them|these|those|do|you|have|in|total|all|found))*[?. ]*",
+    r"(?: (?:of|are|is|there|they|them|these|those|do|did|you|find|have|in|total|all|found|results?|matche?s?))*[?. ]*",
     re.IGNORECASE,
 )
-_FIRST = re.compile(r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3})[?.! ]*", re.IGNORECASE)
+_FIRST = re.compile(
+    r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
+    re.IGNORECASE,
+)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
@@ -95,7 +111,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     if _ANOTHER.search(said) and not spec.gives_figures:
         return _made(_others(spec, history), world)
     if (first := _FIRST.fullmatch(said)) is not None:
-        return _made(replace(spec, limit=int(first[1])), world)
+        return _made(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
     if asks_to_list(said):
         return _made(_listed(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:

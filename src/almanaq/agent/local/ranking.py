@@ -9,8 +9,8 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.expressions import aggregate, compared, count
-from almanaq.agent.local.grouping import Groups
+from almanaq.agent.local.figures import Figures
+from almanaq.agent.local.spec import aggregate, compared, count
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -19,7 +19,7 @@ _HARM = frozenset(
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 
 
-class Ranking(Groups):
+class Ranking(Figures):
     """Adds what rows or groups are ranked by."""
 
     def _rank(self) -> None:
@@ -89,8 +89,13 @@ class Ranking(Groups):
                 ((c, up), (0.97 - 0.12 * rank) * self.world.reach(self.main.name, c))
                 for rank, (c, up) in enumerate(found)
             ]
-            if timely and not options:
-                options = [((c, meant.measured[0][1]), 0.8) for c in self.world.dates(self.main.name)]
+            if timely:
+                known = [each for (each, _), _ in options]
+                dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each in known)]
+                options = [
+                    (each, weight * (0.9 if each[0].kind != "date" and dates else 1.0)) for each, weight in options
+                ]
+                options += [((c, meant.measured[0][1]), 0.9) for c in dates]
             if not options:
                 sentence.used[i] = False
                 return
@@ -127,7 +132,7 @@ class Ranking(Groups):
                 if place != k:
                     before = sentence.neighbour(place, -1, gap=2)
                     said = before is not None and sentence.items[before].kind == "by"
-                    self.choices.doubt(1.0 if said else 0.75, "ranked by a column far off")
+                    self.choices.doubt(1.0 if said else 0.6, "ranked by a column far off")
                 return place, column
         return None
 
@@ -136,7 +141,9 @@ class Ranking(Groups):
         if self.main not in self.sentence.items[k].meanings:
             return False
         self.sentence.take(k)
-        return self._rank_groups(count(), down, meant)
+        if not self.groups and not self._group_by_subject():
+            raise NotComposed
+        return self._rank_groups(self._total_rows(("most", k), 0.7), down, meant)
 
     def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> bool:
         if not self.groups and not self._group_by_subject():
@@ -182,13 +189,15 @@ class Ranking(Groups):
         if grouped or other:
             sums = english().sums(column.words)
             options = [
-                ("row", 0.85),
+                ("row", 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8),
                 ("AVG", 0.8 if sums is False else 0.4),
             ]
-            named = other and self.names_main
-            if column.kind == "date" or named:
+            named = other and (self.names_main or self._ranks_own_noun())
+            if named:
                 options[0] = ("row", 1.3)
+            if column.kind == "date":
+                options = [("row", 1.0)]
             if meant.extreme in ("top", "bottom", "most", "least") and sums and meant.limit:
                 options[1] = ("SUM", 1.0)
             chosen = self.choices.pick("rows or groups", options)
@@ -198,6 +207,12 @@ class Ranking(Groups):
                 return
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
+
+    def _ranks_own_noun(self) -> bool:
+        """Return whether a superlative stands before the noun of the rows: "the longest runway"."""
+        places = (i for i, item in enumerate(self.sentence.items) if item.kind == "superlative")
+        after = (self.sentence.neighbour(i, 1, gap=1) for i in places)
+        return any(k is not None and self.main in self.sentence.items[k].meanings for k in after)
 
     def _sort(self) -> None:
         """Turn "sorted by price", "highest first" into an order."""

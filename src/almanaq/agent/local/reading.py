@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.local.choices import Choices
+from almanaq.agent.linking.words import identifier_stems
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.search.wishes import is_searched, search_covers
-from almanaq.agent.local.sentence import Sentence
-from almanaq.agent.local.spec import QuerySpec, write_spec
+from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.spec import QuerySpec, plain, reads_text, to_text, write_spec
+from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
+from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation
 
+Columns = tuple[tuple[str, ...], ...]
+"""The values of each column of a result, sorted."""
 MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
 _UNNAMED, _LED_TO = 0.7, 0.88
 _MOST_SURE = 0.99
+_MOST_TIED = 20
+_CLEAR, _HOPELESS = 0.8, 0.3
+"""Probabilities from which, and below which, readings are not run to see whether they give the same rows."""
+_REPEATED = 0.1
+"""How much less a reading is worth offering that gives the rows of a likelier one."""
+_MOST_WEIGHED, _MOST_COMPARED, _MOST_SHOWN, _NOTHING_FOUND = 5, 1000, 6, 0.7
 _WORTH = 0.08
 """Share of the likeliest option that another has at least, to be tried."""
 
@@ -36,6 +48,7 @@ class Reading:
         unused: the words of the question that it leaves out.
         notes: for what unusual words were taken, in sentences.
         reasons: what was not sure.
+        certainty: the same as `probability`, as if no other choice could have been made on the way.
     """
 
     spec: QuerySpec
@@ -44,6 +57,7 @@ class Reading:
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    certainty: float = 1.0
 
 
 def read(question: str, world: World, *, main: Relation | None = None, partial: bool = False) -> list[Reading]:
@@ -78,7 +92,130 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
             made = _compose(links, cover, world, relation, forced, partial=partial)
             if made is not None:
                 _add(found, *made, log_prior, world)
-    return sorted(found.values(), key=lambda each: -each.probability)
+    ranked = sorted(found.values(), key=lambda each: -each.probability)
+    return ranked if partial else sorted(_weigh_together(ranked, world), key=lambda each: -each.probability)
+
+
+def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
+    """Return readings with probabilities that heed each other: those that give the same rows share what they have."""
+    worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
+    if len(worth) < 2:
+        return [*ranked]
+    unknown: list[Columns | None] = [None] * len(worth)
+    plain_weights = _weights(worth, unknown)
+    best = worth[0].suql
+    if plain_weights[best] >= _CLEAR or max(each.certainty for each in worth) < _HOPELESS:
+        weighed = plain_weights  # what they give would change nothing
+    else:
+        weighed = _weights(worth, [_columns_found(each, world) for each in worth])
+    return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
+
+
+def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[str, float]:
+    """Return the probability of each query beside the others, by what each gives where that is known."""
+    weighed = {}
+    for i, reading in enumerate(worth):
+        others = [k for k in range(len(worth)) if k != i]
+        alike = [k for k in others if _same_rows(rows[i], rows[k]) or _agree(reading, worth[k])]
+        together = [reading, *(worth[k] for k in alike)]
+        mass = min(_MOST_SURE, sum(each.probability for each in together), max(each.certainty for each in together))
+        mass = max(mass, reading.probability)
+        rivals = [worth[k] for k in others if k not in alike and not _says_less(worth[k].spec, reading.spec)]
+        against = sum(each.probability * min(1.0, each.probability / mass) for each in rivals)
+        shared = mass / max(1.0, mass + against)
+        weighed[reading.suql] = shared * (_NOTHING_FOUND if rows[i] == () and rivals and any(rows) else 1.0)
+        if any(_same_rows(rows[i], rows[k]) for k in alike if k < i):
+            weighed[reading.suql] *= _REPEATED
+    return weighed
+
+
+def _columns_found(reading: Reading, world: World) -> Columns | None:
+    """Return the values of each column that a reading gives, sorted; None where it was not run.
+
+    Of one figure, those of the rows that it is of, and the figure's SQL: two figures may be equal by chance.
+    """
+    spec = reading.spec
+    if world.run is None or any(map(reads_text, spec.expressions())):
+        return None
+    figures: Columns = ()
+    if spec.measures and not spec.groups:
+        figures = (tuple(to_text(measure, world.dialect) for measure in spec.measures),)
+        shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
+        spec = QuerySpec(spec.rows, shown, (), spec.conditions)
+    limit = spec.limit or _MOST_COMPARED
+    try:
+        found = world.run(write_spec(replace(spec, limit=limit), world.graph, world.dialect))
+    except (AlmanaqError, KeyError):
+        return None
+    return (*figures, *(tuple(sorted(map(str, column))) for column in zip(*found, strict=True)))
+
+
+def _same_rows(one: Columns | None, other: Columns | None) -> bool:
+    """Return whether the columns of one result are among those of the other."""
+    if not one or not other:
+        return False
+    few, many = sorted((one, other), key=len)
+    return all(column in many for column in few)
+
+
+def _says_less(one: QuerySpec, other: QuerySpec) -> bool:
+    """Return whether a spec is another without some of its conditions or groups: some words mean nothing in it."""
+    less = set(one.conditions) <= set(other.conditions) and set(one.groups) <= set(other.groups)
+    same = (one.rows, one.measures, one.limit, one.order) == (other.rows, other.measures, other.limit, other.order)
+    return less and same and (len(one.conditions), len(one.groups)) != (len(other.conditions), len(other.groups))
+
+
+def _tests(spec: QuerySpec) -> set[exp.Expr]:
+    """Return the conditions of a spec, those aside that only leave out what is missing."""
+    return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
+
+
+def _agree(one: Reading, other: Reading) -> bool:
+    """Return whether two readings are about the same rows, and differ in what they show of these."""
+    a, b = one.spec, other.spec
+    if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
+        return False
+    counts = a.rows == b.rows and all(map(_counts_rows, (*a.measures, *b.measures)))
+    same = counts or a.measures == b.measures
+    return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
+
+
+def _counts_rows(measure: exp.Expr) -> bool:
+    """Return whether a measure is the number of rows, or of their keys."""
+    column = measure.find(exp.Column)
+    return isinstance(measure, exp.Count) and (column is None or identifier_stems(column.name)[-1:] == ("id",))
+
+
+def with_ties(reading: Reading, world: World) -> Reading | None:
+    """Return a reading that shows all that rank first where several do; None where these are too many to show."""
+    spec = reading.spec
+    if (
+        spec.limit != 1
+        or spec.offset
+        or not spec.order
+        or world.run is None
+        or any(map(reads_text, spec.expressions()))
+    ):
+        return reading
+    term = spec.order[0][0]
+    place = spec.groups.index(term) if term in spec.groups else len(spec.groups)
+    ranked = replace(
+        spec, columns=() if spec.groups else (term,), measures=(term,) if spec.groups else (), distinct=False
+    )
+    try:
+        rows = world.run(write_spec(replace(ranked, limit=_MOST_TIED + 1), world.graph, world.dialect))
+    except AlmanaqError:
+        return reading
+    tied = sum(1 for _ in takewhile(lambda row: row[place] is not None and row[place] == rows[0][place], rows))
+    if tied < 2:
+        return reading
+    if tied > _MOST_TIED:
+        return None
+    whole = replace(spec, limit=tied)
+    suql = write_spec(whole, world.graph, world.dialect)
+    return replace(
+        reading, spec=whole, suql=suql, notes=(*reading.notes, f"{tied} rank equally, so all of them are shown.")
+    )
 
 
 def _compose(
@@ -113,11 +250,14 @@ def _add(
     except KeyError:
         return
     probability = min(_MOST_SURE, math.exp(min(0.0, choices.log_probability + log_prior)))
+    certainty = min(_MOST_SURE, math.exp(min(0.0, choices.log_certainty + log_prior)))
     known = found.get(suql)
     if known is None or known.probability < probability:
         sentence = composer.sentence
         unused = tuple(sentence.links.text(span) for span in sentence.unused())
-        found[suql] = Reading(spec, suql, probability, unused, tuple(_notes(sentence)), tuple(choices.reasons))
+        found[suql] = Reading(
+            spec, suql, probability, unused, tuple(_notes(sentence)), tuple(choices.reasons), certainty
+        )
 
 
 def _notes(sentence: Sentence) -> Iterator[str]:

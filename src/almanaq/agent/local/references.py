@@ -12,7 +12,7 @@ from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import relation_words
 from almanaq.agent.linking.joins import column_of
 from almanaq.agent.linking.words import fold, stem, value_key
-from almanaq.agent.local.expressions import number, one_of, text
+from almanaq.agent.local.spec import number, one_of, text
 from almanaq.agent.local.world import World
 
 _ORDINALS = {
@@ -29,10 +29,15 @@ _ORDINAL = re.compile(
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
 _ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
 _EXPLETIVE = re.compile(
+    r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
     r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
 )
-_ALL = re.compile(r"(?<!only )\b(?:them|these|those|they|their|both|the (?:two|three|four|five))\b")
+_ALL = re.compile(
+    r"(?<!only )\b(?:them|these|those|they|their|both"
+    r"|the (?:two|three|four|five)(?=[?.!, ]*$| (?:of|are|is|have|has)\b))\b"
+)
+_POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
 _AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
 
@@ -80,6 +85,25 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
         if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
             return True
     return any(pattern.search(said) for pattern in (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG))
+
+
+def refers_within(question: str, world: World) -> bool:
+    """Return whether all that a turn speaks of is named in it before: "countries with the peso as their currency"."""
+    links = world.link(question)
+    said = _EXPLETIVE.sub(lambda match: " " * len(match[0]), fold(question))
+    if len(said) != len(question) or any(pattern.search(said) for pattern in (_NUMBERED, _AMONG)):
+        return False
+    named = [s for s in (links.covers[0] if links.covers else ()) if s.kind in ("table", "value", "noun", "column")]
+    nouns = [s for s in named if s.kind in ("table", "noun", "value")]
+    for pattern in (_ONE, _ALL):
+        for match in pattern.finditer(said):
+            before = any(links.tokens[s.last - 1].end <= match.start() for s in nouns)
+            if match[0] not in _POSSESSIVE or not before:
+                return False
+    for match in _ORDINAL.finditer(said):
+        if not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
+            return False
+    return True
 
 
 def resolve(question: str, history: Sequence[Turn], world: World) -> Reference | None:

@@ -1,8 +1,11 @@
-"""Sentence: the spans of one cover in order, and which of them a composition has used."""
+"""Sentence: the spans of one cover in order; Choices: what a composer decides where words leave it open."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span
@@ -69,3 +72,57 @@ class Sentence:
     def unused(self) -> list[Span]:
         """Return the spans that no part of the query came of."""
         return [item for i, item in enumerate(self.items) if not self.used[i] and item.kind != "and"]
+
+
+T = TypeVar("T")
+_SHARPNESS = 5.0
+_SURE_VALUE = 0.8
+
+
+def _certainty(key: Hashable, weight: float, options: int) -> float:
+    """Return how sure an option of some weight is: a name that only one column has is surer than its parts say."""
+    weight = min(1.0, weight)
+    if isinstance(key, tuple) and key[0] == "value":
+        return weight if weight >= _SURE_VALUE else 0.7 * weight
+    return (1 + weight) / 2 if options == 1 else weight
+
+
+@dataclass
+class Choices:
+    """The decisions of one composition.
+
+    Attributes:
+        forced: which option to take at a choice, by its place among the likeliest; 0 where nothing is forced.
+        made: the choices that came up, each with how many options it has, and the share of each.
+        log_probability: the sum of the logarithms of what was chosen.
+        log_certainty: the same, as if nothing else could be chosen.
+        reasons: what was not sure, in words for people who tune it.
+    """
+
+    forced: Mapping[Hashable, int] = field(default_factory=dict)
+    made: dict[Hashable, tuple[float, ...]] = field(default_factory=dict)
+    log_probability: float = 0.0
+    log_certainty: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+
+    def pick(self, key: Hashable, options: Sequence[tuple[T, float]]) -> T:
+        """Return the likeliest option, or the one that is forced; weights are about 1 for what is sure."""
+        ranked = sorted(options, key=lambda each: -each[1])[:4]
+        weights = [max(weight, 1e-3) ** _SHARPNESS for _, weight in ranked]
+        total = sum(weights)
+        shares = tuple(weight / total for weight in weights)
+        place = min(self.forced.get(key, 0), len(ranked) - 1)
+        if key not in self.made:
+            self.made[key] = shares
+            self.log_certainty -= math.log(max(shares[place], 1e-6))
+            self.doubt(
+                shares[place] * _certainty(key, ranked[place][1], len(ranked)), f"{key}: {place} of {len(ranked)}"
+            )
+        return ranked[place][0]
+
+    def doubt(self, probability: float, reason: str = "") -> None:
+        """Lower the probability of the whole."""
+        self.log_probability += math.log(max(probability, 1e-6))
+        self.log_certainty += math.log(max(probability, 1e-6))
+        if probability < 1:
+            self.reasons.append(f"{reason} {probability:.2f}")

@@ -1,12 +1,18 @@
-"""Questions to prose: "reviews that mention bleeding" asks each text what its reader can tell."""
+"""Texts: what a question asks of the prose of rows, by verbs of saying, or by what no column of searched rows says."""
 
 from __future__ import annotations
+
+import re
 
 from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.local.expressions import answer, text
+from almanaq.agent.linking.link import Links
+from almanaq.agent.linking.spans import Span, best_covers
+from almanaq.agent.linking.words import singular, stems
+from almanaq.agent.local.phrases import Domain, Phrase, TokenUse, domain_of, phrases, search_words
 from almanaq.agent.local.sentence import Sentence
+from almanaq.agent.local.spec import answer, text
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
@@ -43,14 +49,25 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
             last += 1
         if last <= first:
             continue
+        end = last
+        named = [k for k in range(first + 1, last) if items[k].kind == "column" and _prose_of(items[k], main)]
+        if named and "in" in sentence.words_before(named[0], 2):
+            column = _prose_of(items[named[0]], main) or column
+            last = next(k for k in range(named[0], first, -1) if sentence.text(k) == "in")
         tokens = sentence.links.tokens
         phrase = sentence.links.question[tokens[items[first].first].start : tokens[items[last - 1].last - 1].end]
         verb = _JUDGE.get(word, "mention")
         negated = next((k for k in range(max(0, i - 3), i) if items[k].kind == "not"), None)
-        sentence.take(i, *range(first, last), *([negated] if negated is not None else []))
+        sentence.take(i, *range(first, end), *([negated] if negated is not None else []))
         asked = answer(column, f"does it {verb} {phrase.strip()}?")
         extra.append(exp.EQ(this=asked, expression=text("No" if negated is not None else "Yes")))
         return
+
+
+def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
+    """Return the column of prose of a relation that a span names."""
+    found = (getattr(named, "thing", None) for named in span.meanings)
+    return next((c for c in found if isinstance(c, LinkedColumn) and c.relation is main and c.kind == "prose"), None)
 
 
 def prose_column(world: World, main: Relation) -> LinkedColumn | None:
@@ -58,3 +75,193 @@ def prose_column(world: World, main: Relation) -> LinkedColumn | None:
     found = [c for c in world.columns(main.name) if c.kind == "prose" and not c.column.private]
     found.sort(key=lambda c: ("review" not in c.words and "reviews" not in c.roles, not c.column.array))
     return found[0] if found else None
+
+
+_COMPANY = (
+    "(?:girlfriend|boyfriend|wife|husband|partner|fianc[ée]+|friends?|mother|father|mom|dad|sister|brother|colleagues?"
+    "|boss|parents)"
+)
+_TIME = re.compile(
+    r"\b(?:(?:for|on|over|by) )?(?:(?:this|next|the|coming|friday|saturday|sunday|monday|tuesday|wednesday|thursday) )*"
+    r"(?:weekend|tonight|tomorrow|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:this|tomorrow) "
+    r"(?:morning|afternoon|evening))(?: (?:night|evening|morning|afternoon))?\b"
+    r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)"
+    rf"|\b(?:my|our) {_COMPANY} and (?:i|me)\b|\b(?:me|i) and my {_COMPANY}\b"
+    r"|\bas long as\b|\bif possible\b|\bor not\b",
+    re.IGNORECASE,
+)
+_SEGMENT = re.compile(r"[^,;.!?\u2013\u2014]+(?:[.](?=\d)[^,;.!?]*)*")
+
+
+def drop_asides(use: TokenUse) -> None:
+    """Take the words that ask for nothing as asides, as long as the question asks for something else."""
+    for match in _TIME.finditer(use.question):
+        inside = [i for i, w in enumerate(use.tokens) if match.start() <= w.start and w.end <= match.end()]
+        if inside and use.free(inside[0], inside[-1] + 1):
+            use.drop(inside[0], inside[-1] + 1)
+    segments = [_words(use, *match.span()) for match in _SEGMENT.finditer(use.question)]
+    told = [inside for inside in segments if inside and _tells(use, inside)]
+    if len(told) < sum(map(bool, segments)):
+        for inside in told:
+            use.drop(inside[0], inside[-1] + 1)
+
+
+def _words(use: TokenUse, start: int, end: int) -> list[int]:
+    return [
+        i for i, word in enumerate(use.tokens) if start <= word.start and word.end <= end and word.text[0].isalnum()
+    ]
+
+
+def _tells(use: TokenUse, inside: list[int]) -> bool:
+    """Return whether a part of the question only tells of the asker: no wish in it, nothing linked, nobody
+    to care for.
+    """
+    spoken = {use.folded(i) for i in inside}
+    if use.folded(inside[0]) not in search_words().telling or spoken & (search_words().wishing | use.domain.companions):
+        return False
+    linked = any(use.used[i] not in (None, "dropped") for i in inside)
+    return not linked and any(use.folded(i) not in search_words().ignored for i in inside)
+
+
+_STRUCTURED = (
+    "value",
+    "table",
+    "compare",
+    "number",
+    "superlative",
+    "count",
+    "not",
+    "order",
+    "direction",
+    "by",
+    "silent",
+    "unknown",
+)
+_LEAST_WORD = 4
+
+
+def is_searched(world: World, relation: Relation) -> bool:
+    """Return whether rows have texts of many passages, as reviews are: people search them by what no column says."""
+    return any(c.kind == "prose" and c.column.array for c in world.columns(relation.name))
+
+
+def search_covers(links: Links, world: World) -> list[tuple[Span, ...]]:
+    """Return the covers of a search: only what surely names something structured; all else is for the texts."""
+    domain = domain_of(world.catalog)
+    use = TokenUse(links.question, links.tokens, [None] * len(links.tokens), domain)
+    kept = [span for span in links.spans if _is_structured(span, use)]
+    kept += _option_values(use, world, domain)
+    return best_covers(kept, len(links.tokens), 1)
+
+
+def _is_structured(span: Span, use: TokenUse) -> bool:
+    if span.kind in ("silent", "unknown"):
+        return True
+    if set(range(span.first, span.last)) & use.idioms:
+        return False
+    if span.kind == "column":
+        exact = span.how in ("", "described", "asked") or (
+            span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed")
+        )
+        prose = all(getattr(n.thing, "kind", "") == "prose" for n in span.meanings)
+        return exact and not (prose and _is_praised(use, span.first))
+    if span.kind == "value":
+        return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
+    if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
+        return False
+    return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
+
+
+def _is_praised(use: TokenUse, i: int) -> bool:
+    return use.folded(i - 1) in search_words().quality
+
+
+def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
+    """Return values of arrays and ENUMs that hold a word: "coffee" is in "coffee & tea"."""
+    found = []
+    words = search_words()
+    for size in (2, 1):
+        for first in range(len(use.tokens) - size + 1):
+            inside = use.tokens[first : first + size]
+            folded = [t.folded for t in inside]
+            ordinary = any(w in words.ignored or not w.isalpha() for w in folded)
+            ordinary = ordinary or (
+                size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
+            )
+            if ordinary or set(range(first, first + size)) & use.idioms or _is_praised(use, first):
+                continue
+            held = {
+                m
+                for key in (tuple(folded), tuple(t.stem for t in inside))
+                for m in world.index.values_holding(key)
+                if m.column.column.array or m.column.column.kind.value == "enum"
+            }
+            if held:
+                found.append(
+                    Span(
+                        first, first + size, "value", tuple(sorted(held, key=lambda m: m.value)), 0.75 * size, "option"
+                    )
+                )
+    return found
+
+
+def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[LinkedColumn, Phrase]]:
+    """Return what the words that are left ask of the texts; these and the asides of the asker are used."""
+    labels: list[str | None] = []
+    for i, item in enumerate(sentence.items):
+        taken = item.kind not in ("silent", "unknown") or (sentence.used[i] and item.kind != "silent")
+        labels += [item.kind if taken else None] * item.size
+    for i, token in enumerate(sentence.links.tokens):
+        if token.folded in ",;?!.":
+            labels[i] = "mark"
+    use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog))
+    drop_asides(use)
+    noun = singular(main.name)
+    found = phrases(use, noun)
+    for i, item in enumerate(sentence.items):
+        inside = range(item.first, item.last)
+        asked = any(phrase.first <= k < phrase.last for phrase in found for k in inside)
+        dropped = any(use.used[k] == "dropped" for k in inside)
+        words = search_words()
+        empty = item.kind == "unknown" and all(
+            use.folded(k)
+            in words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
+            or use.stem(k) in use.domain.empty
+            or use.folded(k) in use.domain.serving
+            for k in inside
+        )
+        if asked or dropped or empty:
+            sentence.take(i)
+    return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
+
+
+def prose_for(world: World, main: Relation, phrase: Phrase | None) -> LinkedColumn | None:
+    """Return the column of prose that a phrase is best asked of; without a phrase the one that says most of a row."""
+    found = [c for c in world.columns(main.name) if c.kind == "prose"]
+
+    def score(column: LinkedColumn) -> float:
+        said = set(stems(phrase.words)) if phrase else set()
+        taste = 2.0 if phrase and phrase.dish else -2.0
+        overlap = len(said & (set(column.words) | column.about)) + taste * ("dishes" in column.roles)
+        return overlap + 0.8 * ("reviews" in column.roles) + 0.5 * column.column.array
+
+    return max(found, key=score, default=None)
+
+
+def seeks(sentence: Sentence, main: Relation) -> bool:
+    """Return whether a question says by a noun, or a verb of looking for, that rows are wanted."""
+    words = search_words()
+    folded = {token.folded for token in sentence.links.tokens}
+    named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
+    first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
+    verbs = folded & {
+        "find",
+        "recommend",
+        "suggest",
+        "looking",
+        "search",
+        "show",
+        "list",
+        "name",
+    }
+    return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any")

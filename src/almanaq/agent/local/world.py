@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
+from typing import Any
 
 from sqlglot import exp
 
-from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
 from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
-from almanaq.agent.local.expressions import plain
-from almanaq.agent.local.spec import to_text
+from almanaq.agent.local.spec import plain, to_text
+from almanaq.agent.queries import QueryEngine
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64
@@ -23,7 +23,7 @@ class World:
     """What questions are asked of.
 
     Args:
-        catalog: the relations; values: gives those of a column; finds: says whether a query finds a row.
+        catalog: the relations; values: gives those of a column; run: gives the rows of a query.
         dialect: the SQL that is written.
     """
 
@@ -31,19 +31,20 @@ class World:
         self,
         catalog: Catalog,
         values: Values,
-        finds: Callable[[str], bool] | None = None,
+        run: Callable[[str], Sequence[Sequence[Any]]] | None = None,
         today: Callable[[], date] = date.today,
         dialect: str = "duckdb",
     ) -> None:
         self.catalog, self.dialect = catalog, dialect
         self.index = CatalogIndex(catalog, values, today)
-        self.graph = JoinGraph(catalog, None if finds is None else lambda tree: finds(to_text(tree, dialect)))
+        self.run = run
+        self.graph = JoinGraph(catalog, None if run is None else lambda tree: bool(run(to_text(tree, dialect))))
         self._links: dict[str, Links] = {}
 
     @classmethod
     def of(cls, engine: QueryEngine, catalog: Catalog | None = None) -> World:
         """Return the world of an engine."""
-        return cls(catalog or engine.catalog, engine.values, lambda q: bool(engine.run(q).rows), dialect=engine.dialect)
+        return cls(catalog or engine.catalog, engine.values, lambda q: engine.run(q).rows, dialect=engine.dialect)
 
     def link(self, question: str) -> Links:
         """Return what the words of a question mean; worked out once."""
@@ -77,6 +78,17 @@ class World:
     def is_single(self, main: str, relation: str) -> bool:
         """Return whether each row of `main` has at most one of a relation."""
         return self.graph.is_single(main, relation)
+
+    def is_unique(self, column: LinkedColumn) -> bool:
+        """Return whether no two rows share a value of a column, as far as can be asked."""
+        return column.relation.key == (column.name,) or self.graph.is_unique(column.relation.name, column.name)
+
+    def target_of(self, column: LinkedColumn) -> Relation | None:
+        """Return the relation whose rows a column refers to; None where it refers to none."""
+        for hop in self.graph.hops(column.relation.name):
+            if hop.single and hop.left_column == column.name:
+                return self.catalog.find(hop.right)
+        return None
 
     def dates(self, relation: str) -> list[LinkedColumn]:
         """Return the columns of dates of a relation."""

@@ -2,16 +2,102 @@
 
 from __future__ import annotations
 
+import glob
 import re
+import shutil
 import stat
+import sys
+import tempfile
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
 
-from almanaq.corpus.files.kinds import KNOWN, kind_of, unread_advice
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.corpus.sqlite import SQLITE, sqlite_files
 from almanaq.corpus.table import TableId
-from almanaq.errors import SourceError
+from almanaq.errors import SourceError, UsageError, suggest
+
+# --- kinds of files, by their endings ---------------------------------------------------------------------------------
+
+
+class Format(Enum):
+    """How the rows of a file are written."""
+
+    DELIMITED = "delimited text"
+    JSON = "JSON"
+    PARQUET = "Parquet"
+    SHEETS = "a workbook"
+
+
+ENDINGS = {
+    ".csv": Format.DELIMITED,
+    ".tsv": Format.DELIMITED,
+    ".tab": Format.DELIMITED,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".parquet": Format.PARQUET,
+    ".xlsx": Format.SHEETS,
+    ".xlsm": Format.SHEETS,
+    ".xls": Format.SHEETS,
+    ".ods": Format.SHEETS,
+}
+UNREAD = {
+    ".duckdb": "a DuckDB file is a source of its own: name it",
+    ".ddb": "a DuckDB file is a source of its own: name it",
+    **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
+    **dict.fromkeys(
+        (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
+        "files of this kind cannot be read: write it as CSV, JSON or Parquet",
+    ),
+}
+"""Files of data that are none of these, and what to do with them."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file's name says of it.
+
+    Attributes:
+        stem: the name without its endings.
+        compression: pyarrow's name of it; "" for none.
+    """
+
+    stem: str
+    ending: str
+    format: Format
+    compression: str = ""
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Return the kind of a file by its name; None where it names no format of tables."""
+    name, compression = path.name, COMPRESSIONS.get(path.suffix.lower(), "")
+    if compression:
+        name = name[: -len(path.suffix)]
+    inner = Path(name)
+    format_ = ENDINGS.get(inner.suffix.lower())
+    if format_ is None or (compression and format_ not in (Format.DELIMITED, Format.JSON)):
+        return None
+    return Kind(inner.stem, inner.suffix.lower(), format_, compression)
+
+
+def unread_advice(path: Path) -> str:
+    """Say what to do with a file of data that cannot be read, by its name; "" where it is none."""
+    return UNREAD.get(path.suffix.lower(), "")
+
+
+def total_bytes(paths: Sequence[Path]) -> int:
+    """Return the size of some files together."""
+    return sum(path.stat().st_size for path in paths)
+
+
+# --- files and folders ------------------------------------------------------------------------------------------------
 
 _PARTITION = re.compile(r"[^=]+=[^=]*")
 _PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)
@@ -52,6 +138,13 @@ class FoundFile:
     def path(self) -> Path:
         """The file; of parts, the first."""
         return self.paths[0]
+
+    @property
+    def kind(self) -> Kind:
+        """What the file's name says of it."""
+        kind = kind_of(self.path)
+        assert kind is not None
+        return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +291,161 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
             problems.append(Problem(each.path.name, message))
         files[database, name.casefold()] = FoundFile(TableId(database, name), each.paths, each.root)
     return Listing(tuple(files.values()), tuple(problems))
+
+
+# --- sources that are named otherwise: globs, lists, standard input, addresses ----------------------------------------
+
+STDIN = "-"
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+_PATTERN = re.compile(r"[*?\[]")
+_MAGIC = {
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".xlsx",
+    b"\x1f\x8b": ".csv.gz",
+    b"BZh": ".csv.bz2",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+}
+_MOST_BYTES = 4 << 30
+_SECONDS = 60.0
+_CHUNK = 1 << 20
+
+
+class Held:
+    """A private folder for files that were fetched; it goes when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="almanaq-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Files that a source names; `held` is the folder that they were written into, None where they lie elsewhere."""
+
+    paths: tuple[Path, ...]
+    name: str
+    held: Held | None = None
+
+
+def is_web(source: str) -> bool:
+    """Tell whether a source is an address on the web."""
+    return _WEB.match(source) is not None
+
+
+def named_files(source: str, *, allow_http: bool = False) -> Named | None:
+    """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
+
+    Raises:
+        SourceError: a pattern fits no file, a file of a list is not there, or an address gives none.
+        UsageError: an address was named without leave to read it.
+    """
+    if source == STDIN:
+        return _kept(sys.stdin.buffer, "stdin", "standard input")
+    if is_web(source):
+        return _fetched(source, allow_http=allow_http)
+    if "://" in source or Path(source).expanduser().exists():
+        return None
+    parts = [part.strip() for part in source.split(",")]
+    if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
+        return Named(tuple(path for part in parts for path in _matching(part)), source)
+    return Named(tuple(_matching(source)), source) if _is_pattern(source) else None
+
+
+def _is_pattern(text: str) -> bool:
+    return _PATTERN.search(text) is not None
+
+
+def _matching(text: str) -> list[Path]:
+    """Return the file of a name, or those that a pattern fits, by name."""
+    path = Path(text).expanduser()
+    if path.exists():
+        return [path]
+    if not _is_pattern(text):
+        raise SourceError(f"there is no file or folder {text!r}, which the list names")
+    found = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
+    if not found:
+        raise SourceError(f"no file fits {text!r}: patterns have * for any name, ** for any folders")
+    return [each for each in found if each.is_file()] or found
+
+
+def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
+    """Write what a stream gives into a file of its own, named by what it holds."""
+    held = Held()
+    target = held.path / stem
+    with target.open("wb") as file:
+        written = 0
+        while chunk := stream.read(_CHUNK):
+            raise_if_cancelled()
+            written += len(chunk)
+            if written > _MOST_BYTES:
+                raise SourceError(f"{called} gives more than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
+            file.write(chunk)
+    if not written:
+        raise SourceError(f"{called} is empty")
+    named = target.with_name(stem + (ending or _ending(target)))
+    shutil.move(target, named)
+    return Named((named,), stem, held)
+
+
+def _ending(path: Path) -> str:
+    """Return the ending that a file should have by how it begins."""
+    with path.open("rb") as file:
+        start = file.read(512)
+    for magic, ending in _MAGIC.items():
+        if start.startswith(magic):
+            return ending
+    return ".json" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{") else ".csv"
+
+
+def _fetched(address: str, *, allow_http: bool) -> Named:
+    """Fetch the file at an address, which the user must have allowed."""
+    if not allow_http:
+        raise UsageError(f"{_shown(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
+    import urllib.error
+    import urllib.request
+
+    called = Path(unquote(urlsplit(address).path)).name
+    kind = kind_of(Path(called)) if called else None
+    stem = kind.stem if kind else (Path(called).stem or "web")
+    ending = called[len(kind.stem) :] if kind else ""
+    try:
+        with urllib.request.urlopen(address, timeout=_SECONDS) as reply:
+            if not is_web(reply.geturl()):
+                raise SourceError(f"{_shown(address)} leads elsewhere than to the web")
+            return _kept(reply, stem, _shown(address), ending)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise SourceError(f"{_shown(address)} cannot be fetched: {error}") from error
+
+
+def _shown(address: str) -> str:
+    """Return an address without what may be secret in it: user, password and query."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def as_list(source: object) -> Sequence[Path] | None:
+    """Return the paths of a list of files, None where it is none."""
+    if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
+        return [path for each in source for path in _matching(str(each))]
+    return None
+
+
+def find_path(text: str | Path) -> Path:
+    """Return the path of a file or folder that exists; raises SourceError with the near names of its folder."""
+    path = Path(text).expanduser()
+    if path.exists():
+        return path
+    folder = path.parent
+    if not folder.is_dir():
+        raise SourceError(f"there is no folder {_without_password(folder)!r}, so no source {_without_password(text)!r}")
+    names = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
+    hint = suggest(path.name, names) or "; that folder is empty"
+    raise SourceError(
+        f"there is no file or folder {_without_password(path.name)!r} in {_without_password(folder)!r}{hint}"
+    )
+
+
+def _without_password(text: str | Path) -> str:
+    """Return what was named as a source without the password in it: it may be a URL that was mistyped."""
+    hidden = re.sub(r"(:/+[^:/@]*:).*@", r"\1***@", str(text))
+    return re.sub(r"(password\s*=\s*)\S.*", r"\1***", hidden, flags=re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +10,60 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.sniff import has_header, unnamed
-from almanaq.corpus.files.total_rows import is_total_row
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
+from almanaq.values.numbers import parse_number
+
+# --- the row that sums up a sheet: a query that sums its rows would count all twice -----------------------------------
+
+_WORDS = frozenset(
+    """
+    total totals sum overall gesamt gesamtsumme summe insgesamt totale somma suma totaal som summa yhteensä итого всего
+    合计 合計 总计 總計 小計
+    """.split()
+)
+_PHRASES = frozenset({"grand total", "total general", "total général", "total geral", "totale generale"})
+_CENT = 0.005
+"""Sums of rounded amounts differ from the rounded sum by less than this for each row."""
+
+
+def is_total_row(row: Sequence[Any], above: Sequence[Sequence[Any]]) -> bool:
+    """Tell whether a row sums up those above it: it says so, and each of its numbers is the sum of its column.
+
+    A row that holds the word alone counts too: its formulas were never computed.
+
+    >>> is_total_row(("Total", None, 7), [("Rome", "a", 3), ("Oslo", "b", 4)])
+    True
+    >>> is_total_row(("Total", None, 9), [("Rome", "a", 3), ("Oslo", "b", 4)])
+    False
+    """
+    filled = [(at, value) for at, value in enumerate(row) if value is not None and value != ""]
+    if len(above) < 2 or not filled or not _says_total(filled[0][1]):
+        return False
+    rest = [(at, value) for at, value in filled[1:] if value != filled[0][1]]  # a merged cell repeats the word
+    return all(_is_sum(value, [other[at] for other in above]) for at, value in rest)
+
+
+def _says_total(value: Any) -> bool:
+    word = " ".join(value.casefold().strip(" :=").split()) if isinstance(value, str) else ""
+    return word in _WORDS or word in _PHRASES
+
+
+def _is_sum(value: Any, column: Sequence[Any]) -> bool:
+    total, numbers = _number(value), [number for number in map(_number, column) if number is not None]
+    if total is None or not numbers:
+        return False
+    return math.isclose(total, math.fsum(numbers), rel_tol=1e-9, abs_tol=_CENT * len(numbers))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str):
+        read = parse_number(value)
+        return None if read is None else float(read)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+# --- sheets -----------------------------------------------------------------------------------------------------------
 
 MOST_BYTES = 300 << 20
 """A workbook with more XML takes minutes, and the memory of a large machine."""

@@ -73,8 +73,8 @@ def as_embedder(embedder: object) -> Embedder:
     if callable(getattr(embedder, "embed", None)):
         return _EmbedderAdapter(embedder)
     raise UsageError(
-        f"{type(embedder).__name__} is no embedder: it needs a name, embed_questions(texts) and embed_documents(texts),"
-        " or embed(texts) alone"
+        f"{type(embedder).__name__} is not an embedder: it needs a name, embed_questions(texts) and"
+        " embed_documents(texts), or embed(texts) alone"
     )
 
 

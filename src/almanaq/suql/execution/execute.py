@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Database
 from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget, spending
 from almanaq.models.retrying import raise_public_errors
 from almanaq.options import Options
 from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.guards import call_budget, interrupted_at_errors, refuse_if_larger
 from almanaq.suql.execution.render import Statements
 from almanaq.suql.execution.report import Interrupted, RunReport
@@ -165,9 +165,7 @@ async def execute(
         spending(limit) as account,
         collecting_seldom(),
     ):
-        order_as_planned = getattr(session, "order_as_planned", None)
-        if order_as_planned is not None:
-            order_as_planned()
+        session.order_as_planned()
         run = Run(context, plan, options, session, statements, cited=cited)
         try:
             with interrupted_at_errors(session):

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Session
 from almanaq.models.budget import operator
 from almanaq.options import Options
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.evidence import EvidenceBook, rows_behind
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, OperationalError, RefusedQueryError
 from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, CandidateStream, passages_of
 from almanaq.suql.execution.render import Renderer

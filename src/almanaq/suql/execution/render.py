@@ -11,16 +11,14 @@ from typing import Any
 from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
-from almanaq.engines.postgres.write import write_for_postgres
-from almanaq.engines.stages import write_stage
-from almanaq.engines.texts import write_texts
+from almanaq.engines.protocols import Session
+from almanaq.engines.rendering import write_for_postgres, write_stage, write_texts
 from almanaq.errors import UnsupportedError
 from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import Dialect, exp
 
+from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Quote, TextCall
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.evidence import keeper
@@ -256,7 +256,7 @@ class RowEvaluation:
         site = site_of(verdict.column)
         compared = self._context.inputs[site].site.compared
         literal = next(c for i, c in enumerate(compared) if f"{site}_{i}" == verdict.column)
-        return (await self.outcome(site)).chances.get(literal)
+        return (await self.outcome(site)).probabilities.get(literal)
 
     async def outcome(self, site: str) -> Outcome:
         """Return the outcome of a site for the row, asking if need be."""

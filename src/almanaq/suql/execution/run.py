@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.engines.protocols import Database, Session
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.budget import Spending, operator
 from almanaq.models.protocols import Models
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Database, Session
 from almanaq.suql.execution.approximate_stages import AnyRun, ApproximateFilter, StageRuns
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
@@ -281,8 +281,7 @@ class Run:
 
     async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
         """Return the rows that are sure of a run that the deadline ended; None where there are none."""
-        give_grace = getattr(self._session, "give_grace", None)
-        if self._found is None or give_grace is None or not await in_thread(give_grace, _GRACE_SECONDS):
+        if self._found is None or not await in_thread(self._session.give_grace, _GRACE_SECONDS):
             return None
         self.interrupted = True
         try:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from almanaq.engines.protocols import Session
 from almanaq.errors import OperationalError
-from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.threads import given_up, in_thread, one_thread_each, refuse_given_up
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage, selects_of

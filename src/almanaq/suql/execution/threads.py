@@ -18,8 +18,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from almanaq.engines.interruption import silence_stderr
 from almanaq.errors import OperationalError
-from almanaq.suql.databases.leaving import silence
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,7 +116,7 @@ def _pool() -> DaemonThreads:
 def _settle() -> None:
     """Let no thread hold an engine's objects when the interpreter is gone: DuckDB's binding prints pages about them."""
     if _pool.cache_info().currsize and not _pool().settle(_SETTLING_SECONDS):
-        silence()
+        silence_stderr()
 
 
 _lock = threading.Lock()

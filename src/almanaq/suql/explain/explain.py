@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,6 +87,7 @@ def explain_plan(
     plan: Plan,
     estimates: dict[str, Estimate],
     *,
+    dialect: str = "duckdb",
     steps: Sequence[tuple[str, LogicalPlan]] = (),
     actual: dict[str, dict[str, Any]] | None = None,
     approximate: bool = False,
@@ -96,12 +97,14 @@ def explain_plan(
     """Lay out a plan.
 
     Args:
+        dialect: sqlglot's name of the SQL that the engine speaks, in which expressions are shown.
         steps: the plan after each rule, for EXPLAIN VERBOSE.
         actual: what each stage did, by name, for ANALYZE.
         cost: gives the dollars of a text stage, None where prices are unknown; without it, calls cost nothing.
         order: says in which order a text stage's rows are tried; "" where it is that of its source.
     """
     done = actual or {}
+    show = _PlanText(dialect, plan.links)
     lines = [
         StageLine("link", link.id, f"{link.relation}.{link.column} = {link.literal!r}: to be linked", {"calls": 1})
         for link in plan.links
@@ -109,14 +112,14 @@ def explain_plan(
     for stage in plan.stages:
         expected = estimates[stage.name]
         if isinstance(stage, Materialize):
-            what = f"{stage.purpose}:\n{_sql(stage.select, plan.links)}"
+            what = f"{stage.purpose}:\n{show.sql(stage.select)}"
             lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         elif isinstance(stage, NativeTable):
             what = f"{stage.purpose}:\n{stage.query.text}"
             lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         elif not isinstance(stage, TextStage):
             kind = "similarity" if isinstance(stage, SimilarityStage) else "similarity join"
-            what = _describe_similarity(stage, plan.links)
+            what = show.similarity(stage)
             lines.append(StageLine(kind, stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         else:
             kind = "text filter" if stage.predicate is not None else "text projection"
@@ -126,7 +129,7 @@ def explain_plan(
                 StageLine(
                     kind,
                     stage.name,
-                    "\n".join(filter(None, (_describe(stage, plan), order(stage)))),
+                    "\n".join(filter(None, (_describe(stage, plan, show), order(stage)))),
                     figures,
                     done.get(stage.name),
                     approximate=approximate,
@@ -134,57 +137,51 @@ def explain_plan(
             )
     payload = plan.output.payload and f"the rows that passed, as they came: {', '.join(plan.output.payload)}"
     select = plan.output.select
-    written = payload or (select.text if isinstance(select, NativeQuery) else _sql(select, plan.links))
+    written = payload or (select.text if isinstance(select, NativeQuery) else show.sql(select))
     lines.append(StageLine("output", "result", written, {}, done.get("result")))
-    return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps), plan.notes)
+    return Explanation(tuple(lines), tuple((name, describe_logical(step, dialect)) for name, step in steps), plan.notes)
 
 
-def describe_logical(plan: LogicalPlan) -> str:
+def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
     """Return a logical plan as text: each block with the choices that the rules made for it."""
     lines = []
+    show = _PlanText(dialect, plan.links)
     for stage in plan.stages:
         if isinstance(stage, Materialize):
             lines.append(f"{stage.name}: {stage.purpose}")
             continue
         if not isinstance(stage, TextBlock):
-            lines.append(f"{stage.name}: {_describe_similarity(stage, plan.links)}")
+            lines.append(f"{stage.name}: {show.similarity(stage)}")
             continue
-        lines.append(f"{stage.name}: text block over {_sql(stage.source, plan.links)}")
-        lines += [f"  {label}: {text}" for label, text in _choices(_unlinked(stage, plan.links))]
+        lines.append(f"{stage.name}: text block over {show.sql(stage.source)}")
+        lines += [f"  {label}: {text}" for label, text in _choices(_unlinked(stage, plan.links), dialect)]
     return "\n".join(lines) or "no text functions: the database runs the whole query"
 
 
-def _choices(block: TextBlock) -> list[tuple[str, str]]:
-    sites = {site.id: site for site in block.sites}
-    where = _written(block.where, sites) if block.where is not None else None
+def _choices(block: TextBlock, dialect: str) -> list[tuple[str, str]]:
+    show = _PlanText(dialect, sites={site.id: site for site in block.sites})
+    per_value = block.semi_join_key if block.first_only else None
     found = [
-        ("asks", "; ".join(_call(site) + _needed(site, sites) for site in block.sites)),
-        ("where", where),
-        ("rows fetched under", _written(block.condition, sites) if block.condition is not None else "all rows"),
-        ("text filter", describe_predicate(block.residual, sites) if block.residual is not None else None),
+        ("asks", "; ".join(show.call(site) + show.needed(site) for site in block.sites)),
+        ("where", show.expression(block.where) if block.where is not None else None),
+        ("rows fetched under", show.expression(block.condition) if block.condition is not None else "all rows"),
+        ("text filter", show.predicate(block.residual) if block.residual is not None else None),
         ("stops after", f"{block.stop_after} rows" if block.stop_after is not None else None),
-        (
-            "stops for each",
-            _written(block.semi_join_key, sites) if block.first_only and block.semi_join_key is not None else None,
-        ),
+        ("stops for each", show.expression(per_value) if per_value is not None else None),
         ("reads", "the base table by row id" if block.direct else "a copy of the candidate rows"),
         ("text of the output", "for returned rows only" if block.late else None),
     ]
     return [(label, text) for label, text in found if text]
 
 
-def _needed(site: Site, sites: dict[str, Site]) -> str:
-    return f" where {_written(site.needed, sites)}" if site.needed is not None else ""
-
-
-def _describe(stage: TextStage, plan: Plan) -> str:
+def _describe(stage: TextStage, plan: Plan, show: _PlanText) -> str:
     texts = [other for other in plan.stages if isinstance(other, TextStage) and other.block == stage.block]
-    sites = {item.site.id: item.site for other in texts for item in other.inputs}
-    lines = [f"rows: {_sql(stage.source, plan.links)}"]
+    show = replace(show, sites={item.site.id: item.site for other in texts for item in other.inputs})
+    lines = [f"rows: {show.sql(stage.source)}"]
     if stage.predicate is None:
-        lines += [f"ask: {_call(item.site)}{_needed(item.site, sites)}" for item in stage.inputs]
+        lines += [f"ask: {show.call(item.site)}{show.needed(item.site)}" for item in stage.inputs]
     else:
-        lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
+        lines.append(f"keep: {show.predicate(stage.predicate)}")
     if stage.semi_join_key is not None:
         lines.append(_describe_semi_join(stage))
     if stage.stop_after is not None:
@@ -203,11 +200,89 @@ def _describe_semi_join(stage: TextStage) -> str:
     return f"{stop}, and {first} (top-k with early termination: values come in the order of ORDER BY)"
 
 
-def _describe_similarity(stage: SimilarityStage | SimilarityJoin, links: tuple[Link, ...]) -> str:
-    if isinstance(stage, SimilarityJoin):
-        sides = f"left: {_sql(stage.left, links)}\nright: {_sql(stage.right, links)}"
-        return f"{sides}\npairs: similarity(left.d, right.d) >= {stage.at_least:g}"
-    return "\n".join([f"rows: {_sql(stage.source, links)}", *map(_describe_call, stage.calls)])
+def describe_condition(node: exp.Expr, sites: Sequence[Site], dialect: str) -> str:
+    """Return a condition over columns and computed columns as people write it."""
+    return _PlanText(dialect, sites={site.id: site for site in sites}).expression(node)
+
+
+_ENUM_CASTS = ("TEXT", "TEXT[]")
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanText:
+    """Writes the parts of a plan in the engine's dialect, with columns and text calls as the query has them.
+
+    Attributes:
+        links: literals that wait to be linked; they are shown as the query writes them.
+        sites: the text calls by their ids, where computed columns take their places.
+    """
+
+    dialect: str
+    links: tuple[Link, ...] = ()
+    sites: Mapping[str, Site] = field(default_factory=dict)
+
+    def sql(self, tree: exp.Expr) -> str:
+        """Return the SQL that a stage runs."""
+        written = resolve_links(tree, {link.id: link for link in self.links}, {link.id: () for link in self.links})
+        return written.sql(self.dialect)
+
+    def expression(self, node: exp.Expr) -> str:
+        """Return an expression with its columns and text calls written out."""
+        return node.transform(self._write_out).sql(self.dialect)
+
+    def _write_out(self, part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
+            part = part.this  # an ENUM compared as text: nothing that a reader of the plan wrote
+        if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
+            return exp.column(part.name.split(".")[-1])
+        if isinstance(part, exp.Column) and part.table == TEXT_ALIAS:
+            site = self.sites[site_of(part.name)]
+            call: exp.Expr = exp.Var(this=self.call(site))
+            if "_" not in part.name:
+                return call
+            return exp.EQ(this=call, expression=exp.Literal.string(site.compared[int(part.name.split("_")[1])]))
+        return part
+
+    def call(self, site: Site) -> str:
+        """Return a call of a text function."""
+        own = _PlanText(self.dialect)
+        document = site.document
+        read = document.name.split(".")[-1] if isinstance(document, exp.Column) else own.expression(document)
+        if site.function == "summary":
+            return f"summary({read})"
+        options = "" if site.options_from is None else f", ARRAY({site.options_from.sql(self.dialect)})"
+        return f"answer({read}, {own.expression(site.question)}{options})"
+
+    def needed(self, site: Site) -> str:
+        """Return the condition under which a call is made; "" where it always is."""
+        return f" where {self.expression(site.needed)}" if site.needed is not None else ""
+
+    def predicate(self, predicate: Predicate) -> str:
+        """Return a predicate tree as people write conditions."""
+        match predicate:
+            case And(children):
+                return " AND ".join(map(self._bracketed, children))
+            case Or(children):
+                return " OR ".join(map(self._bracketed, children))
+            case Not(child):
+                return f"NOT {self._bracketed(child)}"
+            case Verdict(column):
+                site = self.sites[site_of(column)]
+                return f"{self.call(site)} = {exp.Literal.string(site.compared[int(column.split('_')[1])]).sql()}"
+            case Structured(_, expression) | Computed(_, expression, _):
+                return self.expression(expression)
+        raise AssertionError(predicate)
+
+    def _bracketed(self, predicate: Predicate) -> str:
+        text = self.predicate(predicate)
+        return f"({text})" if isinstance(predicate, And | Or) else text
+
+    def similarity(self, stage: SimilarityStage | SimilarityJoin) -> str:
+        """Return what a stage compares by meaning."""
+        if isinstance(stage, SimilarityJoin):
+            sides = f"left: {self.sql(stage.left)}\nright: {self.sql(stage.right)}"
+            return f"{sides}\npairs: similarity(left.d, right.d) >= {stage.at_least:g}"
+        return "\n".join([f"rows: {self.sql(stage.source)}", *map(_describe_call, stage.calls)])
 
 
 def _describe_call(call: SimilarityCall) -> str:
@@ -215,71 +290,6 @@ def _describe_call(call: SimilarityCall) -> str:
     wanted += [f"at least {call.at_least:g}"] if call.at_least is not None else []
     wanted += [f"the {call.most} highest"] if call.most is not None else []
     return f"compute: {', '.join(wanted)}"
-
-
-def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:
-    """Return a predicate tree as people write conditions."""
-    match predicate:
-        case And(children):
-            return " AND ".join(_bracketed(child, sites) for child in children)
-        case Or(children):
-            return " OR ".join(_bracketed(child, sites) for child in children)
-        case Not(child):
-            return f"NOT {_bracketed(child, sites)}"
-        case Verdict(column):
-            site = sites[site_of(column)]
-            return f"{_call(site)} = {exp.Literal.string(site.compared[int(column.split('_')[1])]).sql()}"
-        case Structured(_, expression) | Computed(_, expression, _):
-            return _written(expression, sites)
-    raise AssertionError(predicate)
-
-
-def describe_condition(node: exp.Expr, sites: Sequence[Site]) -> str:
-    """Return a condition over columns and computed columns as people write it."""
-    return _written(node, {site.id: site for site in sites})
-
-
-def _bracketed(predicate: Predicate, sites: dict[str, Site]) -> str:
-    text = describe_predicate(predicate, sites)
-    return f"({text})" if isinstance(predicate, And | Or) else text
-
-
-def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
-    """Return an expression with its columns and text calls written out."""
-
-    def write(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
-            part = part.this  # an ENUM compared as text: nothing that a reader of the plan wrote
-        if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
-            return exp.column(part.name.split(".")[-1])
-        if isinstance(part, exp.Column) and part.table == TEXT_ALIAS:
-            site = sites[site_of(part.name)]
-            call: exp.Expr = exp.Var(this=_call(site))
-            if "_" not in part.name:
-                return call
-            return exp.EQ(this=call, expression=exp.Literal.string(site.compared[int(part.name.split("_")[1])]))
-        return part
-
-    return node.transform(write).sql("postgres")
-
-
-_ENUM_CASTS = ("TEXT", "TEXT[]")
-
-
-def _call(site: Site) -> str:
-    document = (
-        site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
-    )
-    if site.function == "summary":
-        return f"summary({document})"
-    options = "" if site.options_from is None else f", ARRAY({site.options_from.sql('postgres')})"
-    return f"answer({document}, {_written(site.question, {})}{options})"
-
-
-def _sql(tree: exp.Expr, links: tuple[Link, ...] = ()) -> str:
-    """Return SQL text; a literal that waits to be linked stands as it was written."""
-    written = resolve_links(tree, {link.id: link for link in links}, {link.id: () for link in links})
-    return written.sql("postgres")
 
 
 def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:

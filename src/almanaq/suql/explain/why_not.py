@@ -68,11 +68,12 @@ class WhyNot:
         return "\n".join([*lines, *filter(None, [self._said()])])
 
 
-def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalPlan, tuple[str, ...]]:
+def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:
     """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts.
 
     Args:
         key: values of columns that name the row.
+        dialect: sqlglot's name of the engine's SQL, in which the conditions are written.
 
     Raises:
         UnsupportedError: no block of the query has a WHERE with text; UnknownNameError: no such column there.
@@ -83,7 +84,9 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalP
     block = found[0]
     columns, named = _named_columns(block, key)
     parts = conjuncts(block.where)
-    matches = [exp.EQ(this=column(FROM_ALIAS, name), expression=literal(value)) for name, value in named.items()]
+    matches = [
+        exp.EQ(this=column(FROM_ALIAS, name), expression=literal(value, dialect)) for name, value in named.items()
+    ]
     asked = replace(
         block,
         columns=columns,
@@ -98,7 +101,7 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalP
         expressions=[*outputs, aliased(column(block.name, ROW), "e0")], from_=exp.From(this=table(block.name))
     )
     before = plan.stages[: plan.stages.index(block)]
-    texts = tuple(describe_condition(part, block.sites) for part in parts)
+    texts = tuple(describe_condition(part, block.sites, dialect) for part in parts)
     return LogicalPlan((*before, asked), Output(select, texts, ((block.name, "e0"),)), plan.links), texts
 
 

@@ -1,0 +1,307 @@
+"""Phrases: the words of a search that nothing structured covers, as yes-or-no questions to a text."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import files
+
+from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.words import Token, word_set
+from almanaq.suql.catalog.relations import Catalog
+
+PACKS = (("almanaq.sample", "places.toml"),)
+"""Where packs are: a package and a file of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a search understands besides English in general; nothing where no pack speaks of the rows.
+
+    Attributes:
+        rows: words of the names of relations that it speaks of.
+        foods: things that a column of dishes holds; `dish_cues` words before one.
+        occasions: what or whom a row is good for.
+        counted: nouns that stand with an article in the singular.
+        companions: who comes along: told rather than asked, it still is a wish; `pets` have to be let in.
+        empty: nouns that say nothing by themselves.
+        ordinary: words that are part of an option's name and say nothing without the rest of it.
+        idioms: pairs of words that mean one thing, and nothing that either of them names in a schema.
+        serving: verbs of what a row does, each with its plain form.
+    """
+
+    rows: frozenset[str] = frozenset()
+    foods: frozenset[str] = frozenset()
+    occasions: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
+    companions: frozenset[str] = frozenset()
+    pets: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+    ordinary: frozenset[str] = frozenset()
+    dish_cues: frozenset[str] = frozenset()
+    idioms: frozenset[tuple[str, ...]] = frozenset()
+    serving: Mapping[str, str] = field(default_factory=dict)
+
+
+NONE = Domain()
+
+
+def domain_of(catalog: Catalog) -> Domain:
+    """Return the pack that speaks of the rows of a source."""
+    named = {word for relation in catalog.relations for word in relation_words(relation)}
+    return next((pack for pack in _packs() if pack.rows & named), NONE)
+
+
+@cache
+def _packs() -> tuple[Domain, ...]:
+    found = []
+    for package, name in PACKS:
+        data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
+        lists = {
+            each.name: word_set(data[each.name]) for each in fields(Domain) if each.name not in ("idioms", "serving")
+        }
+        idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
+        found.append(Domain(idioms=idioms, serving=data["serving"], **lists))
+    return tuple(found)
+
+
+@dataclass
+class TokenUse:
+    """The tokens of one question, each with what it was taken for (None for nothing yet).
+
+    Attributes:
+        domain: words of the domain that the source is about.
+    """
+
+    question: str
+    tokens: tuple[Token, ...]
+    used: list[str | None]
+    domain: Domain = NONE
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.tokens, self.tokens[1:], strict=False)
+        found = [i for i, pair in enumerate(pairs) if (pair[0].stem, pair[1].stem) in self.domain.idioms]
+        self.idioms = frozenset(k for i in found for k in (i, i + 1))
+
+    def free(self, first: int, last: int) -> bool:
+        """Return whether no token from `first` to `last` (exclusive) is taken."""
+        return not any(self.used[first:last])
+
+    def take(self, first: int, last: int, label: str) -> None:
+        """Mark tokens as taken for something."""
+        self.used[first:last] = [label] * (min(last, len(self.used)) - first)
+
+    def drop(self, first: int, last: int) -> None:
+        """Mark tokens as telling of the asker alone."""
+        self.take(first, last, "dropped")
+
+    def folded(self, i: int) -> str:
+        """Return token i in lower case, "" outside the question."""
+        return self.tokens[i].folded if 0 <= i < len(self.tokens) else ""
+
+    def stem(self, i: int) -> str:
+        """Return the stem of token i, "" outside the question."""
+        return self.tokens[i].stem if 0 <= i < len(self.tokens) else ""
+
+    def text(self, first: int, last: int) -> str:
+        """Return the question's own text from token `first` to `last` (exclusive)."""
+        return self.question[self.tokens[first].start : self.tokens[last - 1].end] if first < last else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchWords:
+    """The word lists of `search.toml`, whose comments say what each is."""
+
+    ignored: frozenset[str]
+    glue: frozenset[str]
+    entity_words: frozenset[str]
+    quality: frozenset[str]
+    negations: frozenset[str]
+    adjectives: frozenset[str]
+    not_adjectives: frozenset[str]
+    adjective_endings: tuple[str, ...]
+    owning: frozenset[str]
+    verbs: frozenset[str]
+    seeking: frozenset[str]
+    moving: frozenset[str]
+    telling: frozenset[str]
+    wishing: frozenset[str]
+
+    def is_adjective(self, word: str) -> bool:
+        """Guess whether a word is an adjective, by a short list and by its ending."""
+        if word in self.not_adjectives:
+            return False
+        return word in self.adjectives or word.endswith(self.adjective_endings)
+
+
+@cache
+def search_words() -> SearchWords:
+    """Return the words of searches."""
+    text = files("almanaq.agent.local").joinpath("search.toml").read_text("utf-8")
+    data = {name: word_set(said) for name, said in tomllib.loads(text).items()}
+    endings: Sequence[str] = sorted(data.pop("adjective_endings"))
+    return SearchWords(adjective_endings=tuple(endings), **data)
+
+
+_COMING = ("", "with", "for", "to")
+"""Words before those who come along."""
+_DETERMINED = ("a", "an", "the", "your", "any")
+_SOMEONE = re.compile(r"\b(?:in which|where) (?:someone|somebody|a person)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A yes/no question made of words `first` to `last` (exclusive).
+
+    Attributes:
+        question: begins with a verb and ends with "?".
+        wanted: False when the asker wants it not to be so.
+        dish: it is about food or drink.
+    """
+
+    first: int
+    last: int
+    words: str
+    question: str
+    wanted: bool
+    dish: bool
+
+
+def phrases(use: TokenUse, noun: str) -> tuple[Phrase, ...]:
+    """Return the questions that the unlinked words ask of one row, which `noun` names in the singular."""
+    return tuple(_phrase(use, first, last, noun) for first, last in runs(use))
+
+
+def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
+    """Yield spans of unlinked words that hold content, glue words inside included."""
+    i = 0
+    while i < len(use.tokens):
+        if not content(use, i):
+            i += 1
+            continue
+        last = k = i + 1
+        while k < len(use.tokens) and use.free(k, k + 1):
+            if content(use, k):
+                last = k + 1
+            elif use.folded(k) not in search_words().glue and not (use.folded(k) == "or" and content(use, k + 1)):
+                break
+            k += 1
+        if any(use.stem(k) not in use.domain.empty for k in range(i, last) if content(use, k)):
+            yield i, last
+        i = last
+
+
+def content(use: TokenUse, i: int) -> bool:
+    """Return whether word i is unlinked and carries meaning of its own."""
+    if not use.free(i, i + 1):
+        return False
+    folded = use.folded(i)
+    if i in use.idioms:
+        return True
+    cue = (
+        folded in search_words().owning
+        or folded in use.domain.serving
+        or folded in search_words().negations
+        or folded in search_words().glue
+    )
+    quality = folded in search_words().quality or folded in search_words().ignored
+    return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
+
+
+def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
+    cue, wanted = _cue(use, first)
+    opening = _article(use, first) if cue else first
+    words = _spoken(use.text(opening, last))
+    dish = cue in use.domain.dish_cues or any(use.folded(k) in use.domain.foods for k in range(first, last))
+    # "Fresh bread" is an opinion, which a list of dishes does not hold.
+    dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
+    if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
+        words, dish = f"{use.folded(first - 1)} {words}", False
+    someone = _SOMEONE.search(use.text(0, first)) if first else None
+    if someone and len(words.split()[0]) > 2:
+        verb, *rest = words.split()
+        asked = " ".join(("does someone", _bare(verb), *rest, f"in this {noun}?"))
+        return Phrase(first, last, words, asked, True, False)
+    return Phrase(first, last, words, _question(words, cue, noun, use.domain, dish=dish), wanted, dish)
+
+
+def _article(use: TokenUse, first: int) -> int:
+    """Return the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
+    before = first - 1
+    while use.folded(before) in ("very", "really", "quite", "pretty"):
+        before -= 1
+    return before if use.folded(before) in ("a", "an", "the") else first
+
+
+def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
+    """Return the word before a phrase that says how it belongs to the row, and whether it is wanted."""
+    cue, wanted = "", True
+    for k in range(first - 1, max(first - 5, -1), -1):
+        word = use.folded(k)
+        if use.used[k] not in (None, "not"):
+            break
+        if word in search_words().negations:
+            wanted = not wanted
+            cue = cue or ("with" if word in ("without", "no") else "")
+        elif word == "for" and use.folded(k - 1) in search_words().seeking:
+            break
+        elif not cue and (
+            word in search_words().owning or word in use.domain.serving or word in ("for", "to", "about", "can")
+        ):
+            cue = "with" if word in search_words().owning else use.domain.serving.get(word, word)
+            if word == "without":
+                wanted = False
+        elif (
+            word not in search_words().glue
+            and word not in search_words().ignored
+            and word not in search_words().quality
+        ):
+            break
+    return cue, wanted
+
+
+def _spoken(text: str) -> str:
+    """Turn the asker's own pronouns to the second person: the question is put to a reader of the text."""
+    text = re.sub(r"\b(my|our)\b", "your", text, flags=re.IGNORECASE)
+    return re.sub(r"\b(me|us|I|we)\b", "you", text)
+
+
+def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
+    """Ask what the phrase wants, as the first wording that fits has it; else whether the row has it."""
+    stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
+    if stated:
+        return f"{stated[2]} the {stated[1]} {stated[3]}?"
+    row, (first, *more) = f"this {noun}", words.split()
+    rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
+    does, owned = opening in search_words().verbs, cue == "with"
+    asked = (
+        # The noun that it stood beside is linked: "have a romantic Italian dinner".
+        (owned and len(more) < 2 and search_words().is_adjective(head), f"is {row} {head}?"),
+        (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
+        (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
+        (owned and head in domain.companions, f"is {row} good for {words}?"),
+        (does and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
+        (
+            search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
+            f"is {row} {opening} enough {rest}?",
+        ),
+        (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
+        (cue == "about", f"is {row} about {words}?"),
+        (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),
+        (cue == "to", f"is {row} a good place to {words}?"),
+        (search_words().is_adjective(head) and not owned, f"is {row} {words}?"),
+        (dish and not cue, f"does {row} serve {words}?"),
+    )
+    article = "a " if head in domain.counted and opening not in _DETERMINED else ""
+    return next((question for fits, question in asked if fits), f"does {row} have {article}{words}?")
+
+
+def _stem_in(word: str, known: frozenset[str]) -> bool:
+    return word in known or word.removesuffix("s") in known or word.removesuffix("ies") + "y" in known
+
+
+def _bare(verb: str) -> str:
+    return verb if not verb.endswith("s") else verb.removesuffix("s")

@@ -1,1 +1,0 @@
-"""Searches of rows that have reviews: what no column says becomes a question to the texts."""

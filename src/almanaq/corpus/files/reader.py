@@ -1,0 +1,402 @@
+"""The one reader of files of rows: SQL types the cells that it gives, table search reads them as text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import errno
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from almanaq.corpus.files.listing import KNOWN, Format, FoundFile, Kind, kind_of
+from almanaq.corpus.files.records import Records, flat_columns, read_json
+from almanaq.corpus.files.sheets import read_sheets
+from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
+from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.errors import SourceError, first_line
+
+# --- plain files: decompressed, and text in UTF-8; a copy is made only where a file is neither ------------------------
+
+_CHUNK = 1 << 20
+_MOST_ON_DISK = 64 << 30
+_ROOM = 1 << 30
+"""The bytes of a disk that unpacking leaves free; what is smaller than a chunk is unpacked wherever it fits."""
+
+
+@contextmanager
+def unpacked(path: Path, compression: str) -> Iterator[Path]:
+    """Give the file that a compressed one holds, for as long as the block lasts; another file as it is."""
+    if not compression:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+        target = Path(folder) / Path(path.name).stem
+        try:
+            with _open_compressed(path, compression) as source, target.open("wb") as file:
+                _copy(source, file, path, folder)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise _no_room(path) from error
+            why = first_line(error)
+            raise SourceError(f"{path.name} cannot be unpacked ({why}): is it whole, and {compression}?") from error
+        yield target
+
+
+@contextmanager
+def in_utf8(path: Path, encoding: str, errors: str) -> Iterator[Path]:
+    """Give a text file in UTF-8, for as long as the block lasts."""
+    if encoding == "utf-8-sig" and errors == "strict":
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+        target = Path(folder) / path.name
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        with path.open("rb") as source, target.open("w", encoding="utf-8", newline="") as file:
+            while chunk := source.read(_CHUNK):
+                raise_if_cancelled()
+                file.write(decoder.decode(chunk))
+            file.write(decoder.decode(b"", final=True))
+        yield target
+
+
+def _open_compressed(path: Path, compression: str) -> Any:
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.OSFile(str(path)), compression)
+
+
+def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
+    """Copy what is unpacked; raises SourceError where it would fill the disk."""
+    written = 0
+    while chunk := source.read(_CHUNK):
+        raise_if_cancelled()
+        written += len(chunk)
+        tight = written > _CHUNK and shutil.disk_usage(folder).free < _ROOM
+        if written > _MOST_ON_DISK or tight:
+            raise _no_room(path)
+        target.write(chunk)
+
+
+def _no_room(path: Path) -> SourceError:
+    return SourceError(f"{path.name} holds more than the disk has room for: unpack it elsewhere, and name that")
+
+
+# --- delimited text, as tolerant as can be: rows of another length are mended and counted -----------------------------
+
+_LOOK = 1 << 12
+"""How many rows are read between two looks whether the reading is to end."""
+
+
+@dataclass(slots=True)
+class Mended:
+    """What was mended while a file was read.
+
+    Attributes:
+        short, long: rows with fewer and with more fields than there are columns; `first` is the line of the first.
+        quotes: the line of a quote that is at fault, 0 for none.
+    """
+
+    rows: int = 0
+    short: int = 0
+    long: int = 0
+    first: int = 0
+    quotes: int = 0
+
+    def messages(self, name: str, width: int) -> tuple[str, ...]:
+        """Say what was mended, for people."""
+        found = []
+        if self.quotes:
+            found.append(
+                f"{name}, line {self.quotes}: a quote stands where none may: double quotes within quoted fields"
+            )
+        if self.short or self.long:
+            parts = [f"{self.short:,} with fewer fields, the rest is NULL"] if self.short else []
+            parts += [f"{self.long:,} with more, which are left out"] if self.long else []
+            message = f"{self.short + self.long:,} of {self.rows:,} rows do not have {width} fields"
+            fix = "quote fields that hold the separator or a line break, or complete the rows"
+            found.append(f"{name}, first in line {self.first}: {message} ({'; '.join(parts)}): {fix}")
+        return tuple(found)
+
+
+def read_delimited(path: Path, dialect: Dialect, mended: Mended | None = None) -> Iterator[list[str | None]]:
+    """Yield the rows of a file, each as long as the header; an empty field is None, blank lines are skipped."""
+    mended = mended if mended is not None else Mended()
+    width = len(dialect.names)
+    rows = _numbered(path, dialect, mended)
+    if dialect.header:
+        next(rows, None)
+    for line, row in rows:
+        mended.rows += 1
+        if mended.rows % _LOOK == 0:
+            raise_if_cancelled()
+        if len(row) != width:
+            extra = any(row[width:])
+            mended.short += len(row) < width
+            mended.long += extra
+            mended.first = mended.first or (line if extra or len(row) < width else 0)
+            row = [*row[:width], *[""] * (width - len(row))]
+        yield [cell or None for cell in row]
+
+
+def _numbered(path: Path, dialect: Dialect, mended: Mended) -> Iterator[tuple[int, list[str]]]:
+    """Yield (number of the line that a row ends on, its fields); blank lines are skipped."""
+    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
+    mode = _quoting(path, dialect, mended)
+    with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
+        for _ in range(dialect.skip):
+            next(lines, None)
+        reader = (
+            csv.reader(lines, delimiter=dialect.separator, quoting=mode)
+            if mode == csv.QUOTE_NONE
+            else csv_reader(lines, dialect.separator, dialect.escape)
+        )
+        for row in reader:
+            if row and not (len(row) == 1 and row[0].isspace()):
+                yield reader.line_num + dialect.skip, row
+
+
+def _quoting(path: Path, dialect: Dialect, mended: Mended) -> Literal[0, 3]:
+    """Return how quotes are to be taken: as CSV has it; as plain characters where one is never closed."""
+    with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
+        reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
+        try:
+            for number, _ in enumerate(reader):
+                if number % _LOOK == 0:
+                    raise_if_cancelled()
+        except csv.Error as error:
+            mended.quotes = reader.line_num
+            return csv.QUOTE_NONE if "unexpected end" in str(error) else csv.QUOTE_MINIMAL
+    return csv.QUOTE_MINIMAL
+
+
+# --- names of columns -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Names of columns that are present and distinct.
+
+    Attributes:
+        warnings: what had to be changed to make them so.
+    """
+
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def clean_header(written: list[str], where: str) -> Header:
+    """Return the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
+    names: list[str] = []
+    warnings: list[str] = []
+    taken = {name.strip().casefold() for name in written}
+    seen: set[str] = set()
+    for position, raw in enumerate(written, start=1):
+        name = raw.strip()
+        if not name or name.casefold() in seen:
+            name = _free_name(name or f"column_{position}", seen | (taken if name or raw else set()), bool(name))
+            fault = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
+            warnings.append(f"{where}: {fault}; it is called {name!r}")
+        seen.add(name.casefold())
+        names.append(name)
+    return Header(tuple(names), tuple(warnings))
+
+
+def _free_name(name: str, taken: set[str], repeated: bool) -> str:
+    """Return `name`, or `name_2`, `name_3`, …: the first that is not taken."""
+    number = 2
+    candidate = f"{name}_{number}" if repeated else name
+    while candidate.casefold() in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+# --- one file of each format ------------------------------------------------------------------------------------------
+
+
+_NO_HINTS = Hints()
+
+
+@dataclass(frozen=True, slots=True)
+class DelimitedFile:
+    """A file of delimited text that is open.
+
+    Attributes:
+        name: the file's, for messages.
+        path: where it lies decompressed, for as long as it is open.
+        origin: how it is written, for people.
+    """
+
+    name: str
+    path: Path
+    dialect: Dialect
+    header: Header
+    origin: str
+
+    def notes(self, mended: Mended) -> tuple[str, ...]:
+        """Say what was guessed and what was mended, for people."""
+        return self.dialect.notes + self.header.warnings + mended.messages(self.name, len(self.header.names))
+
+
+@contextmanager
+def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFile]:
+    """Give a file of delimited text with what its beginning says of it; raises SourceError for one without text."""
+    kind = _kind(path)
+    with unpacked(path, kind.compression) as plain:
+        dialect = sniff(plain, path.name, hints)
+        written = f"{path.name}: {NAMES.get(dialect.separator, 'one column')}, {dialect.encoding.removesuffix('-sig')}"
+        packed = f", {kind.compression}" if kind.compression else ""
+        origin = written + ("" if dialect.header else ", no header") + packed
+        yield DelimitedFile(path.name, plain, dialect, clean_header(list(dialect.names), path.name), origin)
+
+
+def read_records(path: Path) -> Records:
+    """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
+    with unpacked(path, _kind(path).compression) as plain:
+        return read_json(plain, path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class SheetTable:
+    """A sheet as a table.
+
+    Attributes:
+        name: the workbook's where it has one sheet, else with that of the sheet.
+        notes: what was guessed, for people.
+        origin: where the sheet is.
+    """
+
+    name: str
+    header: Header
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...]
+    origin: str
+
+
+def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
+    """Return the sheets of a workbook that hold rows as tables.
+
+    Args:
+        stem: what the workbook's tables are named after.
+        header: whether the first row holds names; None: it is guessed.
+    """
+    sheets = read_sheets(path, header)
+    found = []
+    for sheet in sheets:
+        where = f"{path.name}, sheet {sheet.name!r}"
+        names = clean_header(list(sheet.names), where)
+        called = stem if len(sheets) == 1 else f"{stem}_{sheet.name}"
+        found.append(SheetTable(called, names, sheet.rows, sheet.notes + names.warnings, where))
+    return found
+
+
+def _kind(path: Path) -> Kind:
+    kind = kind_of(path)
+    if kind is None:
+        raise SourceError(f"{path.name}: files of this kind cannot be read; known: {KNOWN}")
+    return kind
+
+
+# --- rows as they stand in a file -------------------------------------------------------------------------------------
+
+
+_BATCH_ROWS = 1000
+_MOST_UNPACKED = 2_000_000_000
+"""The most memory that the rows of one Parquet file may take as a table of a corpus."""
+
+
+def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
+    """Return the names of the columns of a file of rows, and its rows, each as long as the header; None is no value.
+
+    Delimited text gives text, JSON and Parquet give Python values; the lists of objects in JSON stay values. Of a
+    workbook it is the first sheet.
+
+    Args:
+        limit: at most so many rows; None gives all.
+    """
+    return _ROWS[_kind(path).format](path, limit)
+
+
+def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
+    """Return the columns and rows of a table of Parquet parts; what the names of their folders say is a column."""
+    assert found.root is not None
+    names: dict[str, None] = {}
+    read = []
+    count = 0
+    for path in found.paths:
+        partition = dict(part.split("=", 1) for part in path.parent.relative_to(found.root).parts)
+        header, rows = _parquet_rows(path, None if limit is None else limit - count)
+        names |= dict.fromkeys((*header.names, *partition))
+        read += [dict(zip(header.names, row, strict=True)) | partition for row in rows]
+        count += len(rows)
+        if limit is not None and count >= limit:
+            break
+    return Header(tuple(names)), [[row.get(name) for name in names] for row in read]
+
+
+def _delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    mended = Mended()
+    with open_delimited(path) as file:
+        rows: list[list[Any]] = list(islice(read_delimited(file.path, file.dialect, mended), limit))
+    return Header(file.header.names, file.notes(mended)), rows
+
+
+def _json_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    records = read_records(path)
+    columns = flat_columns(records.rows[:limit])
+    header = clean_header(list(columns), path.name)
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Header(header.names, records.notes + header.warnings), rows
+
+
+def _sheet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    sheet = read_workbook(path, path.stem)[0]
+    return Header(sheet.header.names, sheet.notes), [list(row) for row in sheet.rows[:limit]]
+
+
+def _size(column: Any) -> int:
+    """Return the bytes of a column, text that is kept once counted for each row that it stands in."""
+    return int(column.dictionary_decode().nbytes if hasattr(column, "dictionary_decode") else column.nbytes)
+
+
+def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    file = open_parquet(path)
+    header = clean_header(list(file.schema_arrow.names), path.name)
+    rows: list[list[Any]] = []
+    held = 0
+    for batch in file.iter_batches(batch_size=min(limit or _BATCH_ROWS, _BATCH_ROWS)):
+        held += sum(map(_size, batch.columns))  # a few bytes may stand for any number of rows, and of long ones
+        if held > _MOST_UNPACKED:
+            raise SourceError(
+                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave columns out of "
+                "it, or ask it by queries (--db)"
+            )
+        rows += (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        if limit is not None and len(rows) >= limit:
+            break
+    return header, rows[:limit]
+
+
+def open_parquet(path: Path) -> Any:
+    """Return the opened pyarrow ParquetFile; raises SourceError when it is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(path, memory_map=True)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{path.name} is not a Parquet file: {first_line(error)}") from error
+
+
+_ROWS: dict[Format, Callable[[Path, int | None], tuple[Header, list[list[Any]]]]] = {
+    Format.DELIMITED: _delimited_rows,
+    Format.JSON: _json_rows,
+    Format.PARQUET: _parquet_rows,
+    Format.SHEETS: _sheet_rows,
+}

@@ -1,0 +1,204 @@
+"""Tables of other libraries (pandas, polars, whatever streams Arrow) as Arrow tables that DuckDB takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from almanaq.corpus.files.reader import clean_header
+from almanaq.corpus.table import Table
+from almanaq.engines.files.columns import type_column
+from almanaq.errors import UsageError, first_line
+from almanaq.suql.catalog.relations import alike_but_for_case
+
+_MOST_DIGITS = 38
+"""Of a decimal in DuckDB."""
+
+
+def is_frame(value: object) -> bool:
+    """Return whether a value is a table of some library, or one that was found."""
+    return (
+        find_table(value) is not None
+        or any(hasattr(value, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "iloc"))
+        or _is_lazy(value)
+    )
+
+
+def as_arrow(name: str, table: Any) -> pa.Table:
+    """Return a table as Arrow: one of Arrow, pandas or polars, a mapping of columns, a hit of `find`, or what streams
+    Arrow.
+
+    A pandas index that has a name becomes a column; one without is left out.
+
+    Raises:
+        UsageError: it is no table, has no columns, or two of one name, or the table has no name.
+    """
+    if not name.strip():
+        raise UsageError("a table needs a name")
+    try:
+        found = _converted(name, table)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        kind = "columns of" if isinstance(table, Mapping) else f"{type(table).__name__}"
+        raise UsageError(f"the {kind} {name!r} cannot be taken over: {first_line(error)}") from error
+    if found is None:
+        raise UsageError(f"{name!r} is a {type(table).__name__}, not a table of Arrow, pandas or polars")
+    if not found.num_columns:
+        raise UsageError(f"the table {name!r} has no columns")
+    alike = alike_but_for_case(found.column_names)
+    if alike:
+        raise UsageError(f"the table {name!r} has two columns of one name, {alike[0]!r} and {alike[1]!r}: rename one")
+    return found
+
+
+def _converted(name: str, table: Any) -> pa.Table | None:
+    if isinstance(table, pa.Table):
+        return _readable(name, table)
+    if (found := find_table(table)) is not None:
+        return type_table(found)
+    if _is_lazy(table):
+        table = table.collect()
+    if hasattr(table, "iloc") and hasattr(table, "index"):
+        return _readable(name, _from_pandas(table))
+    if type(table).__module__.startswith("polars."):
+        table = _for_arrow(name, table)
+    if isinstance(table, Mapping) or is_frame(table):
+        return _readable(name, pa.table(table))
+    return None
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    if getattr(frame, "ndim", 2) == 1:
+        frame = frame.to_frame()
+    named = any(name is not None for name in frame.index.names)
+    return pa.Table.from_pandas(frame, preserve_index=named)
+
+
+def _is_lazy(value: object) -> bool:
+    return type(value).__module__.startswith("polars.") and type(value).__name__ == "LazyFrame"
+
+
+def _for_arrow(name: str, frame: Any) -> Any:
+    """Return a frame of polars with integers of 128 bits, which are its own, as decimals."""
+    for column, kind in dict(getattr(frame, "schema", {})).items():
+        if str(kind) == "Object":  # its stream holds addresses
+            raise _refused(name, column, "Python objects", "give it as text, or as another type")
+        if str(kind) in ("Int128", "UInt128"):
+            import polars
+
+            try:
+                frame = frame.with_columns(polars.col(column).cast(polars.Decimal(_MOST_DIGITS, 0)))
+            except polars.exceptions.PolarsError as error:
+                how = "give it as text"
+                raise _refused(name, column, f"integers of more than {_MOST_DIGITS} digits", how) from error
+    return frame
+
+
+_KNOWN = frozenset(["arrow.uuid", "arrow.json", "arrow.bool8"])
+"""Types of extensions that DuckDB reads as its own."""
+
+
+def _refused(name: str, column: str, what: str, how: str) -> UsageError:
+    return UsageError(f"the column {column!r} of {name!r} holds {what}, which no column here can: {how}")
+
+
+def _readable(name: str, table: pa.Table) -> pa.Table:
+    """Return a table in types that DuckDB reads: no views, extensions, half floats, or decimals of 256 bits."""
+    columns = [_readable_column(name, field, column) for field, column in zip(table.schema, table.columns, strict=True)]
+    if all(new is old for new, old in zip(columns, table.columns, strict=True)):
+        return table
+    fields = zip(table.schema, columns, strict=True)
+    return pa.table(columns, schema=pa.schema([pa.field(f.name, column.type, f.nullable) for f, column in fields]))
+
+
+def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    for type_ in _parts(field.type):
+        what, how = _refusal(type_)
+        if what:
+            raise _refused(name, field.name, what, f"give it {how}")
+    target = _readable_type(field.type)
+    if target == field.type:
+        return column
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid as error:
+        raise UsageError(
+            f"the column {field.name!r} of {name!r} cannot be taken over as {target}, the widest type that a database "
+            f"has for {field.type}: give it as text ({first_line(error)})"
+        ) from error
+
+
+def _parts(type_: pa.DataType) -> list[pa.DataType]:
+    """Return a type and those within it."""
+    return [type_, *(part for i in range(type_.num_fields) for part in _parts(type_.field(i).type))]
+
+
+def _refusal(type_: pa.DataType) -> tuple[str, str]:
+    """Return what a type holds that no database can, and what to give instead; "" for any other."""
+    if pa.types.is_union(type_) and type_.mode == "dense":
+        return "a dense union", "as a column for each of its types"
+    if not isinstance(type_, pa.BaseExtensionType):
+        return "", ""
+    if type_.extension_name == "pandas.period":
+        return "periods", "as text, or as their first moments: .dt.to_timestamp()"
+    stored = type_.storage_type
+    opaque = type_.extension_name == "arrow.opaque" and not (
+        pa.types.is_string(stored) or pa.types.is_large_string(stored)
+    )
+    return ("values of a type that only its own library knows", "as text") if opaque else ("", "")
+
+
+def _readable_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_ if type_.extension_name in _KNOWN else _readable_type(type_.storage_type)
+    if pa.types.is_string_view(type_):
+        return pa.large_string()
+    if pa.types.is_binary_view(type_):
+        return pa.large_binary()
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal256(type_):
+        return pa.decimal128(_MOST_DIGITS, type_.scale)
+    if pa.types.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, _readable_type(type_.value_type), type_.ordered)
+    return _readable_nested(type_)
+
+
+def _readable_nested(type_: pa.DataType) -> pa.DataType:
+    inner = [_readable_type(type_.field(i).type) for i in range(type_.num_fields)]
+    if all(new == type_.field(i).type for i, new in enumerate(inner)):
+        return type_
+    if pa.types.is_struct(type_):
+        return pa.struct([type_.field(i).with_type(new) for i, new in enumerate(inner)])
+    if pa.types.is_map(type_):
+        return pa.map_(_readable_type(type_.key_type), _readable_type(type_.item_type))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(inner[0], type_.list_size)
+    return pa.large_list(inner[0]) if pa.types.is_list(type_) or pa.types.is_large_list(type_) else type_
+
+
+# --- tables of text that a search has found ---------------------------------------------------------------------------
+
+
+def find_table(value: object) -> Table | None:
+    """Return the table that a value is, or that it found (a hit of `find`); None where it is neither."""
+    table = value if isinstance(value, Table) else getattr(value, "table", None)
+    return table if isinstance(table, Table) else None
+
+
+def type_table(table: Table) -> pa.Table:
+    """Return a table of text as Arrow: a column has the type that all of its cells can be read as, an empty cell is
+    NULL, and names are made different.
+    """
+    names = clean_header(list(table.header), table.id.table).names
+    cells = list(zip(*table.rows, strict=True)) or [()] * len(names)
+    return pa.table({name: _typed(name, column) for name, column in zip(names, cells, strict=True)})
+
+
+def _typed(name: str, cells: tuple[str, ...]) -> Any:
+    written = pa.chunked_array([pa.array([cell or None for cell in cells], pa.large_string())])
+    typed, report = type_column(name, written)
+    return written if report.failures or report.missing else typed

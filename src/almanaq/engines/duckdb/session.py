@@ -1,0 +1,328 @@
+"""One query's session on DuckDB: streams, temporary tables, deadline, interruption; instances, and errors as ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from almanaq.engines.duckdb.values import Export, as_stored, export
+from almanaq.engines.interruption import Lock, MultiStreamSession, Work
+from almanaq.errors import (
+    DatabaseError,
+    NotSupportedError,
+    OperationalError,
+    QueryTypeError,
+    UnknownNameError,
+    engine_error,
+    first_line,
+)
+from almanaq.models.private_files import private_temporary_folder
+from almanaq.text.sql_literals import quote, string_literal
+
+# --- instances of our own ---------------------------------------------------------------------------------------------
+
+MOST_SPILLED = "16GB"
+"""What queries of one instance may hold on the disk at a time; a query that needs more fails."""
+
+
+def open_instance() -> duckdb.DuckDBPyConnection:
+    """Return a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
+    connection = duckdb.connect()
+    # Made where something is spilled.
+    folder = str(private_temporary_folder() / str(os.getpid())).replace("'", "''")
+    if most := _most_memory():
+        connection.execute(f"SET GLOBAL memory_limit = '{most}B'")
+    connection.execute(f"SET GLOBAL temp_directory = '{folder}'; SET GLOBAL max_temp_directory_size = '{MOST_SPILLED}'")
+    return connection
+
+
+def _most_memory() -> int:
+    """Return the bytes that an instance may hold, half of what this process may; 0 where that has no bound.
+
+    DuckDB's own bound is four fifths of the machine's memory: what is the process's comes before it, and then whoever
+    asks for memory next fails, which may be anybody.
+    """
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+        return 0 if soft == resource.RLIM_INFINITY else soft // 2
+    return 0
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+_OFFERED = re.compile(r"^(?:Candidate bindings?: |Did you mean )(.*)$", re.MULTILINE)
+_NAME = re.compile(r'"((?:[^"]|"")+)"')
+_NO_NUMBER = re.compile(r"Could not convert string '.*' to (\w+) when casting from source column (\S+)")
+_UNKNOWN = re.compile(r'Referenced (?:column|table) "|does not have a column named|(?:Table|Function) with name')
+
+
+def message_of(error: BaseException) -> str:
+    """Return the first line of an error of DuckDB, with the nearest names that it knows.
+
+    >>> said = 'Binder Error: Referenced column "nmae" not found!\\nCandidate bindings: "name"'
+    >>> message_of(duckdb.BinderException(said))
+    'Binder Error: Referenced column "nmae" not found; did you mean \\'name\\'?'
+    """
+    first = first_line(error)
+    offered = _OFFERED.search(str(error))
+    names = [name.split(".")[-1] for name in _NAME.findall(offered[1])] if offered is not None else []
+    nearest = " or ".join(map(repr, dict.fromkeys(names[:3])))
+    return f"{first.removesuffix('!')}; did you mean {nearest}?" if names else first
+
+
+def advise(message: str) -> str:
+    """Return what DuckDB says of a value, with what to do about a column of text that is compared with numbers.
+
+    >>> advise("Conversion Error: Could not convert string 'x2' to INT32 when casting from source column id")[-68:]
+    'compare id::VARCHAR with text, or try_cast(id AS INT32) with numbers'
+    """
+    found = _NO_NUMBER.search(message)
+    if found is None:
+        return message
+    kind, name = found.groups()
+    return f"{message}: compare {name}::VARCHAR with text, or try_cast({name} AS {kind}) with numbers"
+
+
+def binding_error(error: duckdb.Error) -> DatabaseError:
+    """Return the error of a query that DuckDB does not bind: an UnknownNameError where a name means nothing."""
+    message = message_of(error)
+    if _UNKNOWN.search(message):
+        return UnknownNameError(message)
+    if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
+        return QueryTypeError(message)
+    return engine_error(message, type(error))
+
+
+# --- the session ------------------------------------------------------------------------------------------------------
+
+Parameters = Sequence[object] | Mapping[str, object]
+_PATTERN = re.compile(r"[*?\[]")
+_BATCH_ROWS = 2048
+"""Rows of a result that are brought at once."""
+
+
+@dataclass(eq=False, slots=True)
+class _Work(Work):
+    """One statement under way, on a connection of its own. `busy`: the engine is in it."""
+
+    cursor: duckdb.DuckDBPyConnection
+    rows: Any = None
+    reader: Any = None
+    busy: bool = False
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class DuckDBSession(MultiStreamSession[_Work]):
+    """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
+
+    Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
+    DuckDB's own temporary tables are seen by one connection only.
+    """
+
+    def __init__(
+        self, connect: Callable[[], duckdb.DuckDBPyConnection], work: str, deadline: float | None, *, owned: bool = True
+    ) -> None:
+        self._connect, self._work = connect, work
+        self._tables: list[str] = []
+        self._owned, self._ordered = owned, False
+        super().__init__()
+        self._end_after(deadline, timed=True)
+
+    def stream(
+        self,
+        sql: str,
+        batch_rows: int = 2048,
+        first_rows: int | None = None,  # noqa: ARG002
+        parameters: Parameters = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily; closing the iterator stops the engine."""
+        work = self._begin()
+        try:
+            with self._step(work):
+                _check_select(sql)
+                work.rows = _run(work.cursor, sql, parameters)
+                work.reader = work.rows.relation.to_arrow_reader(batch_rows)
+        except BaseException:
+            self._end(work)
+            raise
+        return self._batches(work)
+
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
+        with self._statement() as cursor:
+            _check_select(sql)
+            rows = _run(cursor, sql, parameters)
+            if most_bytes is None and most_rows is None:
+                return rows.describe(rows.relation.to_arrow_table())
+            reader = rows.relation.to_arrow_reader(_BATCH_ROWS)
+            batches: list[pa.RecordBatch] = []
+            held = count = 0
+            for batch in reader:
+                batches.append(batch)
+                held += batch.nbytes
+                count += batch.num_rows
+                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and count >= most_rows):
+                    break
+            table = rows.describe(pa.Table.from_batches(batches, reader.schema))
+            reader.close()
+            return table
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        with self._statement() as cursor:
+            _check_select(sql)
+            return self._make(cursor, name, sql.strip().rstrip(";"))
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+        with self._statement() as cursor:
+            cursor.register("stored", table)
+            try:
+                self._make(cursor, name, f"SELECT {', '.join(map(as_stored, table.schema))} FROM stored")
+            finally:
+                cursor.unregister("stored")
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Return catalog, schema and name of the temporary table `name`."""
+        return (self._work, "main", self._prefix + name)
+
+    def _locks(self) -> list[Lock]:
+        return [work.lock for work in list(self._active)]
+
+    def _finish(self) -> None:
+        for work in list(self._active):
+            self._end(work)
+        tables, self._tables = self._tables, []
+        if tables:
+            with self._connect() as cursor:
+                cursor.execute("; ".join(f"DROP TABLE IF EXISTS {quote(*self.locate(name))}" for name in tables))
+
+    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
+        row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()
+        with self._state:
+            self._tables.append(name)
+        return int(row[0]) if row else 0
+
+    def _batches(self, work: _Work) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                with self._step(work):
+                    try:
+                        batch = work.rows.describe(work.reader.read_next_batch())
+                    except StopIteration:
+                        return
+                yield batch
+        finally:
+            self._end(work)
+
+    @contextmanager
+    def _statement(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a connection for one statement that ends within the block."""
+        work = self._begin()
+        try:
+            with self._step(work):
+                yield work.cursor
+        finally:
+            self._end(work)
+
+    def order_as_planned(self) -> None:
+        """Let ORDER BY mean in every statement what plans take it for, whatever the owner's settings are."""
+        self._ordered = not self._owned
+
+    def _new_work(self) -> _Work:
+        cursor = self._connect()
+        if self._ordered:
+            cursor.execute("SET SESSION default_null_order = 'nulls_last'; SET SESSION default_order = 'asc'")
+        return _Work(cursor)
+
+    @contextmanager
+    def _step(self, work: _Work) -> Iterator[None]:
+        """Let the engine work within the block, and give its errors our names."""
+        with work.lock:
+            with self._state:
+                if work.stopped:
+                    self._refuse_if_over()
+                    raise OperationalError("the query was interrupted")
+                work.busy = True
+            try:
+                yield
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
+                raise self._named(error) from error
+            finally:
+                with self._state:  # whoever interrupts it is done before it is closed
+                    work.busy = False
+
+    def _end(self, work: _Work) -> None:
+        with work.lock:
+            if work.reader is not None:
+                work.reader.close()
+                work.rows = work.reader = None
+            work.cursor.close()
+        self._forget(work)
+
+    def _cancel_stopped(self) -> bool:
+        """Interrupt the stopped works that the engine is in; tell whether there were any."""
+        with self._state:
+            busy = [work for work in self._active if work.stopped and work.busy]
+            for work in busy:
+                work.cursor.interrupt()
+        return bool(busy)
+
+    def _named(self, error: Exception) -> DatabaseError:
+        """Return the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
+            return self._stopped()
+        if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
+            return OperationalError(
+                f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
+            )
+        if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
+            return binding_error(type(error)(re.sub(rf"\b{self._prefix}", "", str(error))))
+        message = re.sub(rf"\b{self._prefix}", "", first_line(error))
+        if message.startswith("INTERNAL Error"):
+            message = (
+                "DuckDB stumbles over this query, by a fault of its own: write a subquery in IN or EXISTS as a join, "
+                f"or run it on PostgreSQL ({message})"
+            )
+        return engine_error(advise(message), _kind(error))
+
+
+def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
+    """Return the rows of a statement, not yet fetched, with values bound to its parameters."""
+    return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
+
+
+def _kind(error: Exception) -> type[BaseException]:
+    """Return DuckDB's class of an error; from a stream of Arrow it comes as another, with only its name in the text."""
+    named = str(error).partition(" Error:")[0].replace(" ", "") + "Exception"
+    if named == "InvalidInputException":  # a value, as in a division by zero, which DuckDB puts beside syntax errors
+        return duckdb.DataError
+    kind = getattr(duckdb, named, None)
+    return kind if isinstance(kind, type) and issubclass(kind, duckdb.Error) else type(error)
+
+
+def file_literal(path: object) -> str:
+    """Return a file's path as a string of SQL that names this file only, as no pattern of files."""
+    return string_literal(_PATTERN.sub(r"[\g<0>]", str(path)))
+
+
+@lru_cache(maxsize=256)
+def _check_select(sql: str) -> None:
+    """Raise NotSupportedError unless the text is one SELECT."""
+    statements = duckdb.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type.name != "SELECT":
+        kinds = ", ".join(s.type.name for s in statements) or "nothing"
+        raise NotSupportedError(f"only a single SELECT is run here, not {kinds}")

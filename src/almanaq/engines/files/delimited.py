@@ -1,0 +1,418 @@
+"""A delimited file as a DuckDB table: read and cast by DuckDB, and by our own readers only where that fails.
+
+The beginning of the file says what each column is probably made of. DuckDB reads every cell as text and casts the
+ordinary ones, those that can only mean one thing; what is left over ("US$3m", "2:13.32", "n/a") stands beside as text
+and is read by `almanaq.corpus.inference`, which decides over all cells, as if it had read every one of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from almanaq.corpus.files.marks import Marks, marks_of
+from almanaq.corpus.files.reader import Header, Mended, read_delimited
+from almanaq.corpus.files.sniff import SPACES, Dialect, Reading
+from almanaq.corpus.inference import ColumnReport, Told, infer_column
+from almanaq.engines.duckdb.session import file_literal
+from almanaq.engines.files.columns import ARROW_TYPES, type_column, typed_cells
+from almanaq.text.sql_literals import quote
+
+_USED = (
+    "us a c ca au nz hk s r usd eur gbp jpy chf inr cny aud cad sek nok dkk rmb rs percent per cent e "
+    "hundred k thousand m mn mio million millions b bn billion billions tn trillion trillions "
+    "jan january feb february mar march apr april may jun june jul july aug august sep sept september oct october "
+    "nov november dec december mon monday tue tues tuesday wed wednesday thu thur thurs thursday fri friday sat "
+    "saturday sun sunday st nd rd th of and at t z utc gmt p am pm noon midnight true false "
+    "d day days h hr hrs hour hours min mins minute minutes sec secs second seconds n na null none nan"
+)
+_WORD = "|".join(sorted(_USED.split(), key=len, reverse=True))
+WORDS = rf"[^\p{{L}}]*((?:{_WORD})[^\p{{L}}]+)*(?:{_WORD})?[^\p{{L}}]*"
+"""For RE2, case folded."""
+
+
+# --- what the beginning of a file says of its columns -----------------------------------------------------------------
+
+_GUESSED_ROWS = 100
+_UNTOLD = Told()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """What DuckDB makes of the cells of a column.
+
+    Attributes:
+        type: in the PostgreSQL dialect.
+        value: of the cell `{c}`, where it surely means that: `sure`.
+        stands: a cell that stands for all that are cast.
+    """
+
+    type: str
+    value: str = ""
+    sure: str = ""
+    stands: str = ""
+
+
+TEXT = Cast("text")
+WHOLE = Cast(
+    "bigint", "TRY_CAST({c} AS BIGINT)", "strlen({c}) <= 18 AND CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR) = {c}", "1"
+)
+POINT = Cast(
+    "double precision",
+    "TRY_CAST({c} AS DOUBLE)",
+    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,14}})(\.[0-9]+)?')",
+    "0.5",
+)
+COMMA = Cast(
+    "double precision",
+    "TRY_CAST(replace(replace({c}, '.', ''), ',', '.') AS DOUBLE)",
+    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,2}}(\.[0-9]{{3}}){{1,4}}|[1-9][0-9]{{0,14}})(,[0-9]+)?')",
+    "0,5",
+)
+_DATE = Cast(
+    "date", "TRY_CAST({c} AS DATE)", "strlen({c}) = 10 AND CAST(TRY_CAST({c} AS DATE) AS VARCHAR) = {c}", "2000-01-01"
+)
+_TIMESTAMP = Cast(
+    "timestamp",
+    "TRY_CAST(rtrim({c}, 'Z') AS TIMESTAMP)",
+    r"regexp_full_match({c}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]([01][0-9]|2[0-3]):[0-5][0-9]"
+    r"(:[0-5][0-9](\.[0-9]{{1,6}})?)?Z?') AND TRY_CAST(rtrim({c}, 'Z') AS TIMESTAMP) IS NOT NULL",
+    "2000-01-01 10:00:00",
+)
+_BOOLEAN = Cast("boolean", "lower({c}) = 'true'", "lower({c}) IN ('true', 'false')", "true")
+_CASTS = {cast.type: cast for cast in (TEXT, WHOLE, POINT, _DATE, _TIMESTAMP, _BOOLEAN)}
+WIDENED = {("bigint", "double precision"), ("double precision", "bigint"), ("date", "timestamp")}
+
+
+@dataclass(slots=True)
+class Column:
+    """One column on its way: what it is cast to, and what became of it."""
+
+    name: str
+    cast: Cast
+    told: Told
+    report: ColumnReport | None = None
+    typed: Any = None
+    recast: str = ""
+
+
+def guess_columns(dialect: Dialect, header: Header, reading: Reading) -> list[Column]:
+    """Return what each column is probably made of."""
+    rows = dialect.sample[:_GUESSED_ROWS]
+    samples = [Counter(row[i] for row in rows if i < len(row) and row[i]) for i in range(len(header.names))]
+    marks = [marks_of(sample) for sample in samples]
+    alone = [infer_column(name, sample).report for name, sample in zip(header.names, samples, strict=True)]
+    typed = [report.type for report in alone]
+    sure = [mark for mark, type_ in zip(marks, typed, strict=True) if type_ != "text" or mark.days]
+    decimals, days = {mark.decimal for mark in sure} - {None}, {mark.days for mark in sure} - {None}
+    file = Marks(decimals.pop() if len(decimals) == 1 else None, days.pop() if len(days) == 1 else None)
+    found = []
+    for name, sample, first in zip(header.names, samples, alone, strict=True):
+        hints = Told(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
+        guess = first if hints == _UNTOLD else infer_column(name, sample, hints).report
+        comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
+        cast = COMMA if guess.type == POINT.value and comma else _CASTS.get(guess.type, TEXT)
+        ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
+        found.append(Column(name, cast if ordinary * 2 >= sample.total() > 0 else TEXT, hints))
+    return found
+
+
+def _is_ordinary(cell: str, cast: Cast) -> bool:
+    """Tell whether DuckDB will probably cast a cell: no letters or signs but those that it knows."""
+    if cast is _BOOLEAN:
+        return True
+    return not set(cell) - set("0123456789+-.,:TZ ") and not (cast is _DATE and cell[4:5] != "-")
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+_LONGEST = 320
+"""No number or moment is written in more bytes."""
+_BATCH_ROWS = 20_000
+_SHORT_LINE, _LONGEST_LINE = 2_000_000, 16_000_000
+"""A longer line is read by Python: room for it would be taken many times over."""
+SMALL_BYTES = 1 << 15
+"""A smaller file is read by Python in less time than DuckDB's reader takes to begin."""
+_EVERY, _LARGE = 16, 100_000
+_FEW_DROPPED = 8
+_READ_HERE = "read_here"
+
+
+def load_delimited(
+    connection: duckdb.DuckDBPyConnection,
+    place: tuple[str, ...],
+    path: Path,
+    dialect: Dialect,
+    header: Header,
+    reading: Reading,
+) -> tuple[int, tuple[ColumnReport, ...], Mended]:
+    """Make the table at `place` of a file in UTF-8; give its number of rows, how its cells were read, what was mended.
+
+    Raises:
+        duckdb.Error: the engine has no room.
+    """
+    columns = guess_columns(dialect, header, reading)
+    mended = Mended()
+    if path.stat().st_size < SMALL_BYTES:
+        raw = _read_here(path, dialect, len(columns), mended)
+        _load_here(connection, place, raw, columns)
+        return raw.num_rows, tuple(column.report for column in columns if column.report), mended
+    stage = (*place[:-1], f"{place[-1]} as read")
+    source = _source(path, dialect, len(columns))
+    try:
+        # A backslash DuckDB takes for one within quotes only, and of spaces each for a separator.
+        rows = (
+            0
+            if dialect.escape == "\\" or dialect.separator == SPACES
+            else _try_stage(connection, stage, source, columns)
+        )
+        if not rows:
+            # What DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
+            connection.register(_READ_HERE, _read_here(path, dialect, len(columns), mended))
+            source = _READ_HERE
+            rows = _stage(connection, stage, source, columns)
+        while not _settle(connection, stage, columns, rows):
+            rows = _stage(connection, stage, source, columns)
+        _finish(connection, stage, place, columns)
+    finally:
+        if source == _READ_HERE:
+            connection.unregister(_READ_HERE)
+    return rows, tuple(column.report for column in columns if column.report), mended
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _source(path: Path, dialect: Dialect, width: int) -> str:
+    """Return DuckDB's reader of a file, with nothing left to guess."""
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
+    file = file_literal(path.resolve())
+    longest = min(max(path.stat().st_size, _SHORT_LINE), _LONGEST_LINE)
+    options = (
+        f"auto_detect = false, header = {str(dialect.header).lower()}, skip = {dialect.skip}, "
+        f"delim = '{dialect.separator}', quote = '\"', escape = '\"', max_line_size = {longest}, "
+        f"columns = {{{columns}}}"
+    )
+    if width > 1:
+        return f"read_csv({file}, {options})"
+    # Of one column a blank line is none of its rows, a quoted nothing is.
+    inner = f"read_csv({file}, {options}, allow_quoted_nulls = false)"
+    return f"(SELECT nullif(c0, '') AS c0 FROM {inner} WHERE c0 IS NOT NULL)"
+
+
+def _read_here(path: Path, dialect: Dialect, width: int, mended: Mended) -> Any:
+    """Read a file row by row, mending what is at fault."""
+    schema = pa.schema([(f"c{i}", pa.large_string()) for i in range(width)])
+    batches, rows = [], []
+    for row in read_delimited(path, dialect, mended):
+        rows.append(row)
+        if len(rows) >= _BATCH_ROWS:
+            batches.append(_batch(rows, schema))
+            rows = []
+    batches += [_batch(rows, schema)] if rows else []
+    return pa.Table.from_batches(batches, schema)
+
+
+def _load_here(
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], raw: Any, columns: Sequence[Column]
+) -> None:
+    """Make the table of a small file, every cell read by our readers, in one statement."""
+    arrays = {}
+    for i, column in enumerate(columns):
+        arrays[f"v{i}"], column.report = type_column(column.name, raw.column(i), column.told)
+    connection.register(_READ_HERE, pa.table(arrays))
+    names = ", ".join(f"v{i} AS {quote(column.name)}" for i, column in enumerate(columns))
+    connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {names} FROM {_READ_HERE}")
+    connection.unregister(_READ_HERE)
+
+
+def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(list(c), pa.large_string()) for c in zip(*rows, strict=True)], schema=schema)
+
+
+def _stage(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[Column]
+) -> int:
+    """Make the table of values, and beside each the cells that are left over; give its number of rows."""
+    parts = []
+    for i, column in enumerate(columns):
+        if column.cast is TEXT:
+            parts.append(f"c{i} AS {quote(column.name)}")
+            continue
+        value, sure = (rule.format(c=f"c{i}") for rule in (column.cast.value, column.cast.sure))
+        parts.append(f"CASE WHEN {sure} THEN {value} END AS {quote(column.name)}")
+        parts.append(f"CASE WHEN NOT coalesce({sure}, false) THEN c{i} END AS {quote(_left(i))}")
+    connection.execute(f"DROP TABLE IF EXISTS {quote(*stage)}")
+    ((rows,),) = connection.execute(
+        f"CREATE TABLE {quote(*stage)} AS SELECT {', '.join(parts)} FROM {source}"
+    ).fetchall()
+    return int(rows)
+
+
+def _try_stage(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[Column]
+) -> int:
+    """Do the same, and give 0 where DuckDB will not read the file."""
+    try:
+        return _stage(connection, stage, source, columns)
+    except duckdb.Error:
+        return 0
+
+
+def _left(at: int) -> str:
+    """Name what is left over of a column, as no column is named."""
+    return f"\x1fleft {at}"
+
+
+# --- after: what the whole column says -------------------------------------------------------------------------------
+
+
+def _settle(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], rows: int
+) -> bool:
+    """Decide the type of every column; False where one must be read anew as text, as the guess was wrong."""
+    misread = _settle_casts(connection, stage, columns)
+    for column in misread:
+        column.cast = TEXT
+    if not misread:
+        _settle_texts(connection, stage, columns, rows)
+    return not misread
+
+
+def _settle_casts(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column]
+) -> list[Column]:
+    """Decide the columns that DuckDB cast; give those that it should not have."""
+    cast = [(i, column) for i, column in enumerate(columns) if column.cast is not TEXT]
+    if not cast:
+        return []
+    sums = ", ".join(
+        f"count({quote(c.name)}), count({quote(_left(i))}), "
+        + (
+            f"coalesce(bool_or({quote(c.name)} <> trunc({quote(c.name)})), false)"
+            if c.cast in (POINT, COMMA)
+            else "true"
+        )
+        for i, c in cast
+    )
+    counts = iter(connection.execute(f"SELECT {sums} FROM {quote(*stage)}").fetchall()[0])
+    misread = []
+    for i, column in cast:
+        count, left, broken = next(counts), next(counts), next(counts)
+        if left or not count or not broken or column.told.type:
+            misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
+        else:
+            decimal = "," if column.cast is COMMA else ""
+            column.report = ColumnReport(column.name, column.cast.type, count, decimal=decimal)
+    return misread
+
+
+def _settle_left(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], at: tuple[int, Column], count: int, *, broken: bool
+) -> bool:
+    """Decide a column with cells left over, by them and by one cell that stands for all that DuckDB cast.
+
+    Gives False where it should have been read as text.
+    """
+    i, column = at
+    left = quote(_left(i))
+    counted = connection.execute(
+        f"SELECT {left}, count(*) FROM {quote(*stage)} WHERE {left} IS NOT NULL GROUP BY 1 ORDER BY min(rowid)"
+    ).fetchall()
+    counts = dict(counted)
+    stands = column.cast.stands if broken else "1"
+    foreign = {POINT: ",", COMMA: "."}.get(column.cast)
+    found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.told)
+    type_, own = found.report.type, column.cast.type
+    misread = foreign is not None and marks_of(counts).decimal == foreign
+    if misread or (type_ != own and (own, type_) not in WIDENED) or (count and found.values is None):
+        return False
+    column.report = found.report
+    column.recast = type_ if type_ != own else ""
+    if counts:
+        import pyarrow.compute as pc
+
+        values = connection.sql(f"SELECT {quote(column.name)} AS v, {left} AS l FROM {quote(*stage)}")
+        table: Any = values.to_arrow_table()
+        encoded = table.column("l").combine_chunks().dictionary_encode()
+        encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+        mapped = typed_cells(encoded.dictionary.to_pylist(), found).take(encoded.indices)
+        whole = table.column("v").combine_chunks().cast(ARROW_TYPES[type_], safe=False)
+        column.typed = pc.coalesce(whole, mapped)
+    return True
+
+
+def _settle_texts(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], rows: int
+) -> None:
+    """Decide the columns that were kept as text: by their distinct cells, unless most of them can only be text."""
+    texts = [column for column in columns if column.cast is TEXT]
+    for every in (_EVERY, 1) if rows > _LARGE else (1,):
+        for column, (cells, strange) in zip(texts, _strange(connection, stage, texts, every), strict=True):
+            share = 0.5 if every > 1 else 1 - 0.95
+            if column.report is None and not column.told.type and cells and strange > share * cells:
+                column.report = ColumnReport(column.name, "text", cells * every)
+        texts = [column for column in texts if column.report is None]
+    for column in texts:
+        if column.told.type == "text":
+            column.report = ColumnReport(column.name, "text", rows)
+            continue
+        read: Any = connection.sql(f"SELECT {quote(column.name)} FROM {quote(*stage)}").to_arrow_table()
+        typed, column.report = type_column(column.name, read.column(0), column.told)
+        column.typed = typed if column.report.type != "text" else None
+
+
+def _strange(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], every: int
+) -> list[tuple[int, int]]:
+    """Return for each column how many cells it has, and how many are too long or hold a word of no number or moment."""
+    if not columns:
+        return []
+    sums = ", ".join(
+        f"count({c}), count(*) FILTER (strlen({c}) > {_LONGEST} OR NOT regexp_full_match({c}, '{WORDS}', 'i'))"
+        for c in (quote(column.name) for column in columns)
+    )
+    where = f" WHERE rowid % {every} = 0" if every > 1 else ""
+    counts = connection.execute(f"SELECT {sums} FROM {quote(*stage)}{where}").fetchall()[0]
+    return list(zip(counts[0::2], counts[1::2], strict=True))
+
+
+def _finish(
+    connection: duckdb.DuckDBPyConnection,
+    stage: tuple[str, ...],
+    place: tuple[str, ...],
+    columns: Sequence[Column],
+) -> None:
+    """Put the columns together, each with its values, and give the table its name."""
+    left = [i for i, column in enumerate(columns) if column.cast is not TEXT]
+    changed = [column for column in columns if column.typed is not None or column.recast]
+    if not changed and len(left) <= _FEW_DROPPED:
+        for i in left:
+            connection.execute(f"ALTER TABLE {quote(*stage)} DROP COLUMN {quote(_left(i))}")
+        connection.execute(f"ALTER TABLE {quote(*stage)} RENAME TO {quote(place[-1])}")
+        return
+    typed = {f"v{i}": column.typed for i, column in enumerate(columns) if column.typed is not None}
+    parts = []
+    for i, column in enumerate(columns):
+        name = quote(column.name)
+        if column.typed is not None:
+            parts.append(f"typed.v{i} AS {name}")
+        else:
+            parts.append(f"CAST(staged.{name} AS {column.recast}) AS {name}" if column.recast else f"staged.{name}")
+    beside = " POSITIONAL JOIN typed" if typed else ""
+    if typed:
+        connection.register("typed", pa.table(typed))
+    try:
+        connection.execute(
+            f"CREATE TABLE {quote(*place)} AS SELECT {', '.join(parts)} FROM {quote(*stage)} AS staged{beside}"
+        )
+    finally:
+        if typed:
+            connection.unregister("typed")
+    connection.execute(f"DROP TABLE {quote(*stage)}")

@@ -1,0 +1,372 @@
+"""Files of rows as a database: each is opened or reported, loaded into DuckDB, and cached so for the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from almanaq.corpus.files.listing import (
+    Format,
+    FoundFile,
+    Listing,
+    kind_of,
+    list_folder,
+    list_paths,
+    not_opened,
+    total_bytes,
+)
+from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
+from almanaq.corpus.files.records import Opened, open_records
+from almanaq.corpus.files.sniff import Reading
+from almanaq.corpus.inference import ColumnReport, LoadReport, Told
+from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.sqlite import ViewTime
+from almanaq.corpus.table import TableId
+from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
+from almanaq.engines.duckdb.session import file_literal
+from almanaq.engines.files.columns import infer_keys, repeated_rows, value_column
+from almanaq.engines.files.delimited import load_delimited
+from almanaq.engines.files.sqlite import SQLiteTables, load_sqlite
+from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, fingerprint, open_loaded
+from almanaq.errors import MissingExtraError, SourceError, first_line
+from almanaq.suql.catalog.reading import relation_names
+from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
+from almanaq.text.sql_literals import quote, string_literal
+
+_NOTHING = Reading()
+_IS_TABLE = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?"
+
+
+@dataclass(slots=True)
+class _Load:
+    """What is loaded so far.
+
+    Attributes:
+        reports: by the table's schema and name, how it was read.
+        declared: what is known of a table beside its columns: the units of numbers, the parent of a child.
+        typed: tables whose file declares types.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    said: Schema
+    problems: list[str] = field(default_factory=list)
+    reports: dict[TableId, LoadReport] = field(default_factory=dict)
+    declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
+    typed: set[TableId] = field(default_factory=set)
+
+    def reading(self, table_id: TableId) -> Reading:
+        """Return what the schema file says of how a table's file is to be read."""
+        found = {name.casefold(): entry for name, entry in self.said.relations.items()}
+        entry = found.get(f"{table_id.database}.{table_id.table}".casefold(), found.get(table_id.table.casefold()))
+        return entry.as_reading() if entry is not None else _NOTHING
+
+    def free(self, table_id: TableId) -> TableId:
+        """Return a table's name, with a number where another file has it already."""
+        taken = {(each.database, each.table.casefold()) for each in self.reports}
+        number, name = 2, table_id.table
+        while (table_id.database, name.casefold()) in taken:
+            name, number = f"{table_id.table}_{number}", number + 1
+        return TableId(table_id.database, name)
+
+
+def open_files(
+    source: Path | Sequence[Path],
+    *,
+    schema: Schema | None = None,
+    cache: TableCache | None = None,
+    name: str = "",
+    held: object = None,
+    seconds: float | None = None,
+) -> DuckDBDatabase:
+    """Open a folder of files of rows, one such file or several, as a database.
+
+    The tables of a folder lie in a schema named after it, those of its sub-folders in schemas named after them. A file
+    that cannot be opened is reported, and the others are. The tables of a SQLite file lie in a schema named after it.
+
+    Args:
+        cache: where tables are cached for the next time; None: nowhere.
+        name: of the source; "": that of the folder or file.
+        held: what must live as long as the database, as a folder of files that were fetched.
+        seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
+
+    Raises:
+        SourceError: no file can be opened.
+    """
+    paths = [source] if isinstance(source, Path) else list(source)
+    folder = len(paths) == 1 and paths[0].is_dir()
+    listing = list_folder(paths[0]) if folder else list_paths(paths)
+    name = name or paths[0].name or str(paths[0])
+    declared = schema or Schema()
+    key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
+    return open_loaded(
+        lambda connection: _load(connection, listing, declared, name, ViewTime(seconds)),
+        name=name,
+        schema=schema,
+        entry=CacheEntry(cache, key),
+        lock=lambda connection: lock_paths(connection, listing),
+        held=held,
+    )
+
+
+def read_table(path: Path) -> tuple[Any, LoadReport]:
+    """Return one file of rows as an Arrow table with its cells typed, and how they were read; of several the first."""
+    with closing(open_files(path)) as database:
+        first = next(report for report in database.reports if report.table)
+        relation = next(r for r in database.catalog().relations if r.location[-1] == first.table)
+        with database.session() as session:
+            return session.fetch(f"SELECT * FROM {quote(*relation.location)}"), first
+
+
+def _is_worth_caching(listing: Listing) -> bool:
+    """Tell whether reading the files takes long enough for their tables to be cached: Parquet is read in place."""
+    read = [found.path for found in listing.files if found.kind.format is not Format.PARQUET]
+    read += listing.databases
+    return len(read) >= TableCache.LEAST_FILES or (bool(read) and total_bytes(read) >= TableCache.LEAST_BYTES)
+
+
+def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str, views: ViewTime) -> Loaded:
+    """Load every file that can be; raises SourceError where none can."""
+    load = _Load(connection, said, [str(problem) for problem in listing.problems])
+    for found in listing.files:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
+        _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
+    load.declared.update(infer_keys(connection, DATABASE, load.declared))
+    _count_repeated(load)
+    for path in listing.databases:
+        _load_or_report(load, path.name, partial(_load_sqlite, load, path, views))
+    if not load.reports:
+        raise SourceError("\n".join(load.problems))
+    names = relation_names(list(load.reports))
+    declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
+    several = len({table_id.database for table_id in load.reports}) > 1
+    return Loaded(
+        (*(LoadReport("", 0, (), (problem,)) for problem in load.problems), *load.reports.values()),
+        Schema(declared, name),
+        separate=several,
+        origins={(each.database, each.table): report.origin for each, report in load.reports.items()},
+        typed=frozenset((each.database, each.table) for each in load.typed),
+        lasting=not views.over,
+    )
+
+
+def _count_repeated(load: _Load) -> None:
+    """Tell of rows that stand twice in a table that was read, where no key rules that out."""
+    for table_id, report in load.reports.items():
+        raise_if_cancelled()
+        if table_id not in load.typed and not load.declared[table_id].key:
+            repeated = repeated_rows(load.connection, (DATABASE, *table_id), report.rows, len(report.columns))
+            load.reports[table_id] = replace(report, repeated=repeated)
+
+
+def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
+    """Load a file, or report why it cannot be."""
+    raise_if_cancelled()
+    try:
+        work()
+    except (SourceError, MissingExtraError, OSError) as error:
+        load.problems.append(str(not_opened(file, str(error))))
+    except duckdb.Error as error:
+        raise_if_cancelled()  # it may have been interrupted
+        load.problems.append(str(not_opened(file, first_line(error))))
+
+
+def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]) -> RelationSchema:
+    """Return what is declared of a table with other tables under the names that queries use."""
+    place = table_id[0]
+    keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
+    return replace(entry, foreign_keys=keys)
+
+
+# --- one file of each format -----------------------------------------------------------------------------------------
+
+
+def _load_delimited(load: _Load, found: FoundFile) -> None:
+    reading = load.reading(found.id)
+    with open_delimited(found.path, reading.hints) as file:
+        dialect, header = file.dialect, file.header
+        with in_utf8(file.path, dialect.encoding, dialect.errors) as text:
+            place = (DATABASE, *found.id)
+            rows, columns, mended = load_delimited(load.connection, place, text, dialect.as_utf8(), header, reading)
+    _add(load, found.id, LoadReport(found.id.table, rows, columns, file.notes(mended), file.origin))
+
+
+def _load_json(load: _Load, found: FoundFile) -> None:
+    file = found.path.name
+    records = read_records(found.path)
+    tables = open_records(records.rows, found.id.table)
+    records.rows.clear()  # room for the columns
+    ids = {table.name: load.free(TableId(found.id.database, table.name)) for table in tables}
+    for table in tables:
+        header = clean_header(list(table.columns), file)
+        notes = (*(records.notes if table is tables[0] else ()), *header.warnings)
+        _load_values(load, ids[table.name], header.names, list(table.columns.values()), (notes, f"{file}: JSON"))
+        table.columns.clear()
+    for table in tables:
+        load.declared[ids[table.name]] = _with_parent(load.declared[ids[table.name]], table, ids)
+
+
+def _with_parent(entry: RelationSchema, table: Opened, ids: Mapping[str, TableId]) -> RelationSchema:
+    """Return what is known of a table of records with its key, and the table whose lists it is made of."""
+    own, parent, theirs = table.parent or ("", "", "")
+    foreign = (((own,), ids[parent].table, (theirs,)),) if table.parent else ()
+    return replace(entry, key=(table.key,) if table.key else (), foreign_keys=foreign)
+
+
+def _load_sheets(load: _Load, found: FoundFile) -> None:
+    for sheet in read_workbook(found.path, found.id.table, load.reading(found.id).hints.header):
+        columns = [list(column) for column in zip(*sheet.rows, strict=True)] or [[] for _ in sheet.header.names]
+        table_id = load.free(TableId(found.id.database, sheet.name))
+        _load_values(load, table_id, sheet.header.names, columns, (sheet.notes, sheet.origin))
+
+
+def _load_values(
+    load: _Load,
+    table_id: TableId,
+    names: Sequence[str],
+    columns: Sequence[list[Any]],
+    told: tuple[tuple[str, ...], str],
+) -> None:
+    """Load columns of Python values; `told` is what to say of them, and where they are from."""
+    import pyarrow as pa
+
+    reading = load.reading(table_id)
+    typed = [
+        value_column(name, values, Told(said=reading.marks, type=reading.types.get(name.casefold(), "")))
+        for name, values in zip(names, columns, strict=True)
+    ]
+    load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
+    notes, origin = told
+    reports = tuple(report for _, report in typed)
+    _add(load, table_id, LoadReport(table_id.table, len(columns[0]) if columns else 0, reports, notes, origin))
+
+
+def _load_parquet(load: _Load, found: FoundFile) -> None:
+    rows, columns, warnings = load_parquet(load.connection, (DATABASE, *found.id), found)
+    reports = tuple(ColumnReport(name, type_, rows) for name, type_ in columns)
+    parts = f" and {len(found.paths) - 1:,} more files" if len(found.paths) > 1 else ""
+    load.typed.add(found.id)
+    held = load.connection.execute(_IS_TABLE, [DATABASE, *found.id]).fetchone()
+    keys = (
+        "" if held else ", read in place: its keys are not looked for, as that would read all of it; say `key = [...]`"
+    )
+    origin = f"{found.path.name}{parts}: Parquet{keys}"
+    _add(load, found.id, LoadReport(found.id.table, rows, reports, warnings, origin))
+
+
+def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
+    """Load the tables of a SQLite file into a schema named after it, which no other file may have."""
+    taken = {each.database.casefold() for each in load.reports}
+    place = next(
+        name
+        for name in (path.stem, path.name.replace(".", "_"), *(f"{path.stem}_{n}" for n in range(2, len(taken) + 3)))
+        if name.casefold() not in taken
+    )
+    read = SQLiteTables()
+    load_sqlite(load.connection, place, path, views, read)
+    if not read.declared:
+        raise SourceError(f"{path.name} holds no table")
+    reports = {report.table: report for report in read.reports}
+    for place_, table in read.declared:
+        found = reports.get(table) or LoadReport(table, 0, ())
+        load.reports[TableId(place_, table)] = replace(found, origin=f"{path.name}: SQLite")
+    load.declared.update({TableId(*at): entry for at, entry in read.declared.items()})
+    load.problems += [
+        w for report in read.reports if (place, report.table) not in read.declared for w in report.warnings
+    ]
+
+
+def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
+    load.reports[table_id] = report
+    units = {
+        c.name: ColumnSchema(description=f"in {c.unit}" if c.unit else None, written=c.written)
+        for c in report.columns
+        if c.unit or c.written
+    }
+    load.declared[table_id] = RelationSchema(columns=units)
+
+
+_LOADERS = {
+    Format.DELIMITED: _load_delimited,
+    Format.JSON: _load_json,
+    Format.SHEETS: _load_sheets,
+    Format.PARQUET: _load_parquet,
+}
+
+
+# --- Parquet: small files are loaded, large ones and those in parts are read in place, by a view ----------------------
+
+VIEW_BYTES = 64 << 20
+"""Files that are larger together are read in place: opening them costs nothing, and no memory holds them."""
+TABLE_BYTES = 8 * VIEW_BYTES
+"""What a small file may unpack to and be loaded: a few bytes may stand for any number of rows, and of long ones."""
+
+
+def load_parquet(
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], found: FoundFile
+) -> tuple[int, tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Make the table or view at `place`; give its number of rows, its columns with their types, and warnings.
+
+    Raises:
+        SourceError: a file is no Parquet, or the parts do not fit together.
+    """
+    file = found.path.name
+    source = _source(found)
+    try:
+        described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []
+        header = clean_header([entry[0] for entry in described], file)
+        ((rows,),) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+        columns = ", ".join(
+            f"{quote(entry[0])} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
+        )
+        small = total_bytes(found.paths) <= VIEW_BYTES and _unpacked(connection, source, described, rows) <= TABLE_BYTES
+        made = "TABLE" if small else "VIEW"
+        connection.execute(f"CREATE {made} {quote(*place)} AS SELECT {columns} FROM {source}")
+    except duckdb.Error as error:
+        why = first_line(error)
+        raise SourceError(f"{file} is not a Parquet file, or not of one table with those beside it: {why}") from error
+    types = [(name, str(entry[1])) for name, entry in zip(header.names, described, strict=True)]
+    return int(rows), tuple(types), header.warnings
+
+
+def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
+    """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
+    read = [found for found in listing.files if _is_parquet(found.path)]
+    folders = [found.root.resolve() for found in read if found.root is not None]
+    paths = [found.path.resolve() for found in read if found.root is None]
+    for setting, places in (("allowed_directories", folders), ("allowed_paths", paths)):
+        # What is read is checked as it is written in the view, too.
+        both = dict.fromkeys((*map(string_literal, places), *map(file_literal, places)))
+        connection.execute(f"SET GLOBAL {setting} = {_list(both)}")
+
+
+def _unpacked(connection: duckdb.DuckDBPyConnection, source: str, described: Any, rows: int) -> int:
+    """Return about how many bytes the columns of a file take as a table; text that is kept once is looked at once."""
+    sized = {"VARCHAR": "strlen({})", "BLOB": "octet_length({})"}
+    texts = [sized[str(entry[1])].format(quote(entry[0])) for entry in described if str(entry[1]) in sized]
+    fixed = 8 * rows * len(described)
+    if not texts or fixed > TABLE_BYTES:
+        return fixed
+    sums = " + ".join(f"coalesce(sum({text}), 0)" for text in texts)
+    ((held,),) = connection.execute(f"SELECT {sums} FROM {source}").fetchall()
+    return fixed + int(held)
+
+
+def _is_parquet(path: Path) -> bool:
+    kind = kind_of(path)
+    return kind is not None and kind.format is Format.PARQUET
+
+
+def _source(found: FoundFile) -> str:
+    files = _list(file_literal(path.resolve()) for path in found.paths)
+    parted = ", hive_partitioning = true" if found.root is not None else ""
+    return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
+
+
+def _list(literals: Iterable[str]) -> str:
+    return "[" + ", ".join(literals) + "]"

@@ -1,0 +1,481 @@
+"""One query's dealings with an engine that ibis reaches: statements one after another on one connection.
+
+Where a connection serves one statement at a time (`Engine.paged`), what is streamed is first copied to a temporary
+table with its rows numbered, and read from there page by page: nothing is collected here, and other statements may come
+between two pages. Elsewhere a stream is the driver's cursor. Where there are no temporary tables, the few rows that
+steps hand on to each other are written into the statements.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import count, islice
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp, parse_one
+
+from almanaq.engines.ibis.profiles import EngineProfile
+from almanaq.engines.interruption import InterruptibleSession, Lock
+from almanaq.engines.postgres.driver import size_of, sql_type
+from almanaq.errors import (
+    DatabaseError,
+    OperationalError,
+    ProgrammingError,
+    UnsupportedError,
+    engine_error,
+)
+from almanaq.suql.bind import fill_parameters
+from almanaq.suql.catalog.reading import written_name
+from almanaq.suql.language import Parameters
+from almanaq.suql.syntax.variables import without_variables
+from almanaq.suql.tree_language import check_reads, read_tree, write_tree
+
+# --- rows as drivers give them → Arrow, typed by their values ---------------------------------------------------------
+
+_READ_AT_ONCE = 64
+"""Rows that are read between two looks at how much they take: each may be as wide as it likes."""
+_TYPES: dict[type, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    datetime.date: pa.date32(),
+    datetime.time: pa.time64("us"),
+    datetime.timedelta: pa.duration("us"),
+}
+
+
+def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Return rows as Arrow.
+
+    A column without a value has the type of NULL, values that Arrow has no type for are text.
+    """
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.record_batch([_array(values) for values in columns], names=list(names))
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.nulls(len(values))
+    if kinds <= {list, tuple}:
+        inner = _array([element for value in values if value is not None for element in value])
+        lists = [None if value is None else [_plain(e, inner.type) for e in value] for value in values]
+        return pa.array(lists, pa.list_(inner.type))
+    type_ = _type(kinds, values)
+    return pa.array([_plain(value, type_) for value in values], type_)
+
+
+def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
+    """Return the Arrow type that holds values of these kinds."""
+    if len(kinds) == 1 and (found := _TYPES.get(next(iter(kinds)))) is not None:
+        wide = found == pa.int64() and any(v is not None and not -(2**63) <= v < 2**63 for v in values)
+        return pa.decimal128(38, 0) if wide else found
+    if kinds == {datetime.datetime}:
+        aware = any(value is not None and value.tzinfo is not None for value in values)
+        return pa.timestamp("us", tz="UTC" if aware else None)
+    if kinds <= {int, Decimal}:
+        return _decimal([Decimal(value) for value in values if value is not None])
+    return pa.float64() if kinds <= {int, float, Decimal} else pa.string()
+
+
+def _decimal(values: list[Decimal]) -> pa.DataType:
+    if any(not value.is_finite() for value in values):
+        return pa.float64()
+    scale = max(0, *(-int(value.as_tuple().exponent) for value in values))
+    digits = max(1, *(value.adjusted() + 1 for value in values if value))
+    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, min(scale, 76 - digits))
+
+
+def _plain(value: Any, type_: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_string(type_) and not isinstance(value, str):
+        return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+    return float(value) if pa.types.is_floating(type_) else value
+
+
+def read(result: Any, most_bytes: int | None, stop: Callable[[], None], most_rows: int | None = None) -> pa.RecordBatch:
+    """Return the rows of a driver's result; beyond so many bytes or rows, stop it and give those that were read."""
+    names, following = reader(result)
+    rows: list[tuple[Any, ...]] = []
+    held = 0
+    while found := following(_READ_AT_ONCE):
+        rows += found
+        held += sum(map(size_of, found))
+        if (most_bytes is not None and held > most_bytes) or (most_rows is not None and len(rows) >= most_rows):
+            stop()
+            with suppress(Exception):  # that it was stopped
+                close(result)
+            break
+    return to_batch(names, rows)
+
+
+def reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[Any, ...]]]]:
+    """Return the column names of a driver's result, and what gives its next rows (None: all)."""
+    if hasattr(result, "fetchmany"):
+        names = [column[0] for column in result.description or ()]
+        return names, lambda size: list(result.fetchall() if size is None else result.fetchmany(size))
+    if hasattr(result, "result_rows"):  # ClickHouse
+        rows: Iterator[Any] = iter(result.result_rows)
+        names = list(result.column_names)
+    else:  # BigQuery
+        rows = (tuple(row.values()) for row in result)
+        names = [field.name for field in result.schema]
+    return names, lambda size: [tuple(row) for row in islice(rows, size)]
+
+
+def close(result: Any) -> None:
+    """Close a driver's result, where it can be."""
+    closing = getattr(result, "close", None)
+    if closing is not None:
+        closing()
+
+
+# --- the session ------------------------------------------------------------------------------------------------------
+
+MOST_WRITTEN = 10_000
+"""Rows between two steps that are written into statements, where there are no temporary tables."""
+_FIRST_PAGE, _LARGEST_PAGE = 32, 32_768
+_INSERTED_ROWS = 500
+_NUMBER = "_n"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection that a session works on.
+
+    Attributes:
+        backend: ibis's, used by nobody else meanwhile.
+        cancel: stops the statement that runs on it; from any thread.
+        run: runs a SELECT whose rows come as they are read, where the driver can.
+    """
+
+    backend: Any
+    cancel: Callable[[], None]
+    run: Callable[[str], Any]
+
+
+class IbisSession(InterruptibleSession):
+    """A Session on one connection of its own.
+
+    Args:
+        give_back: takes the connection at the end, and whether it may be used again.
+    """
+
+    def __init__(
+        self, link: Link, engine: EngineProfile, give_back: Callable[[Link, bool], None], deadline: float | None = None
+    ) -> None:
+        self._link, self._engine, self._give_back = link, engine, give_back
+        self._numbers = count(1)
+        self._using = threading.RLock()  # held while the connection works for somebody
+        self._interrupts = 0
+        self._busy: int | None = None
+        self._usable = True
+        self._tables: list[str] = []
+        self._written: dict[str, str] = {}
+        super().__init__()
+        for statement in engine.begin:
+            self._execute(statement)
+        self._end_after(deadline, timed=True)
+
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
+        self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
+        started = self._interrupts
+        first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
+        if not self._engine.paged:
+            return self._from_cursor(sql, batch_rows, first, started)
+        numbered = _numbered(parse_one(sql, read=self._engine.dialect))
+        if numbered is None:  # an order that can only be kept by reading on
+            return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
+        name = f"stream{next(self._numbers)}"
+        self._make(name, numbered.sql(self._engine.dialect))
+        return self._pages(name, batch_rows, started)
+
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows`; some drivers bring all."""
+        self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
+        with self._step(self._interrupts):
+            self._limit_time()
+            result = self._link.run(self._with_written(sql))
+            try:
+                return pa.Table.from_batches([read(result, most_bytes, self._link.cancel, most_rows)])
+            finally:
+                close(result)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement of our own that reads."""
+        return self._execute(sql, most=None)[1]
+
+    def names(self, sql: str, parameters: Parameters = ()) -> list[str]:
+        """Return what the engine calls the columns of a query's result; no rows are read."""
+        tree = self._check_select(self._write_parameters(sql, parameters)).copy()
+        tree.set("limit", exp.Limit(expression=exp.Literal.number(0)))
+        return self._execute(write_tree(tree, self._engine.dialect), most=1)[0]
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        self._check_select(sql)
+        self._refuse_again(name)
+        if self._engine.temporary:
+            self._make(name, sql)
+            _, counted = self._execute(f"SELECT COUNT(*) FROM {self._place(name)}", most=1)
+            return int(counted[0][0])
+        names, rows = self._execute(self._with_written(sql), most=MOST_WRITTEN + 1)
+        self._write(name, pa.Table.from_batches([to_batch(names, rows)]))
+        return len(rows)
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+        self._refuse_again(name)
+        if not self._engine.temporary:
+            self._write(name, table)
+            return
+        columns = ", ".join(f"{self._quoted(field.name)} {self._type(field.type)}" for field in table.schema)
+        head = self._engine.temporary.partition(" AS ")[0].format(name=self._place(name))
+        self._execute(f"{head} ({columns})")
+        self._tables.append(name)
+        for batch in table.to_batches(max_chunksize=_INSERTED_ROWS):
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            types = [field.type for field in batch.schema]
+            values = ", ".join(f"({', '.join(map(self._literal, row, types))})" for row in rows)
+            self._execute(f"INSERT INTO {self._place(name)} VALUES {values}")
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Return the name of the temporary table `name` on this connection."""
+        return (self._prefix + name,)
+
+    @property
+    def backend(self) -> Any:
+        """ibis's backend on this session's connection."""
+        return self._link.backend
+
+    def _mark_stopped(self) -> None:
+        self._interrupts += 1
+
+    def _locks(self) -> list[Lock]:
+        return [self._using]
+
+    def _finish(self) -> None:
+        with self._using:
+            statements = [self._engine.drop.format(name=self._place(name)) for name in self._tables]
+            try:
+                for statement in [*statements, self._engine.end]:
+                    if statement and self._usable:
+                        close(self._link.backend.raw_sql(statement))
+            except Exception:  # whatever it is, the connection is not used again
+                self._usable = False
+        self._give_back(self._link, self._usable)
+
+    # --- streams
+
+    def _pages(self, name: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
+        """Read a numbered table page by page, each twice as large as the one before."""
+        place, number, last, size = self._place(name), self._quoted(_NUMBER), 0, _FIRST_PAGE
+        try:
+            while True:
+                names, rows = self._execute(
+                    f"SELECT * FROM {place} WHERE {number} > {last} AND {number} <= {last + size} ORDER BY {number}",
+                    most=None,
+                    started=started,
+                )
+                if not rows:
+                    return
+                at = [found.lower() for found in names].index(_NUMBER)
+                kept = [tuple(value for i, value in enumerate(row) if i != at) for row in rows]
+                page = to_batch([n for i, n in enumerate(names) if i != at], kept)
+                yield from (page.slice(start, batch_rows) for start in range(0, page.num_rows, batch_rows))
+                last, size = last + size, min(2 * size, _LARGEST_PAGE)
+        finally:
+            if not self._closed and name in self._tables:
+                self._execute(self._engine.drop.format(name=place))
+                self._tables.remove(name)
+
+    def _from_cursor(self, sql: str, batch_rows: int, size: int, started: int) -> Iterator[pa.RecordBatch]:
+        with self._step(started):
+            result = self._link.backend.raw_sql(self._with_written(sql))
+        names, fetch = reader(result)
+        try:
+            while True:
+                with self._step(started):
+                    rows = fetch(size)
+                if not rows:
+                    return
+                yield to_batch(names, rows)
+                size = min(2 * size, batch_rows)
+        finally:
+            close(result)
+
+    # --- statements
+
+    def _make(self, name: str, query: str) -> None:
+        self._execute(self._engine.temporary.format(name=self._place(name), query=query))
+        self._tables.append(name)
+
+    def _execute(
+        self, sql: str, *, most: int | None = 0, started: int | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Run a statement; give the names and the first rows of its result: at most so many, None all, 0 no result."""
+        with self._step(self._interrupts if started is None else started):
+            self._limit_time()
+            result = self._link.backend.raw_sql(sql)
+            try:
+                if most == 0:
+                    return [], []
+                names, fetch = reader(result)
+                return names, fetch(most)
+            finally:
+                close(result)
+
+    def _limit_time(self) -> None:
+        """Tell the engine how long the next statement may take."""
+        if self._engine.deadline and self._ends is not None:
+            left = max(1, int((self._ends - time.monotonic()) * 1000))
+            limit = self._engine.deadline.format(milliseconds=left, seconds=-(-left // 1000))
+            close(self._link.backend.raw_sql(limit))
+
+    @contextmanager
+    def _step(self, started: int) -> Iterator[None]:
+        """Let the engine work within the block; give its errors our names."""
+        with self._using:
+            with self._state:
+                self._refuse_if_over()
+                if started != self._interrupts:
+                    raise OperationalError("the query was interrupted")
+                self._busy = started
+            try:
+                yield
+            except Exception as error:  # drivers have no class of errors in common
+                raise self._named(error, started) from error
+            finally:
+                with self._state:
+                    self._busy = None
+
+    def _named(self, error: Exception, started: int) -> DatabaseError:
+        """Return an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, DatabaseError):
+            return error
+        if started != self._interrupts or self._is_late(nearly=True):
+            return self._stopped()
+        message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
+        line = message.strip().split("\n", 1)[0].replace(self._prefix, "")
+        return engine_error(f"{self._engine.dialect}: {line or type(error).__name__}", type(error))
+
+    def _cancel_stopped(self) -> bool:
+        """Cancel the running statement if it is a stopped one; tell whether it was.
+
+        No other statement begins before the server has taken the request: it would be the one that is cancelled.
+        """
+        with self._state:
+            if self._busy is None or (self._busy == self._interrupts and not self._is_late()):
+                return False
+            self._link.cancel()
+            return True
+
+    def _check_select(self, sql: str) -> exp.Query:
+        """Return the tree of a text; raise an error unless it is one SELECT that changes nothing."""
+        tree = read_tree(sql, self._engine.dialect)
+        check_reads(tree)
+        assert isinstance(tree, exp.Query)
+        return tree
+
+    def _write_parameters(self, sql: str, parameters: Parameters) -> str:
+        """Return a query with its parameters written out: ibis' drivers bind each in a way of its own, or none."""
+        if not parameters:
+            return sql
+        tree = fill_parameters(self._check_select(sql), parameters, self._engine.dialect)
+        return write_tree(tree, self._engine.dialect)
+
+    # --- text of statements
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        """Keep a table as the SELECT of its values."""
+        if table.num_rows > MOST_WRITTEN:
+            raise UnsupportedError(
+                f"{self._engine.dialect} has no temporary tables here, and more than {MOST_WRITTEN:,} rows would have "
+                "to be written into a statement: declare a key of one column in the schema file, so that rows can be "
+                "read from the table itself, or narrow the query"
+            )
+        types = [exp.DataType.build(sql_type(field.type), dialect="postgres") for field in table.schema]
+        names = [exp.to_identifier(name, quoted=True) for name in table.column_names]
+        rows = [
+            [exp.convert(value) for value in row]
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+        ] or [[exp.null()] * len(types)]
+        rows[0] = [exp.Cast(this=value.copy(), to=type_) for value, type_ in zip(rows[0], types, strict=True)]
+        values = exp.Values(
+            expressions=[exp.Tuple(expressions=row) for row in rows],
+            alias=exp.TableAlias(this=exp.to_identifier("v"), columns=names),
+        )
+        select = exp.select("*").from_(values)
+        if not table.num_rows:
+            select = select.where("1 = 0")
+        dialect = self._engine.dialect
+        self._written[name] = (without_variables(select) if dialect == "databricks" else select).sql(dialect)
+
+    def _with_written(self, sql: str) -> str:
+        """Return a statement with the tables that it names and that are no tables anywhere."""
+        named = [name for name in self._written if self._place(name) in sql]
+        if not named:
+            return sql
+        members = ", ".join(f"{self._place(name)} AS ({self._written[name]})" for name in named)
+        for opening in ("WITH RECURSIVE ", "WITH "):
+            if sql.startswith(opening):
+                return f"{opening}{members}, {sql.removeprefix(opening)}"
+        return f"WITH {members} {sql}"
+
+    def _refuse_again(self, name: str) -> None:
+        if name in self._tables or name in self._written:
+            raise ProgrammingError(f'there is a temporary table "{name}" already')
+
+    def _place(self, name: str) -> str:
+        return self._quoted(self._prefix + name)
+
+    def _quoted(self, name: str) -> str:
+        return written_name([name], self._engine.dialect)
+
+    def _literal(self, value: Any, type_: pa.DataType) -> str:
+        if isinstance(value, list):  # an empty one does not tell its type
+            return f"CAST({exp.convert(value).sql(self._engine.dialect)} AS {self._type(type_)})"
+        return exp.convert(value).sql(self._engine.dialect)
+
+    def _type(self, type_: pa.DataType) -> str:
+        written = sql_type(type_)
+        if written == "text" and self._engine.text:
+            return self._engine.text
+        return exp.DataType.build(written, dialect="postgres").sql(self._engine.dialect)
+
+
+def _numbered(tree: exp.Expr) -> exp.Select | None:
+    """Return a query with its rows numbered in its own order; None where that order cannot be told from outside."""
+    order = tree.args.get("order")
+    grouped = any(tree.args.get(key) for key in ("group", "distinct", "limit", "offset", "having", "windows"))
+    plain = isinstance(tree, exp.Select) and not grouped and not tree.find(exp.AggFunc, exp.Window)
+    if order is not None and not plain:
+        return None
+    numbers = exp.Window(this=exp.RowNumber(), order=order.copy() if order is not None else None)
+    number = exp.alias_(numbers, exp.to_identifier(_NUMBER, quoted=True))
+    if plain and isinstance(tree, exp.Select):
+        numbered = tree.copy()
+        assert isinstance(numbered, exp.Select)
+        numbered.set("order", None)
+        numbered.set("expressions", [*numbered.expressions, number])
+        return numbered
+    rows = exp.Subquery(this=tree.copy(), alias=exp.TableAlias(this=exp.to_identifier("q")))
+    return exp.select("q.*", number).from_(rows)

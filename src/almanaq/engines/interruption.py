@@ -1,0 +1,269 @@
+"""What the sessions of all engines share: a deadline, interruption, and an end that waits for nothing long.
+
+An engine looks whether it was interrupted between pieces of work, and some pieces are long (`lpad(x, 2000000000)` is
+one). A session that ends waits a moment for what it stopped, and then detaches it: control goes back to the caller,
+what runs is interrupted again and again in a thread of its own, ends when the engine next looks, and is tidied up then.
+No exit of the interpreter waits for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, Self, TypeVar
+
+from almanaq.errors import DatabaseError, DeadlineExceeded, OperationalError
+
+# --- detached work ----------------------------------------------------------------------------------------------------
+
+GRACE_SECONDS = 0.5
+"""How long a session that ends waits for what it has stopped."""
+
+
+class Lock(Protocol):
+    """A lock as `threading` has them."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
+
+
+class Closed(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None: ...
+
+
+Kind = TypeVar("Kind", bound=threading.Thread)
+_detached: set[threading.Thread] = set()
+_helpers: set[threading.Thread] = set()
+_guard = threading.Lock()
+
+
+def finish_or_detach(finish: Callable[[], None], locks: Iterable[Lock]) -> None:
+    """Run `finish`, which takes these locks: here when they come free in time, else in a detached thread."""
+    until = time.monotonic() + GRACE_SECONDS
+    for lock in locks:
+        if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
+            _detach(finish)
+            return
+        lock.release()
+    finish()
+
+
+def finish_detached(work: Callable[[], None]) -> None:
+    """Do what may take long in a thread, wait for it a moment, and detach it."""
+    _detach(work).join(GRACE_SECONDS)
+
+
+def close_or_detach(connection: Closed, busy: type[Exception]) -> None:
+    """Close a connection; where detached work is still on it, when that has ended."""
+
+    def wait() -> None:
+        while has_detached_work(but=threading.current_thread()):
+            time.sleep(GRACE_SECONDS)
+        connection.close()
+
+    try:
+        connection.close()
+    except busy:
+        _detach(wait)
+
+
+def has_detached_work(*, but: threading.Thread | None = None) -> bool:
+    """Return whether an engine still works on what was stopped: a process that ends would wait for it."""
+    return any(thread.is_alive() for thread in _detached if thread is not but)
+
+
+def _detach(finish: Callable[[], None]) -> threading.Thread:
+    _detached.difference_update([thread for thread in _detached if not thread.is_alive()])
+    thread = threading.Thread(target=finish, name="almanaq-left", daemon=True)
+    _detached.add(thread)
+    track_helper(thread).start()
+    return thread
+
+
+def track_helper(thread: Kind) -> Kind:
+    """Return a thread that holds what is an engine's: the interpreter's exit waits a moment for it, and no longer."""
+    thread.daemon = True
+    with _guard:
+        if not _helpers:
+            atexit.unregister(_exit)
+            atexit.register(_exit)
+        _helpers.difference_update([known for known in _helpers if known.ident is not None and not known.is_alive()])
+        _helpers.add(thread)
+    return thread
+
+
+def _exit() -> None:
+    """Wait a moment for threads that are about to end; where one does not, what DuckDB says of it is nobody's concern.
+
+    Its binding prints pages about every object that a thread still holds when the interpreter is gone.
+    """
+    until = time.monotonic() + GRACE_SECONDS
+    for thread in [*_helpers]:
+        if thread.is_alive():
+            thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in _helpers):
+        silence_stderr()
+
+
+def silence_stderr() -> None:
+    """Print nothing more: the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+_INSIST_SECONDS = 0.02
+"""An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
+_ENGINES_CLOCK_SECONDS = 0.05
+"""An engine that bounds the time itself may end so much before the deadline here."""
+
+
+class InterruptibleSession(ABC):
+    """The part of a Session that ends work: at its deadline, when it is interrupted, and at its own end."""
+
+    def __init__(self) -> None:
+        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        self._state = threading.Lock()  # guards what is under way, and whether the session is closed
+        self._closed = self._expired = False
+        self._ends: float | None = None
+        self._timer: threading.Timer | None = None
+
+    def _end_after(self, seconds: float | None, *, timed: bool) -> None:
+        """Set the deadline; None: there is none.
+
+        Args:
+            timed: whether work is interrupted from here; else the engine does that itself.
+        """
+        if seconds is None:
+            return
+        self._ends = time.monotonic() + seconds
+        if timed:
+            self._timer = threading.Timer(max(seconds, 0.0), self._expire)
+            track_helper(self._timer).start()
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+        with self._state:
+            self._mark_stopped()
+        if self._needs_insistence():
+            track_helper(threading.Thread(target=self._insist)).start()
+
+    def order_as_planned(self) -> None:  # noqa: B027  # most engines have nothing to do
+        """Do nothing: ORDER BY means what plans take it for, unless an engine has settings of its own for it."""
+
+    def give_grace(self, seconds: float) -> bool:
+        """Let what was found before the deadline be read after it, in so many seconds; not where the engine is busy."""
+        for lock in self._locks():
+            if not lock.acquire(timeout=seconds):
+                return False
+            lock.release()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._expired = False
+        self._end_after(seconds, timed=self._timer is not None)
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Drop every temporary table of this session and end its streams, later if the engine does not stop at once."""
+        with self._state:
+            self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.interrupt()
+        finish_or_detach(self._finish, self._locks())
+
+    @abstractmethod
+    def _mark_stopped(self) -> None:
+        """Note that all that is under way is to end; the state is locked."""
+
+    @abstractmethod
+    def _cancel_stopped(self) -> bool:
+        """Cancel what runs and is to end; tell whether anything was."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Leave nothing behind in the engine."""
+
+    @abstractmethod
+    def _locks(self) -> Iterable[Lock]:
+        """Return what is held while the engine works."""
+
+    def _needs_insistence(self) -> bool:
+        """Tell whether something runs that is to end; it is cancelled a first time."""
+        return self._cancel_stopped()
+
+    def _insist(self) -> None:
+        while self._cancel_stopped():
+            time.sleep(_INSIST_SECONDS)
+
+    def _expire(self) -> None:
+        self._expired = True
+        self.interrupt()
+
+    def _is_late(self, *, nearly: bool = False) -> bool:
+        """Return whether the deadline is over; `nearly`: by the clock of an engine that ends its work itself."""
+        now = time.monotonic() + (_ENGINES_CLOCK_SECONDS if nearly else 0.0)
+        return self._expired or (self._ends is not None and now >= self._ends)
+
+    def _refuse_if_over(self) -> None:
+        if self._is_late():
+            raise _late()
+        if self._closed:
+            raise OperationalError("the session is closed")
+
+    def _stopped(self) -> DatabaseError:
+        """Return the error of work that was stopped: by the deadline, or by somebody."""
+        return _late() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """One statement or stream under way."""
+
+    stopped: bool = field(default=False, init=False)
+
+
+W = TypeVar("W", bound=Work)
+
+
+class MultiStreamSession(InterruptibleSession, Generic[W]):
+    """An interruptible session with several statements and streams under way at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._active: set[W] = set()
+
+    @abstractmethod
+    def _new_work(self) -> W:
+        """Return what a statement or a stream needs; the state is locked."""
+
+    def _begin(self) -> W:
+        with self._state:
+            self._refuse_if_over()
+            work = self._new_work()
+            self._active.add(work)
+            return work
+
+    def _forget(self, work: W) -> None:
+        with self._state:
+            self._active.discard(work)
+
+    def _mark_stopped(self) -> None:
+        for work in self._active:
+            work.stopped = True
+
+
+def _late() -> DeadlineExceeded:
+    return DeadlineExceeded("the query ran longer than its deadline and was stopped")

@@ -1,0 +1,159 @@
+"""What engines without a parser of their own share: which functions they list, and queries about their relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from sqlglot import exp
+
+from almanaq.errors import RefusedQueryError, SourceError, UnknownNameError, suggest
+from almanaq.suql.catalog.infer import ColumnSample, infer_kind
+from almanaq.suql.catalog.reading import flatten, shown_samples, written_name
+from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
+
+# --- which functions a query may call ---------------------------------------------------------------------------------
+
+_OVER_ROWS = frozenset(
+    """
+    cume_dist dense_rank first_value grouping grouping_id lag last_value lead nth_value ntile percent_rank rank
+    """.split()
+)
+"""Names of sqlglot's aggregates that are no aggregates: they take OVER, or name a grouping set."""
+KNOWN_AGGREGATES = (
+    frozenset(
+        name.lower()
+        for kind in vars(exp).values()
+        if isinstance(kind, type) and issubclass(kind, exp.AggFunc) and kind is not exp.AggFunc
+        for name in kind.sql_names()
+    )
+    - _OVER_ROWS
+)
+"""Names of the functions that aggregate, as sqlglot knows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFunctions:
+    """The functions of an engine, by name, in lower case.
+
+    Attributes:
+        built_in: those that come with the engine.
+        aggregates: those of them that aggregate.
+        in_from: those that may be called as an item of FROM.
+        refused: reasons against some; `*` in a name stands for any characters.
+        own: those that somebody has defined in the database.
+    """
+
+    built_in: frozenset[str]
+    aggregates: frozenset[str]
+    in_from: frozenset[str]
+    refused: Mapping[str, str]
+    own: frozenset[str] = field(default=frozenset())
+
+    def check(self, name: str, *, in_from: bool, allowed: frozenset[str], **place: Any) -> None:
+        """Raise UnknownNameError or RefusedQueryError unless a query may call a function.
+
+        Args:
+            in_from: whether it is called as an item of FROM.
+            allowed: names that the user vouches for.
+            place: where the call is written, for the error.
+        """
+        called = name.lower()
+        if called in allowed:
+            return
+        if (reason := self._reason(called)) is not None:
+            raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {reason}", **place)
+        if in_from and called in self.in_from:
+            return
+        if called in self.own:
+            raise RefusedQueryError(
+                f"the function {name!r} is one of the database's own, and nobody here knows what it does: who "
+                f"trusts it connects with allow_functions=[{called!r}], or says --allow-function {called}",
+                **place,
+            )
+        if called not in self.built_in:
+            raise UnknownNameError(f"no function named {name!r}{suggest(called, sorted(self.built_in))}", **place)
+        if in_from:
+            raise RefusedQueryError(
+                f"the table function {name!r} is not allowed in a query; FROM takes relations, subqueries and "
+                f"{', '.join(sorted(self.in_from))}",
+                **place,
+            )
+
+    def _reason(self, called: str) -> str | None:
+        """Return why a function is refused; None where it is not."""
+        if called in self.refused:
+            return self.refused[called]
+        patterns = ((name, why) for name, why in self.refused.items() if "*" in name)
+        return next((why for name, why in patterns if fnmatchcase(called, name)), None)
+
+
+# --- queries about one table or view, in SQL that every engine understands --------------------------------------------
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+_MOST_ENUM_VALUES = 10_000
+_SAMPLED_ROWS, _SAMPLED_CHARACTERS = 200, 400
+
+
+@dataclass(frozen=True, slots=True)
+class RelationQueries:
+    """Asks an engine about its relations.
+
+    Attributes:
+        rows: runs a SELECT and gives its rows.
+        dialect: how names are quoted.
+    """
+
+    rows: Rows
+    dialect: str
+
+    def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
+        """Tell whether a key is unique and never null."""
+        names, place = ", ".join(map(self._quoted, key)), self._quoted(*relation.location)
+        null = " OR ".join(f"{self._quoted(name)} IS NULL" for name in key)
+        nulls = f"SELECT 1 FROM {place} WHERE {null} LIMIT 1"
+        twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
+        return not self.rows(nulls) and not self.rows(twice)
+
+    def sampled(self, relation: Relation, *, infer: bool) -> Relation:
+        """Return a relation with samples of its columns; `infer`: also with the kinds that they suggest.
+
+        Where the sample is all that there is, the number of rows is known by it.
+        """
+        names = ", ".join(self._quoted(column.name) for column in relation.columns)
+        rows = self.rows(f"SELECT {names} FROM {self._quoted(*relation.location)} LIMIT {_SAMPLED_ROWS}")
+        columns = []
+        for position, column in enumerate(relation.columns):
+            values = tuple(str(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
+            inferred = infer_kind(column, ColumnSample(values)) if infer else column
+            columns.append(replace(inferred, samples=shown_samples(values)))
+        whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
+        return replace(relation, columns=tuple(columns), rows=len(rows) if whole else relation.rows)
+
+    def completed(self, relation: Relation) -> Relation:
+        """Return a relation with the values of ENUMs declared without, and rows named by a key of one column."""
+        columns = tuple(self._with_values(relation, column) for column in relation.columns)
+        row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
+        return replace(relation, columns=columns, row_id=row_id)
+
+    def _with_values(self, relation: Relation, column: Column) -> Column:
+        if column.kind is not ColumnKind.ENUM or column.values:
+            return column
+        if column.array:
+            raise SourceError(f"{relation.name}.{column.name} is declared ENUM[]: list its values in the schema file")
+        name, place = self._quoted(column.name), self._quoted(*relation.location)
+        rows = self.rows(
+            f"SELECT {name} FROM {place} WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY COUNT(*) DESC, {name} "
+            f"LIMIT {_MOST_ENUM_VALUES + 1}"
+        )
+        if len(rows) > _MOST_ENUM_VALUES:
+            raise SourceError(
+                f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
+                "values: declare it structured, or list its values in the schema file"
+            )
+        return replace(column, values=tuple(str(value) for (value,) in rows))
+
+    def _quoted(self, *names: str) -> str:
+        return written_name(names, self.dialect)

@@ -1,0 +1,504 @@
+"""PostgreSQL as a Database, and one query's session on it: one connection, one snapshot, cursors, temporary tables.
+
+It is spoken to directly and not through ibis, which collects or infers schemas by making views, and so needs to write.
+All of a session lies in one transaction at REPEATABLE READ, so that row ids (`ctid`) mean the same throughout, and is
+rolled back at its end, which drops the temporary tables. Every SELECT runs in a subtransaction that is read-only: a
+function with effects is refused by the server, and an error leaves the other streams alive. A temporary table is made
+empty first and filled read-only, which PostgreSQL allows; but it never fills one in parallel. Where it would read in
+parallel the table is made in one step: the server refuses effects in parallel work as it does in read-only work.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from almanaq.engines.interruption import Lock, MultiStreamSession, Work
+from almanaq.engines.postgres.catalog import CatalogReader
+from almanaq.engines.postgres.driver import (
+    connect,
+    driver,
+    has_settled_texts,
+    is_alive,
+    prepare,
+    read_arrays,
+    run,
+    server_error,
+    sql_type,
+    to_batch,
+)
+from almanaq.engines.postgres.functions import FunctionCatalog
+from almanaq.engines.postgres.language import PostgresLanguage
+from almanaq.engines.postgres.statements import bind, computes, names_of, parse, walk
+from almanaq.errors import (
+    DatabaseError,
+    NotSupportedError,
+    OperationalError,
+    SourceError,
+    first_line,
+)
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.language import Parameters
+from almanaq.text.sql_literals import quote
+
+if TYPE_CHECKING:
+    from almanaq.engines.postgres.driver import Connection
+
+
+# --- the session ------------------------------------------------------------------------------------------------------
+
+_FIRST_ROWS = 32
+"""Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
+_QUICK_SECONDS = 0.004
+"""A batch that takes the server no longer came quickly: where rows are rare, few that nobody needs are looked for."""
+_BLOCKING = frozenset(["SortBy", "WindowDef", "JoinExpr", "GroupingSet"])
+_AGGREGATES = frozenset("array_agg avg bool_and bool_or count max min string_agg sum".split())
+"""What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
+_COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
+_BEGIN = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ {mode}",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO'",
+    "SET LOCAL IntervalStyle = 'postgres'",
+    "SET LOCAL synchronize_seqscans = off",
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SAVEPOINT reading",
+)
+"""What the first statement's message begins with. Moments and their texts do not depend on how a server is set up: they
+are in UTC, as from every engine here; but in which order day and month stand in a date that is not written as ISO has
+it, the database says. Rows of a large table come in its order, not from where another query is. The server waits for as
+long as a model does."""
+_READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading; SAVEPOINT reading"
+"""A savepoint always stands, also where a message fails before it begins: as a whole, by a mistake in its syntax."""
+_OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
+
+
+class PostgresSession(MultiStreamSession[Work]):
+    """A Session on one connection of its own.
+
+    Args:
+        connection: not in a transaction; the session gives it back rolled back, or closed.
+        give_back: takes the connection at the end.
+        elements: the id of the elements' type of each array type of the database's own.
+        standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
+        round_trip: seconds that a message takes which gives the server nothing to do.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        elements: Mapping[int, int],
+        give_back: Callable[[Connection], None],
+        deadline: float | None = None,
+        *,
+        standby: bool = False,
+        round_trip: float = 0.0,
+    ) -> None:
+        self._give_back, self._standby = give_back, standby
+        self._quick = _QUICK_SECONDS + 2 * round_trip
+        self._connection, self._elements = connection, elements
+        super().__init__()
+        self._end_after(deadline, timed=False)
+        self._numbers = count(1)
+        self._using = threading.RLock()  # held while the connection works for somebody
+        self._closing: list[str] = []  # cursors that nobody reads any more
+        self._busy: Work | None = None
+        self._faults = (driver().Error, *_OTHER_FAULTS)
+
+    def stream(
+        self,
+        sql: str,
+        batch_rows: int = 2048,
+        first_rows: int | None = None,
+        parameters: Parameters = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator ends it.
+
+        Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
+        takes it longer (2 to 3 ms) than they do.
+        """
+        name, query = f"c{next(self._numbers)}", bind(self._connection, _bare(sql), parameters)
+        size = min(_FIRST_ROWS, batch_rows) if first_rows is None else first_rows
+        if self._check(sql) and not self._standby and self._sorts_in_parallel(query):
+            self.create(f"sorted_{name}", query)
+            query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
+        work = self._begin()
+        try:
+            declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
+            started = time.monotonic()
+            statements = (
+                [declare] if first_rows is None else ["SET LOCAL jit = off", declare, "SET LOCAL jit TO DEFAULT"]
+            )
+            with self._step(work, *statements, f"FETCH FORWARD {size} FROM {name}") as cursor:
+                first = self._batch(cursor)
+        except BaseException:
+            self._forget(work)
+            raise
+        following = self._next_size(size, batch_rows, started)
+        return self._batches(work, name, first, size, following, batch_rows)
+
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
+        self._check(sql)
+        work = self._begin()
+        try:
+            with self._turn(work) as cursor:
+                query = bind(self._connection, _bare(sql), parameters)
+                message = ";\n".join([*self._before(write=False), query, _KEEP])
+                return run(cursor, message, self._elements, most_bytes, most_rows)
+        finally:
+            self._forget(work)
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        self._check(sql)
+        place, query = quote(*self.locate(name)), _bare(sql)
+        made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
+        if self._is_parallel(query):
+            with self._statement(f"{made} AS {query}", write=True) as cursor:
+                return int(cursor.rowcount)
+        with self._statement(f"{made} AS {query} WITH NO DATA", write=True):
+            pass
+        try:
+            with self._statement(f"INSERT INTO {place} {query}") as cursor:
+                return int(cursor.rowcount)
+        except DatabaseError:
+            if not self._is_late():
+                with self._statement(f"DROP TABLE IF EXISTS {place}", write=True):
+                    pass
+            raise
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+        columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
+        made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})"
+        fill = f"COPY {quote(*self.locate(name))} FROM STDIN"
+        with self._statement(made, write=True, release=False) as cursor, cursor.copy(fill) as copy:
+            for batch in table.to_batches(max_chunksize=10_000):
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    copy.write_row(row)
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Return schema and name of the temporary table `name`."""
+        return ("pg_temp", self._prefix + name)
+
+    def _needs_insistence(self) -> bool:
+        """Tell whether something runs that is to end; another thread tells the server, as that may take long."""
+        with self._state:
+            return self._busy is not None and self._busy.stopped
+
+    def _locks(self) -> list[Lock]:
+        return [self._using]
+
+    def _finish(self) -> None:
+        with self._using:
+            try:
+                if self._status() != "IDLE":
+                    closing = [f"CLOSE {name}" for name in self._closing if self._status() == "INTRANS"]
+                    self._connection.execute("; ".join([*closing, "ROLLBACK"]))
+            except self._faults:
+                self._connection.close()
+        self._give_back(self._connection)
+
+    def _check(self, sql: str) -> bool:
+        """Tell whether a query may block; raise DatabaseError unless it is one."""
+        return _may_block(sql.replace(self._prefix, ""))
+
+    def _is_parallel(self, query: str) -> bool:
+        """Tell whether the server would read in parallel for a query."""
+        with self._statement(f"EXPLAIN (COSTS OFF) {query}") as cursor:
+            return any("Gather" in line for (line,) in cursor.fetchall())
+
+    def _sorts_in_parallel(self, query: str) -> bool:
+        """Tell whether a cursor, which never works in parallel, would sort all rows before it gives the first."""
+        if not self._is_parallel(query):
+            return False
+        with self._statement(f"EXPLAIN DECLARE probe NO SCROLL CURSOR FOR {query}") as cursor:
+            costs = _COSTS.search(cursor.fetchall()[0][0])
+        return costs is not None and float(costs[1]) > float(costs[2]) / 2
+
+    def _next_size(self, size: int, most: int, started: float) -> int:
+        """Return how many rows to fetch after so many, which were asked for at a moment."""
+        return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
+
+    def _batches(
+        self, work: Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
+    ) -> Iterator[pa.RecordBatch]:
+        batch, alive = first, True
+        try:
+            while batch.num_rows:
+                yield batch
+                if batch.num_rows < size:
+                    return
+                size, alive, started = following, False, time.monotonic()  # an error closes the cursor
+                with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
+                    batch = self._batch(cursor)
+                following, alive = self._next_size(size, most, started), True
+        finally:
+            self._forget(work)
+            if alive:
+                self._closing.append(name)  # with the next message; between two, a cursor takes nothing
+
+    def _batch(self, cursor: Any) -> pa.RecordBatch:
+        return to_batch(cursor.description or (), cursor.fetchall(), self._elements)
+
+    @contextmanager
+    def _statement(self, sql: str, *, write: bool = False, release: bool = True) -> Iterator[Any]:
+        work = self._begin()
+        try:
+            with self._step(work, sql, write=write, release=release) as cursor:
+                yield cursor
+        finally:
+            self._forget(work)
+
+    def _new_work(self) -> Work:
+        return Work()
+
+    @contextmanager
+    def _step(self, work: Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
+        """Run statements in a subtransaction, all in one message; give the cursor at the result of the last.
+
+        Args:
+            release: False keeps the subtransaction until the block ends, for what the block does itself.
+        """
+        with self._turn(work) as cursor:
+            sent = [*self._before(write=write), *sql]
+            cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
+            for _ in sent[1:]:
+                cursor.nextset()
+            yield cursor
+            if not release:
+                cursor.execute(_KEEP)
+
+    @contextmanager
+    def _turn(self, work: Work) -> Iterator[Any]:
+        """Give a cursor for what the server is told next; its errors, also those within the block, get our names."""
+        with self._using:
+            with self._state:
+                self._refuse_if_over()
+                if work.stopped:
+                    raise OperationalError("the query was interrupted")
+                self._busy = work
+            try:
+                if not has_settled_texts(self._connection):
+                    raise DatabaseError("the server reads backslashes in texts as escapes; nothing is sent to it")
+                with self._connection.cursor() as cursor:
+                    yield cursor
+            except self._faults as error:
+                raise self._named(error) from error
+            finally:
+                with self._state:
+                    self._busy = None
+                self._recover()
+
+    def _before(self, *, write: bool) -> list[str]:
+        """Return what has to be said before a statement, in one message with it."""
+        begin = self._status() == "IDLE"
+        statements = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
+        if self._ends is not None:
+            statements.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
+        statements += [] if write else [_READ_ONLY]
+        closing, self._closing = self._closing, []
+        return statements + [f"CLOSE {name}" for name in closing]
+
+    def _recover(self) -> None:
+        """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
+        if not self._connection.closed and self._status() == "INERROR":
+            with suppress(driver().Error):  # it was lost: the next statement says so
+                self._connection.execute("ROLLBACK TO SAVEPOINT reading")
+
+    def _status(self) -> str:
+        return str(self._connection.info.transaction_status.name)
+
+    @staticmethod
+    def _milliseconds(ends: float) -> int:
+        return max(1, int((ends - time.monotonic()) * 1000))
+
+    def _cancel_stopped(self) -> bool:
+        """Cancel the running statement if it is a stopped one; tell whether it was."""
+        with self._state:
+            if self._busy is None or not self._busy.stopped or self._connection.closed:
+                return False
+            with suppress(driver().Error):  # the server is gone, and the statement with it
+                self._connection.cancel_safe(timeout=5)
+                return True
+            return False
+
+    def _named(self, error: Exception) -> DatabaseError:
+        """Return the server's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, driver().errors.QueryCanceled):
+            return self._stopped()
+        message = first_line(error).replace(self._prefix, "")
+        if self._connection.closed or self._connection.broken:
+            return OperationalError(
+                f"the connection to PostgreSQL was lost while the query ran: {message}; run it again"
+            )
+        if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
+            message = f"a value cannot be read here: {message}; cast it to text"
+        elif "temporary tables in database" in message:
+            message += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+        elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
+            message = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
+        return server_error(error, message)
+
+
+def _bare(sql: str) -> str:
+    return sql.strip().rstrip(";")
+
+
+@lru_cache(maxsize=256)
+def _may_block(sql: str) -> bool:
+    """Tell whether a query may have to see all rows before it gives one.
+
+    Raises:
+        ProgrammingError, NotSupportedError: the text is not one SELECT that changes nothing.
+    """
+    tree = parse(sql)
+    blocks = False
+    for node in walk(tree):
+        kind = node.DESCRIPTOR.name
+        if kind in ("IntoClause", "LockingClause") or (kind.endswith("Stmt") and kind != "SelectStmt"):
+            raise NotSupportedError("only a single SELECT is run here")
+        blocks = blocks or kind in _BLOCKING or (kind == "FuncCall" and names_of(node.funcname)[-1] in _AGGREGATES)
+        blocks = blocks or (kind == "SelectStmt" and bool(node.distinct_clause or node.group_clause or node.larg.op))
+    return blocks
+
+
+# --- the database -----------------------------------------------------------------------------------------------------
+
+_MOST_IDLE = 4
+
+
+class PostgresDatabase:
+    """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
+
+    dialect = "postgres"
+    typed = True  # but for numbers without declared digits
+
+    def __init__(self, url: str, *, schema: Schema | None = None) -> None:
+        self._url, self._schema = url, schema or Schema()
+        self._catalog: Catalog | None = None
+        self._functions: FunctionCatalog | None = None
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._open = True
+        weakref.finalize(self, _close_all, self._idle)
+        with self._asking("read how the server is set up") as connection:
+            self.name = connection.info.dbname
+            self._standby = connection.execute("SELECT pg_is_in_recovery()").fetchall() == [(True,)]
+            self._arrays = read_arrays(connection)
+            started = time.monotonic()
+            connection.execute("")
+            self._round_trip = time.monotonic() - started
+
+    def catalog(self) -> Catalog:
+        """Return what the user may read, read once; raises SourceError when the schema file does not fit it."""
+        with self._lock:
+            if self._catalog is None:
+                with self._asking(f"read the catalog of {self.name}") as connection:
+                    connection.read_only = True
+                    self._catalog = self._read(CatalogReader(connection))
+            return self._catalog
+
+    def language(self, catalog: Catalog) -> PostgresLanguage:
+        """Return PostgreSQL's SQL over the relations of a catalog: this one's, or what is left of it."""
+        return PostgresLanguage(catalog, self._read_functions, self._describe)
+
+    def session(self, deadline: float | None = None) -> PostgresSession:
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+        elements = {array.oid: array.element for array in self._arrays}
+        return PostgresSession(
+            self._take(), elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
+        )
+
+    def close(self) -> None:
+        """Close the connections that lie idle."""
+        with self._lock:
+            self._open = False
+            _close_all(self._idle)
+
+    def _take(self) -> Connection:
+        """Return a connection that is not in a transaction."""
+        while (connection := self._take_idle()) is not None and not is_alive(connection):
+            connection.close()
+        if connection is None:
+            connection = connect(self._url)
+            connection.autocommit = True  # the session writes BEGIN itself
+            try:
+                prepare(connection, self._arrays)
+            except driver().Error as error:
+                connection.close()
+                raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
+        return connection
+
+    def _describe(self, sql: str, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return the names of the columns of a query's result: the server prepares the query, and runs nothing."""
+        psycopg = driver()
+        connection = self._take()
+        try:
+            query = bind(connection, sql, parameters).encode()
+            for result in (connection.pgconn.prepare(b"", query), connection.pgconn.describe_prepared(b"")):
+                if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+                    error = psycopg.errors.error_from_result(result)
+                    raise server_error(error, first_line(error))
+            return tuple((result.fname(i) or b"").decode() for i in range(result.nfields))
+        except psycopg.Error as error:
+            raise server_error(error, first_line(error)) from error
+        finally:
+            self._give_back(connection)
+
+    def _read_functions(self) -> FunctionCatalog:
+        """Return what the database's functions are, read once."""
+        with self._lock:
+            if self._functions is None:
+                with self._asking(f"read the functions of {self.name}") as connection:
+                    connection.read_only = True
+                    self._functions = FunctionCatalog(lambda sql: connection.execute(sql).fetchall(), computes)
+            return self._functions
+
+    def _take_idle(self) -> Connection | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next session: a new one has to read the server's catalog again."""
+        with self._lock:
+            if self._open and not connection.closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def _asking(self, purpose: str) -> Iterator[Connection]:
+        """Give a connection for a few questions; what the server says against them is a SourceError."""
+        connection = connect(self._url)
+        try:
+            yield connection
+        except driver().Error as error:
+            raise SourceError(f"cannot {purpose}: {first_line(error)}") from error
+        finally:
+            connection.close()
+
+    def _read(self, reader: CatalogReader) -> Catalog:
+        catalog = apply_schema(reader.read(), self._schema)
+        check_keys(catalog, self._schema, reader.key_holds)
+        return replace(catalog, relations=tuple(reader.with_enum_values(relation) for relation in catalog.relations))
+
+
+def _close_all(connections: list[Connection]) -> None:
+    while connections:
+        connections.pop().close()

@@ -1,0 +1,130 @@
+"""How trees that the plan has made are written for each engine: clauses, addresses of rows, texts and names."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.errors import UnsupportedError
+from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.variables import without_variables
+
+# --- statements between two steps -------------------------------------------------------------------------------------
+
+_NUMBERS_WANT_ORDER = ("bigquery", "databricks", "snowflake", "spark")
+_ROWS_OF_GROUPS = {"mysql": "JSON_ARRAYAGG"}
+"""The aggregate that gathers the rows behind a group, of an engine without arrays."""
+
+
+def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
+    """Return the tree of a stage, which is changed, in the words of an engine."""
+    if dialect in _NUMBERS_WANT_ORDER:
+        for window in nodes_of(tree, exp.Window):
+            _order_numbers(window, dialect)
+    if dialect in ("databricks", "spark"):
+        for block in nodes_of(tree, exp.Select):
+            _order_by_outputs(block)
+        _drop_repeated_members(tree)
+    if dialect in _ROWS_OF_GROUPS:
+        for gathered in nodes_of(tree, exp.ArrayAgg):
+            gathered.replace(exp.Anonymous(this=_ROWS_OF_GROUPS[dialect], expressions=[gathered.this]))
+    if dialect == "bigquery":  # where no column's name has dots
+        for name in nodes_of(tree, exp.Identifier):
+            name.set("this", name.name.replace(".", "__"))
+    return tree
+
+
+def _order_numbers(window: exp.Expr, dialect: str) -> None:
+    """Give row_number() an order, where rows are only told apart; Spark need not bring them to one place for it."""
+    if not isinstance(window.this, exp.RowNumber) or window.args.get("order") is not None:
+        return
+    named = isinstance(window.parent, exp.Alias) and window.parent.alias == ROW
+    if dialect == "spark" and named and not window.args.get("partition_by"):
+        window.replace(exp.Anonymous(this="monotonically_increasing_id"))
+        return
+    window.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1), nulls_first=True)]))
+
+
+def _order_by_outputs(block: exp.Select) -> None:
+    """Order distinct rows, and those of several groupings, by outputs: Spark finds no other columns above them."""
+    group, order = block.args.get("group"), block.args.get("order")
+    sets = group is not None and any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets"))
+    if order is None or not (sets or block.args.get("distinct")):
+        return
+    for key in order.expressions:
+        shown = next((item for item in block.expressions if item.unalias() == key.this), None)
+        if isinstance(shown, exp.Alias):
+            key.set("this", exp.column(exp.to_identifier(shown.alias, quoted=True)))
+
+
+def _drop_repeated_members(tree: exp.Expr) -> None:
+    """Leave out members of WITH that one around them repeats: sqlglot writes all of them at the top for Spark."""
+    seen: dict[str, exp.Expr] = {}
+    for with_ in nodes_of(tree, exp.With):
+        new = [member for member in with_.expressions if seen.setdefault(member.alias, member) is member]
+        if len(new) == len(with_.expressions) or any(seen[m.alias] != m for m in with_.expressions):
+            continue
+        with_.set("expressions", new)
+        if not new and with_.parent is not None:
+            with_.parent.set("with_", None)
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def write_for_postgres(tree: exp.Expr) -> exp.Expr:
+    """Return a tree, which is changed: conditions of joins see all items before them, row ids are found by address."""
+    for join in nodes_of(tree, exp.Join):
+        if not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
+            join.set("kind", "CROSS")  # a comma binds less than JOIN: later conditions would not see the item before it
+    for node in nodes_of(tree, exp.EQ):
+        _compare_addresses(node)
+    return tree
+
+
+def _compare_addresses(node: exp.EQ) -> None:
+    """Write `x = t.ctid::text` so that PostgreSQL goes to the row instead of reading the relation through."""
+    for other, cast in ((node.this, node.expression), (node.expression, node.this)):
+        if isinstance(cast, exp.Cast) and isinstance(cast.this, exp.Column) and cast.this.name == "ctid":
+            address = exp.Cast(this=other, to=exp.DataType.build("tid", dialect="postgres", udt=True))
+            node.set("this", cast.this)
+            node.set("expression", address)
+            return
+
+
+# --- texts and names that no setting of an engine reads as anything else ----------------------------------------------
+
+_BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
+"""Engines that read a backslash in a quoted name as an escape, which sqlglot does not write."""
+
+
+def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
+    r"""Return a tree, which is changed, with its texts safe to print: the last step before it is.
+
+    In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks and Spark put the value of
+    a setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other
+    engines have no such setting, or it is made at the start of a session.
+
+    Raises:
+        UnsupportedError: a name that the engine has no way to write.
+    """
+    if dialect == "postgres":
+        return _escaped(tree)
+    if dialect in ("databricks", "spark"):
+        return without_variables(tree)
+    if dialect in _BACKSLASH_IN_NAMES:
+        for name in nodes_of(tree, exp.Identifier):
+            if "\\" in name.name or (dialect == "bigquery" and "`" in name.name):
+                raise UnsupportedError(f"the name {name.name!r} cannot be written for {dialect}")
+    return tree
+
+
+def _escaped(tree: exp.Expr) -> exp.Expr:
+    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and "\\" in node.name]:
+        if isinstance(text.parent, exp.Initcap):
+            continue  # its delimiters, which are not printed
+        written = exp.ByteString(this=text.name.replace("\\", "\\\\"))
+        if text is tree:
+            return written
+        text.replace(written)
+    return tree

@@ -1,0 +1,336 @@
+"""The one module that imports pyspark: a Spark Connect server as few calls, its errors named as ours.
+
+pyspark keeps the tags of a thread's operations; each piece of work gets one of its own, by which it is interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from almanaq.engines.interruption import track_helper
+from almanaq.engines.sources import hide
+from almanaq.errors import MissingExtraError, SourceError, UsageError, first_line, suggest
+from almanaq.suql.language import Parameters
+
+# --- the address: `sc://host:15002/;token=…;catalog=…;schema=…;folder=…` ----------------------------------------------
+
+_OWN = ("catalog", "schema", "folder")
+_SPARK = ("token", "user_id", "user_agent", "use_ssl", "session_id", "x-")
+_FORM = re.compile(r"(?:spark\+)?sc://(?P<host>[^/;]+)/?(?P<parameters>(?:;[^;]*)*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkURL:
+    """A server's address, and what of it is looked at.
+
+    Attributes:
+        server: the address as pyspark takes it, which may hold a token.
+        shown: the address as messages show it.
+        catalog: the catalog to read; "" takes the server's current one.
+        schemas: the schemas to read; none takes all.
+        folder: a folder that the cluster's processes share, for what lies between two steps; "" where there is none.
+    """
+
+    server: str
+    shown: str
+    catalog: str = ""
+    schemas: tuple[str, ...] = ()
+    folder: str = ""
+    token: str = ""
+
+    def hide(self, message: str) -> str:
+        """Return a message without the token."""
+        return hide(message, self.token)
+
+
+def read_spark_url(url: str) -> SparkURL:
+    """Return what an address says.
+
+    Raises:
+        UsageError: it is not of that form, or has a parameter that nobody knows.
+    """
+    found = _FORM.fullmatch(url)
+    if found is None:
+        raise UsageError("a Spark Connect address has the form sc://host:15002/;name=value;…")
+    given: dict[str, str] = {}
+    for written in filter(None, found["parameters"].split(";")):
+        name, _, value = written.partition("=")
+        if name not in (*_OWN, *_SPARK) and not name.startswith("x-"):
+            raise UsageError(f"a Spark Connect address has no parameter {name!r}{suggest(name, (*_OWN, *_SPARK[:-1]))}")
+        given[name] = value
+    rest = "".join(f";{name}={value}" for name, value in given.items() if name not in _OWN)
+    host = found["host"]
+    return SparkURL(
+        server=f"sc://{host}/{rest}",
+        shown=f"sc://{host}",
+        catalog=given.get("catalog", ""),
+        schemas=tuple(filter(None, given.get("schema", "").split(","))),
+        folder=given.get("folder", ""),
+        token=given.get("token", ""),
+    )
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.session.localRelationCacheThreshold": "1048576",
+}
+"""How a server has to be set up for a query to mean the same on each. What one task reads is one task's result, which
+an executor holds whole: the parts of files are small."""
+_RETRIES, _MOST_BACKOFF = 6, 4000
+_LATE_JOB_SECONDS = (0.5, 1.5, 4.0)
+"""Pauses after an interruption: the server may be about to begin a job that it no longer knows to stop."""
+
+
+class Remote:
+    """A session on a Spark Connect server, shared by the threads of one database."""
+
+    def __init__(self, url: SparkURL) -> None:
+        self._session = _connect(url)
+        self.client = self._session.client
+        self.session_id = str(self._session.session_id)
+        self._interrupted: set[str] = set()
+        self._closed = threading.Event()
+
+    def batches(self, sql: str, tag: str, parameters: Parameters = ()) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT as the server sends them; the first item has the columns and may have no rows."""
+        with self._tagged(tag):
+            found = self.client.to_table_as_iterator(self._plan(sql, parameters), {})
+            first = next(found, None)
+        while first is not None:
+            if isinstance(first, pa.Table):
+                yield from map(with_offsets, first.to_batches())
+            with self._tagged(tag):
+                first = next(found, None)
+
+    def table(self, sql: str, tag: str, parameters: Parameters = ()) -> pa.Table:
+        """Return all rows of a SELECT."""
+        with self._tagged(tag):
+            found, _schema, *_ = self.client.to_table(self._plan(sql, parameters), {})
+        return pa.Table.from_batches(map(with_offsets, found.to_batches()), found.schema)
+
+    def names(self, sql: str, parameters: Parameters = ()) -> tuple[str, ...]:
+        """Return what the server calls the columns of a query's result; nothing runs."""
+        return tuple(self.client.schema(self._plan(sql, parameters)).names)
+
+    def functions(self) -> tuple[list[str], list[str]]:
+        """Return the names of the server's own functions, and of those that somebody has defined."""
+        system, user = (self.table(f"SHOW {kind} FUNCTIONS", "almanaq-functions") for kind in ("SYSTEM", "USER"))
+        return system.column(0).to_pylist(), user.column(0).to_pylist()
+
+    def _plan(self, sql: str, parameters: Parameters) -> Any:
+        """Return the plan of a query, with values that the server binds to its parameters."""
+        from pyspark.sql.connect.functions import lit
+        from pyspark.sql.connect.plan import SQL
+
+        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+        bound = {f"_{name}" if name.isdigit() else name: lit(value) for name, value in named.items()}
+        return SQL(sql, named_args=bound).to_proto(self.client)
+
+    def command(self, sql: str, tag: str) -> None:
+        """Run a statement of our own that changes something of ours."""
+        with self._tagged(tag):
+            self._session.sql(sql)
+
+    def view(self, name: str, table: pa.Table, tag: str) -> None:
+        """Make a temporary view of a few rows, which the server holds."""
+        with self._tagged(tag):
+            self._frame(table).createOrReplaceTempView(name)
+
+    def append(self, place: str, table: pa.Table, tag: str) -> None:
+        """Add rows to a table of ours."""
+        with self._tagged(tag):
+            self._frame(table).write.mode("append").format("parquet").saveAsTable(place)
+
+    def _frame(self, table: pa.Table) -> Any:
+        if table.num_rows:
+            return self._session.createDataFrame(table)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return self._session.createDataFrame([], from_arrow_schema(table.schema))
+
+    def drop_view(self, name: str) -> None:
+        """Drop a temporary view."""
+        self._session.catalog.dropTempView(name)
+
+    def schema(self, place: str) -> Any:
+        """Return the columns of a table as pyspark describes them."""
+        return self._session.table(place).schema
+
+    def columns(self, sql: str) -> list[tuple[str, bool]]:
+        """Return the columns of a SELECT, and whether each is nothing but NULL."""
+        fields = self._session.sql(sql).schema.fields
+        return [(field.name, field.dataType.typeName() == "void") for field in fields]
+
+    def files(self, place: str) -> list[str]:
+        """Return the files that a table is read from; none of a table that is not read from files."""
+        return list(self._session.table(place).inputFiles())
+
+    def listing(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
+        """Return path, time of change and length of files, which are not opened."""
+        with self._tagged(tag):
+            found = self._session.read.format("binaryFile").load(paths)
+            table = found.select("path", "modificationTime", "length").toArrow()
+        changed = table.column("modificationTime").cast(pa.int64()).to_pylist()
+        return sorted(zip(table.column("path").to_pylist(), changed, table.column("length").to_pylist(), strict=True))
+
+    def refresh(self, place: str) -> None:
+        """Let the server look anew for the files of a table."""
+        self._session.catalog.refreshTable(place)
+
+    def mapped(
+        self,
+        files: list[str],
+        work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        columns: str,
+        *,
+        parts: int = 0,
+        number: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None,
+    ) -> list[Any]:
+        """Let the workers run a function over the rows of Parquet files; give the one column of what it gives.
+
+        Args:
+            parts: how many tasks share the rows, each with those of its own numbers; 0: one for each part of a file.
+            number: adds the column `_shard`, by which rows are shared out.
+        """
+        frame = self._session.read.parquet(*files)
+        if number is not None:
+            from pyspark.sql.types import IntegerType
+
+            frame = frame.mapInArrow(number, frame.schema.add("_shard", IntegerType()))
+            frame = frame.repartition(parts, "_shard")
+        found = frame.mapInArrow(work, columns).toArrow()
+        return list(found.column(0).to_pylist())
+
+    def interrupt(self, tag: str, *, under_way: bool = False) -> None:
+        """Stop what runs under a tag, and what it is about to begin; `under_way`: rows have come, all has begun."""
+        stopped = self.client.interrupt_tag(tag)
+        if stopped and not under_way:
+            track_helper(threading.Thread(target=self._end_late_jobs, args=(frozenset(stopped),))).start()
+
+    def _end_late_jobs(self, operations: frozenset[str]) -> None:
+        self._interrupted.update(operations)
+        for pause in _LATE_JOB_SECONDS:
+            if self._closed.wait(pause):
+                return
+            self._end_jobs(operations)
+        self._interrupted.difference_update(operations)
+
+    def _end_jobs(self, operations: frozenset[str]) -> None:
+        """Let the server end the jobs of operations that were interrupted.
+
+        A stage that the planner starts in a thread of its own may begin after the interruption, and would run to its
+        end for nobody. An operation that fails ends all jobs that carry its name: one of the same name is made to fail.
+        """
+        from pyspark.sql.connect.plan import SQL
+
+        for operation in operations:
+            with suppress(Exception):  # it fails, or the server is gone
+                request = self.client._execute_plan_request_with_metadata()
+                request.operation_id = operation
+                request.plan.CopyFrom(SQL("SELECT nothing").to_proto(self.client))
+                self.client._execute(request)
+
+    def close(self) -> None:
+        """End the session, and with it its views."""
+        self._closed.set()
+        self._end_jobs(frozenset(self._interrupted))
+        with suppress(Exception):  # the server is gone, and the session with it
+            self._session.stop()
+
+    @contextmanager
+    def _tagged(self, tag: str) -> Iterator[None]:
+        self.client.add_tag(tag)
+        try:
+            yield
+        finally:
+            self.client.remove_tag(tag)
+
+
+def is_fault(error: BaseException) -> bool:
+    """Tell whether an error is one that Spark, its client or the connection raises."""
+    import grpc
+    from pyspark.errors import PySparkException
+
+    unread = (pa.ArrowException, ValueError, OverflowError, KeyError)  # a type that the client has no name for
+    return isinstance(error, (PySparkException, grpc.RpcError, *unread))
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether an error says that the server is gone, or has forgotten the session."""
+    message = str(error)
+    names = ("UNAVAILABLE", "INVALID_HANDLE", "SESSION_CLOSED", "SESSION_CHANGED", "NO_ACTIVE_SESSION", "RetriesExceed")
+    return any(name in message or name in type(error).__name__ for name in names)
+
+
+def session_class() -> Any:
+    """Return pyspark's class of sessions, without what it does when one is collected.
+
+    That closes the threads that all sessions share and waits for them, in whatever thread and under whatever lock the
+    collector finds it: the process then stands still for good. Ours are closed by `Remote.close`.
+    """
+    from pyspark.sql.connect.session import SparkSession
+
+    class Session(SparkSession):  # type: ignore[misc]
+        def __del__(self) -> None:
+            """Leave the connection to its own collection."""
+
+    return Session
+
+
+def _connect(url: SparkURL) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+    except ImportError as error:
+        raise MissingExtraError("pyspark-client", "spark", "a source on a Spark cluster") from error
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # its errors are told as ours
+    try:
+        session = session_class()(connection=url.server)
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_MOST_BACKOFF)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # one of them is to become the only way
+            for name, value in SETTINGS.items():
+                session.conf.set(name, value)
+        return session
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise SourceError(f"cannot connect to Spark at {url.shown}: {url.hide(first_line(error))}") from None
+
+
+def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch in which columns and lists without a value have offsets.
+
+    Spark sends none for them, and what looks for the first then reads memory that nobody owns: the process may end.
+    """
+    columns = [_with_offsets(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _with_offsets(column: pa.Array) -> pa.Array:
+    if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
+        return pa.array(column.to_pylist(), column.type)
+    return column

@@ -1,0 +1,396 @@
+"""A Spark cluster as a Database, by its Connect server: the cluster filters, joins and sorts, the client calls models.
+
+No code, no key and no question goes to the cluster; texts that a query has to read stream out of it, and answers go
+back as a relation (docs/spark.md). SELECTs are looked at before they are sent. What a step makes for the next is
+Parquet in the session's schema (`folder.py`), or, where the address names no folder, rows that the server holds; both
+are read again as they were written, whatever executor is lost. Every piece of work has a tag, by which it is
+interrupted. Tables are watched: one that changed between two steps is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from almanaq.engines.interruption import Lock, MultiStreamSession, Work
+from almanaq.engines.listed import ListedFunctions
+from almanaq.engines.spark.catalog import SparkCatalogReader, to_spark
+from almanaq.engines.spark.driver import Remote, is_fault, is_lost, read_spark_url
+from almanaq.engines.spark.folder import Watch, create_schema, drop_schema, quote_name, session_name, sweep
+from almanaq.engines.spark.language import ROW, Allowed, list_functions, reads_numbered
+from almanaq.errors import (
+    DatabaseError,
+    OperationalError,
+    ProgrammingError,
+    SourceError,
+    UnsupportedError,
+    engine_error,
+    first_line,
+)
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.language import Parameters
+from almanaq.suql.tree_language import TreeLanguage
+
+# --- one query's session ----------------------------------------------------------------------------------------------
+
+_HELD_BYTES = 4_000_000
+"""Rows that the server holds by themselves; more are written to the folder."""
+_MOST_HELD_BYTES = 64_000_000
+"""The most where there is no folder."""
+_CHUNK_BYTES = 16_000_000
+_INSIST_SECONDS = 0.2
+"""A request is a message to the server, which may have much to do."""
+_MOST_ORDERED = 100_000
+"""Rows of a table in several files that are read in the order in which they were numbered; of more, files come as they
+lie. Elsewhere that order is the table's."""
+
+
+@dataclass(eq=False, slots=True)
+class _Work(Work):
+    """One statement or stream under way; the tag tells the server which."""
+
+    tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
+
+
+class SparkQuerySession(MultiStreamSession[_Work]):
+    """A Session on a Spark Connect server.
+
+    Args:
+        remote: the connection, shared with other sessions.
+        allowed: what a text may name.
+        folder: where tables between steps go; "" where the address names none.
+    """
+
+    def __init__(self, remote: Remote, allowed: Allowed, folder: str, deadline: float | None = None) -> None:
+        super().__init__()
+        self._remote, self._allowed, self._folder = remote, allowed, folder
+        self._schema = ""
+        self._watch = Watch(remote)
+        self._views: list[str] = []
+        self._scattered: set[str] = set()
+        self._making = threading.Lock()
+        self._end_after(deadline, timed=True)
+
+    def stream(
+        self,
+        sql: str,
+        batch_rows: int = 2048,
+        first_rows: int | None = None,  # noqa: ARG002
+        parameters: Parameters = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT as the cluster finds them; closing the iterator stops its job."""
+        places = self._allowed.check(sql, self._prefix)
+        if self._scattered and reads_numbered(sql, self._scattered):
+            sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
+        work = self._begin()
+        try:
+            with self._named_errors(work):
+                self._watch.before(places, work.tag)
+                found = self._remote.batches(sql, work.tag, parameters)
+                first = next(found, None)
+        except BaseException:
+            self._forget(work)
+            raise
+        return self._batches(work, found, first, batch_rows, places)
+
+    def fetch(
+        self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
+    ) -> pa.Table:
+        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
+        places = self._allowed.check(sql, self._prefix)
+        with self._work() as work:
+            self._watch.before(places, work.tag)
+            batches, held, rows = [], 0, 0
+            found = self._remote.batches(sql, work.tag, parameters)
+            for batch in found:
+                batches.append(batch)
+                held += batch.nbytes
+                rows += batch.num_rows
+                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and rows >= most_rows):
+                    self._remote.interrupt(work.tag, under_way=True)
+                    break
+            if not batches:
+                return self._remote.table(sql, work.tag, parameters)
+            self._watch.after(places, work.tag)
+            return pa.Table.from_batches(batches)
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        places = self._allowed.check(sql, self._prefix)
+        self._refuse_again(name)
+        if not self._folder:
+            table = self.fetch(sql, _MOST_HELD_BYTES)
+            self.store(name, table)
+            return int(table.num_rows)
+        with self._work() as work:
+            self._watch.before(places, work.tag)
+            place = quote_name(self._own_schema(work), self._prefix + name)
+            self._write(place, sql.strip().rstrip(";"), work)
+            self._watch.after(places, work.tag)
+            self._show(name, place, work)
+            file = "_metadata.file_path"
+            asked = f"SELECT count(*) AS n, min({file}) < max({file}) AS several FROM {place}"
+            number, several = (column[0].as_py() for column in self._remote.table(asked, work.tag).columns)
+            if several and number <= _MOST_ORDERED:
+                self._scattered.add(self._prefix + name)
+            return int(number)
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data: held by the server where it is small, else Parquet."""
+        self._refuse_again(name)
+        written = to_spark(table)
+        if written.nbytes > _MOST_HELD_BYTES and not self._folder:
+            raise UnsupportedError(
+                f"{written.nbytes / 1e6:.0f} MB would have to be kept between two steps: name a folder that the "
+                "cluster shares in the address (sc://host:15002/;folder=…)"
+            )
+        with self._work() as work:
+            if written.nbytes <= _HELD_BYTES or not self._folder:
+                self._remote.view(self._prefix + name, written, work.tag)
+                self._views.append(name)
+                return
+            place = quote_name(self._own_schema(work), self._prefix + name)
+            rows = max(1, int(written.num_rows * _CHUNK_BYTES / written.nbytes))
+            for start in range(0, written.num_rows, rows):
+                self._remote.append(place, written.slice(start, rows), work.tag)
+            self._show(name, place, work)
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Return the name of the temporary table `name`: a view that this session alone has."""
+        return (self._prefix + name,)
+
+    def _finish(self) -> None:
+        with suppress(Exception):  # the server is gone, and what it held; the folder is swept by the next session
+            for name in self._views:
+                self._remote.drop_view(self._prefix + name)
+            if self._schema:
+                drop_schema(self._remote, self._schema, "almanaq-end")
+
+    # --- tables of the session
+
+    def _own_schema(self, work: _Work) -> str:
+        with self._making:
+            if not self._schema:
+                name = session_name()
+                create_schema(self._remote, name, self._folder, work.tag)
+                self._schema = name
+            return self._schema
+
+    def _write(self, place: str, sql: str, work: _Work) -> None:
+        """Write the rows of a SELECT; a column that is nothing but NULL has no type there, and is text."""
+        try:
+            self._remote.command(f"CREATE TABLE {place} USING parquet AS {sql}", work.tag)
+        except Exception as error:
+            if "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE" not in str(error):
+                raise
+            columns = [
+                f"CAST({quote_name(name)} AS STRING) AS {quote_name(name)}" if void else quote_name(name)
+                for name, void in self._remote.columns(sql)
+            ]
+            typed = f"SELECT {', '.join(columns)} FROM ({sql}) AS untyped"
+            self._remote.command(f"CREATE TABLE {place} USING parquet AS {typed}", work.tag)
+
+    def _show(self, name: str, place: str, work: _Work) -> None:
+        """Let SQL name a table of the session's schema as it names what the server holds."""
+        view = quote_name(self._prefix + name)
+        self._remote.command(f"CREATE TEMPORARY VIEW {view} AS SELECT * FROM {place}", work.tag)
+        self._views.append(name)
+
+    def _refuse_again(self, name: str) -> None:
+        if name in self._views:
+            raise ProgrammingError(f'there is a temporary table "{name}" already')
+
+    # --- streams
+
+    def _batches(
+        self,
+        work: _Work,
+        found: Iterator[pa.RecordBatch],
+        batch: pa.RecordBatch | None,
+        most: int,
+        places: frozenset[tuple[str, ...]],
+    ) -> Iterator[pa.RecordBatch]:
+        done = False
+        try:
+            while batch is not None:
+                for start in range(0, batch.num_rows, most):
+                    self._refuse_if_stopped(work)
+                    yield batch.slice(start, most)
+                with self._named_errors(work):
+                    batch = next(found, None)
+            done = True
+            with self._named_errors(work):
+                self._watch.after(places, work.tag)
+        finally:
+            self._forget(work)
+            if not done:
+                with suppress(Exception):  # the server is gone, or the stream is another thread's
+                    self._remote.interrupt(work.tag, under_way=batch is not None)
+                    found.close()  # type: ignore[attr-defined]
+
+    # --- work, deadlines, errors
+
+    @contextmanager
+    def _work(self) -> Iterator[_Work]:
+        work = self._begin()
+        try:
+            with self._named_errors(work):
+                yield work
+        finally:
+            self._forget(work)
+
+    def _new_work(self) -> _Work:
+        return _Work()
+
+    def _refuse_if_stopped(self, work: _Work) -> None:
+        self._refuse_if_over()
+        if work.stopped:
+            raise self._stopped()
+
+    def _cancel_stopped(self) -> bool:
+        """Interrupt what is to stop: a request may reach the server before the work does."""
+        with self._state:
+            tags = [work.tag for work in self._active if work.stopped]
+        for tag in tags:
+            with suppress(Exception):  # the server is gone, and the work with it
+                self._remote.interrupt(tag)
+        return bool(tags)
+
+    def _insist(self) -> None:
+        while self._cancel_stopped():
+            time.sleep(_INSIST_SECONDS)
+
+    def _locks(self) -> list[Lock]:
+        return [self._making]
+
+    @contextmanager
+    def _named_errors(self, work: _Work) -> Iterator[None]:
+        """Give what Spark says against the block our names."""
+        try:
+            self._refuse_if_stopped(work)
+            yield
+        except DatabaseError:
+            raise
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            raise self._named(error, work) from error
+
+    def _named(self, error: Exception, work: _Work) -> DatabaseError:
+        if self._is_late() or work.stopped:
+            return self._stopped()
+        message = first_line(error).replace(self._prefix, "")
+        if is_lost(error):
+            return OperationalError(
+                f"the connection to the Spark cluster was lost while the query ran: {message[:300]}"
+            )
+        if "FILE_NOT_EXIST" in message or ("does not exist" in message and "file" in message.lower()):
+            return OperationalError(f"a table changed while the query ran: {message[:300]}; run it again")
+        if isinstance(error, KeyError):
+            return DatabaseError("a value has a type that cannot be read here: cast it to text")
+        return engine_error(message[:600], type(error))
+
+
+# --- the database -----------------------------------------------------------------------------------------------------
+
+
+class SparkDatabase:
+    """A Database on a Spark Connect server; sessions read, and write to the folder that the address names alone.
+
+    Args:
+        url: `sc://host:15002/;catalog=…;schema=…;folder=…`.
+        schema: what a schema file says, applied over what the cluster says; its keys are checked.
+    """
+
+    dialect = "spark"
+    typed = True
+    groups_texts = True
+
+    def __init__(self, url: str, *, schema: Schema | None = None) -> None:
+        self._url, self._schema = read_spark_url(url), schema or Schema()
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+        self._functions: ListedFunctions | None = None
+        self.name = self._url.schemas[0] if self._url.schemas else "spark"
+        self._remote = Remote(self._url)
+        self._use_schema()
+        if self._url.folder:
+            try:
+                sweep(self._remote, self._url.folder, "almanaq-sweep")
+            except Exception as error:
+                raise self._source_error("look through the folder", error) from None
+
+    def catalog(self) -> Catalog:
+        """Return the tables that the session sees, read once; raises SourceError when the schema file does not fit."""
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = self._read(SparkCatalogReader(self._remote, self._url))
+            return self._catalog
+
+    def session(self, deadline: float | None = None) -> SparkQuerySession:
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+        places = frozenset(
+            tuple(part.lower() for part in relation.location[start:])
+            for relation in self.catalog().relations
+            for start in range(3)
+        )
+        return SparkQuerySession(self._remote, Allowed(places, self.functions()), self._url.folder, deadline)
+
+    def language(self, catalog: Catalog) -> TreeLanguage:
+        """Return Spark SQL over the relations of a catalog: this one's, or what is left of it."""
+        return TreeLanguage(
+            self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ())
+        )
+
+    def functions(self) -> ListedFunctions:
+        """Return the functions that the server lists, read once."""
+        with self._lock:
+            if self._functions is None:
+                try:
+                    self._functions = list_functions(*self._remote.functions())
+                except Exception as error:
+                    raise self._source_error("read the functions", error) from None
+            return self._functions
+
+    def _use_schema(self) -> None:
+        """Let names mean on the server what they mean here, as far as it can know: in the first schema."""
+        place = [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]
+        if not place:
+            return
+        try:
+            self._remote.command(f"USE {quote_name(*place)}", "almanaq-use")
+        except Exception as error:
+            raise self._source_error("use the schema", error) from None
+
+    def _describe(self, sql: str, parameters: Parameters) -> tuple[str, ...]:
+        try:
+            return self._remote.names(sql, parameters)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            raise engine_error(first_line(error)[:600], type(error)) from error
+
+    def close(self) -> None:
+        """End the session on the server, and with it everything that it holds for this client."""
+        self._remote.close()
+
+    def _read(self, reader: SparkCatalogReader) -> Catalog:
+        try:
+            catalog = apply_schema(reader.read(), self._schema)
+            check_keys(catalog, self._schema, reader.relations.key_holds)
+            return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
+        except Exception as error:
+            raise self._source_error("read the catalog", error) from None
+
+    def _source_error(self, purpose: str, error: Exception) -> Exception:
+        if not is_fault(error) or isinstance(error, SourceError):
+            return error
+        message = self._url.hide(first_line(error))
+        return SourceError(f"cannot {purpose} of {self._url.shown}: {message[:300]}")

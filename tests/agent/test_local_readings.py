@@ -1,0 +1,126 @@
+"""What `local` reads as one thing of several that its words may mean: sets, ties, codes and names, amounts and rows."""
+
+from __future__ import annotations
+
+import pytest
+
+import almanaq
+
+FERRIES = {
+    "ferries": {
+        "ferry": ["Alk", "Berta", "Cod", "Dorrit", "Else"],
+        "harbour_code": ["GZ", "GZ", "HL", "HL", "NB"],
+        "fuel": ["diesel", "hydrogen", "diesel", "diesel", "hydrogen"],
+        "length": [40, 62, 62, 31, 25],
+    },
+    "harbours": {
+        "code": ["GZ", "HL", "NB", "OY"],
+        "harbour": ["Gorzow", "Hallig", "Norby", "Oya"],
+        "label": ["gorzow-1", "hallig-1", "norby-1", "oya-1"],
+    },
+}
+GIFTS = {
+    "donations": {"town": ["Vik", "Vik", "Moss"], "month": [1, 2, 1], "donations": [50, 20, 90], "crates": [5, 2, 7]},
+}
+
+
+@pytest.fixture(scope="module")
+def ferries():
+    with almanaq.connect(FERRIES, model="local", cache=False) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def one_table():
+    with almanaq.connect({"ferries": FERRIES["ferries"]}, model="local", cache=False) as connection:
+        yield connection
+
+
+def column(reply, *values):
+    """Return whether some column of a reply holds these values and no others."""
+    assert reply.status == "answered", reply.answer
+    return any(sorted(map(str, own)) == sorted(map(str, values)) for own in zip(*reply.rows, strict=True))
+
+
+def test_beside_a_code_stands_the_name_that_it_is_known_by(ferries):
+    assert column(ferries.ask("number of ferries per harbour"), "Gorzow", "Hallig", "Norby")
+    assert "Gorzow" in ferries.ask("which harbour is Berta in?").rows[0]
+
+
+def test_a_number_of_rows_has_a_name(one_table):
+    assert one_table.ask("how many ferries are there?").columns == ("count",)
+
+
+def test_who_asks_for_the_longest_gets_all_that_are(one_table):
+    reply = one_table.ask("which ferry is the longest?")
+    assert {row[0] for row in reply.rows} == {"Berta", "Cod"}
+    assert "2 rank equally" in reply.answer
+    assert {row[0] for row in one_table.ask("which ferry is the shortest?").rows} == {"Else"}
+
+
+def test_too_many_equals_are_offered_rather_than_shown():
+    with almanaq.connect({"boats": {"boat": [f"B{i}" for i in range(40)], "length": [9] * 40}}, model="local") as con:
+        assert con.ask("which boat is the longest?").status == "clarify"
+
+
+def test_kinds_without_any_and_kinds_with_both_are_sets(one_table):
+    assert column(one_table.ask("fuels"), "diesel", "hydrogen") is True
+    assert column(one_table.ask("harbour codes that have no hydrogen"), "HL")
+    assert column(one_table.ask("harbour codes with both diesel and hydrogen"), "GZ")
+
+
+def test_values_alone_are_answered_over_one_table(one_table):
+    assert column(one_table.ask("hydrogen in GZ"), "Berta")
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [("total donations", (160,)), ("total donations by town", (70, 90)), ("how many donations are there", (3,))],
+)
+def test_an_amount_called_as_the_rows_are(question, wanted):
+    with almanaq.connect(GIFTS, model="local", cache=False) as con:
+        assert column(con.ask(question), *wanted)
+
+
+def test_a_breakdown_is_by_what_follows(one_table):
+    reply = one_table.ask("breakdown of fuel")
+    assert sorted(reply.rows) == [("diesel", 3), ("hydrogen", 2)]
+
+
+@pytest.mark.parametrize("question", ["ferries longer than 4000", "ferries longer than 2 meters"])
+def test_a_comparison_that_no_row_or_every_row_fulfils_is_not_answered(one_table, question):
+    assert one_table.ask(question).status == "clarify"
+
+
+def test_columns_that_find_the_same_rows_are_no_two_meanings():
+    same = {"kites": {"maker": ["ibis", "ibis", "tern"], "brand": ["Ibis", "Ibis", "Tern"], "span": [3, 4, 5]}}
+    other = {"kites": {"maker": ["ibis", "tern", "tern"], "brand": ["Tern", "Ibis", "Tern"], "span": [3, 4, 5]}}
+    with almanaq.connect(same, model="local", cache=False) as con:
+        assert con.ask("how many kites are of ibis?").rows == ((2,),)
+    with almanaq.connect(other, model="local", cache=False) as con:
+        assert con.ask("how many kites are of ibis?").status == "clarify"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "which harbours have diesel as their fuel?",
+        "In which harbour is the ferry Dorrit?",
+        "average depth of the sea at noon",
+        "how many ferries run on hydrogen?",
+    ],
+)
+def test_a_question_of_its_own_is_read_the_same_in_a_chat(ferries, question):
+    chat = ferries.chat()
+    chat.ask("ferries longer than 30")
+    again, alone = chat.ask(question), ferries.ask(question)
+    assert (again.status, again.rows) == (alone.status, alone.rows)
+
+
+def test_what_is_asked_of_a_text_leaves_out_where_it_stands():
+    logs = [
+        "A long and windy crossing, and the engine was loud in the cabin all day.",
+        "Calm water and a quiet cabin, with coffee and bread for all who wanted it.",
+    ]
+    with almanaq.connect({"trips": {"trip": [1, 2], "log": logs}}, model="local", cache=False) as con:
+        assert con.ask("which trips mention an engine in their log?").suql.count("log") == 1
