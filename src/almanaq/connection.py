@@ -361,7 +361,7 @@ class Connection(ErrorsAsAttributes):
 
         >>> reply = con.ask("How many dogs are older than 5?")
         >>> reply.status, reply.rows, reply.suql
-        ('answered', ((1,),), 'SELECT COUNT(*) FROM dogs WHERE age > 5')
+        ('answered', ((1,),), 'SELECT COUNT(*) AS count FROM dogs WHERE age > 5')
         """
         return self._agent_with(options).respond(question, history)
 
@@ -372,7 +372,7 @@ class Connection(ErrorsAsAttributes):
 
         >>> events = list(con.ask_stream("How many dogs are older than 5?"))
         >>> [event.suql for event in events if event.kind == "query"]
-        ['SELECT COUNT(*) FROM dogs WHERE age > 5']
+        ['SELECT COUNT(*) AS count FROM dogs WHERE age > 5']
         >>> events[-1].response.status
         'answered'
         """

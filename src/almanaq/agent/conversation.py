@@ -419,7 +419,7 @@ class Chat:
     >>> chat.ask("Which dogs are older than 4?").suql
     'SELECT name, age FROM dogs WHERE age > 4'
     >>> chat.ask("How many are there?").suql
-    'SELECT COUNT(*) FROM dogs WHERE age > 4'
+    'SELECT COUNT(*) AS count FROM dogs WHERE age > 4'
     >>> [turn.question for turn in chat.history]
     ['Which dogs are older than 4?', 'How many are there?']
     """

@@ -77,7 +77,7 @@ class Response:
     >>> reply.answer
     '1. I searched for the number of dogs whose age is above 5.'
     >>> reply.rows, reply.suql
-    (((1,),), 'SELECT COUNT(*) FROM dogs WHERE age > 5')
+    (((1,),), 'SELECT COUNT(*) AS count FROM dogs WHERE age > 5')
     >>> con.ask("What is the meaning of it all?").status
     'no_query'
     """

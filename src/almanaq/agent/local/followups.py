@@ -49,6 +49,9 @@ _GOES_ON = re.compile(
 _ANOTHER = re.compile(
     r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
+    r"|\balternatives?\b"
+    r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
+    r"|^(?:the )?next (?:ones?|page|few)\b|\bdo ?n[o']t like (?:it|them|these|those|that one)\b"
     r"|^(?:(?:and|any|some|what|show me|give me|have you got|got)(?: any)? )?"
     r"(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
     re.IGNORECASE,
@@ -60,6 +63,8 @@ _LIST = re.compile(
 )
 _DROP = re.compile(
     r"\b(?:does ?n[o']t matter|do ?n[o']t care|(?:does|do|need) ?n[o']t (?:(?:need|have) to )?be\b"
+    r"|any (?:\w+ )?(?:is |will |would )?(?:ok|okay|works?|do)\b|do ?n[o']t mind|open to any"
+    r"|flexible|irrelevant|optional|skip"
     r"|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
     r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
     re.IGNORECASE,
