@@ -144,13 +144,16 @@ class Planner:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
-        except UnsupportedError:
+        except UnsupportedError as error:
             if prefix.count("part_") > _DEEPEST_PARTS:
                 raise
             made = self.binder.language.split(statement, f"{prefix}part_", parameters)
             if made is None:
                 raise
-            return self._composed(made, statement, parameters, options, prefix)
+            try:
+                return self._composed(made, statement, parameters, options, prefix)
+            except UnsupportedError:  # of a part, which nobody wrote
+                raise error from None
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
