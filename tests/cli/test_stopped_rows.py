@@ -35,7 +35,7 @@ def test_rows_found_before_the_deadline_are_written(format_: Format, tmp_path: P
     with connection as con, pytest.raises(DeadlineExceeded):
         run_query(con, (QUERY, ()), Output(format_, str(out)))
     if format_ is not Format.parquet:
-        written = out.read_text("utf-8")
+        written = out.read_text("utf-8").partition('"trace"')[0]  # its seconds may hold any figures
         assert all(str(n) in written for n in (20, 22, 23, 24))
         assert "21" not in written
     else:

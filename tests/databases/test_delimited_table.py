@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from almanaq.corpus.files import sniff
 from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.inference import ColumnReport, Told
+from almanaq.corpus.inference import ColumnHints, ColumnReport
 from almanaq.engines.files import delimited
 from almanaq.engines.files.columns import type_column
 from almanaq.engines.files.load import read_table
@@ -71,7 +71,7 @@ def test_a_file_reads_as_if_every_cell_were_read_by_our_readers(
     ]
     file = found_marks(texts)
     for i, text in enumerate(texts):
-        wanted, report = type_column(f"c{i}", text, Told(file=file))
+        wanted, report = type_column(f"c{i}", text, ColumnHints(file=file))
         assert table.column(f"c{i}").to_pylist() == pa.chunked_array(wanted).to_pylist()
         assert told(found.columns[i + 1]) == told(report)
 

@@ -63,13 +63,13 @@ class Drawn:
 
 
 @dataclass
-class Told:
+class ColumnHints:
     """What the server's model writes when it is asked for a query, in turn."""
 
     suql: str = ""
 
 
-TOLD = Told()
+TOLD = ColumnHints()
 
 
 def reply(request: Request) -> dict[str, object]:

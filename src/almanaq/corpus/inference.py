@@ -124,7 +124,7 @@ class TypedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ColumnHints:
     """What is known of a column before its cells are looked at.
 
     Attributes:
@@ -140,10 +140,10 @@ class Told:
     type: str = ""
 
 
-_NOTHING = Told()
+_NO_HINTS = ColumnHints()
 
 
-def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) -> TypedColumn:
+def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_HINTS) -> TypedColumn:
     """Return the type of a column from its distinct cells and how often each occurs.
 
     Tried in order: boolean (true/false), number, date, timestamp, time (durations and times of day). Numbers with
@@ -152,15 +152,15 @@ def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) ->
     present = {cell: count for cell, count in counts.items() if cell.strip().casefold() not in MISSING}
     cells = sum(count for cell, count in counts.items() if cell.strip())
     total = sum(present.values())
-    marks = told.said.over(marks_of(present)).over(told.file)
-    readers = (lambda cells, marks: _as_told(cells, marks, told.type),) if told.type else _READERS
-    for read in readers if told.type != "text" else ():
-        values, type_, unit = read(present, marks) if total or told.type else ({}, "text", "")
+    marks = hints.said.over(marks_of(present)).over(hints.file)
+    readers = (lambda cells, marks: _as_told(cells, marks, hints.type),) if hints.type else _READERS
+    for read in readers if hints.type != "text" else ():
+        values, type_, unit = read(present, marks) if total or hints.type else ({}, "text", "")
         failed = [cell for cell in present if cell not in values]
         failures = sum(present[cell] for cell in failed)
-        if not told.type and (not values or total - failures < TYPED_SHARE * total):
+        if not hints.type and (not values or total - failures < TYPED_SHARE * total):
             continue
-        quoted = not told.plain_numbers and not told.type
+        quoted = not hints.plain_numbers and not hints.type
         if quoted and type_ in _NUMERIC and all(cell.strip().isdigit() for cell in values):
             break
         shown = tuple(sorted(failed, key=lambda cell: -present[cell])[:_EXAMPLES])

@@ -219,13 +219,13 @@ class InterruptibleSession(ABC):
 
     def _refuse_if_over(self) -> None:
         if self._is_late():
-            raise _late()
+            raise _deadline_error()
         if self._closed:
             raise OperationalError("the session is closed")
 
-    def _stopped(self) -> DatabaseError:
+    def _stop_error(self) -> DatabaseError:
         """Return the error of work that was stopped: by the deadline, or by somebody."""
-        return _late() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
+        return _deadline_error() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
 
 
 @dataclass(eq=False, slots=True)
@@ -265,5 +265,5 @@ class MultiStreamSession(InterruptibleSession, Generic[W]):
             work.stopped = True
 
 
-def _late() -> DeadlineExceeded:
+def _deadline_error() -> DeadlineExceeded:
     return DeadlineExceeded("the query ran longer than its deadline and was stopped")

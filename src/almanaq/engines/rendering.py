@@ -17,7 +17,7 @@ _ROWS_OF_GROUPS = {"mysql": "JSON_ARRAYAGG"}
 
 
 def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
-    """Return the tree of a stage, which is changed, in the words of an engine."""
+    """Return the tree of a stage, changed in place, in the clauses that an engine has."""
     if dialect in _NUMBERS_WANT_ORDER:
         for window in nodes_of(tree, exp.Window):
             _order_numbers(window, dialect)
@@ -73,7 +73,7 @@ def _drop_repeated_members(tree: exp.Expr) -> None:
 
 
 def write_for_postgres(tree: exp.Expr) -> exp.Expr:
-    """Return a tree, which is changed: conditions of joins see all items before them, row ids are found by address."""
+    """Return a tree, changed in place: join conditions see all items before them, rows are found by their address."""
     for join in nodes_of(tree, exp.Join):
         if not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
             join.set("kind", "CROSS")  # a comma binds less than JOIN: later conditions would not see the item before it
@@ -99,7 +99,7 @@ _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 
 
 def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
-    r"""Return a tree, which is changed, with its texts safe to print: the last step before it is.
+    r"""Return a tree, changed in place, whose string literals are safe to print: the last step before printing.
 
     In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks and Spark put the value of
     a setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other
@@ -109,7 +109,7 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
         UnsupportedError: a name that the engine has no way to write.
     """
     if dialect == "postgres":
-        return _escaped(tree)
+        return _escape_backslashes(tree)
     if dialect in ("databricks", "spark"):
         return without_variables(tree)
     if dialect in _BACKSLASH_IN_NAMES:
@@ -119,7 +119,7 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     return tree
 
 
-def _escaped(tree: exp.Expr) -> exp.Expr:
+def _escape_backslashes(tree: exp.Expr) -> exp.Expr:
     for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and "\\" in node.name]:
         if isinstance(text.parent, exp.Initcap):
             continue  # its delimiters, which are not printed

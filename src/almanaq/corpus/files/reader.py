@@ -95,7 +95,7 @@ _LOOK = 1 << 12
 
 
 @dataclass(slots=True)
-class Mended:
+class Repairs:
     """What was mended while a file was read.
 
     Attributes:
@@ -125,9 +125,9 @@ class Mended:
         return tuple(found)
 
 
-def read_delimited(path: Path, dialect: Dialect, mended: Mended | None = None) -> Iterator[list[str | None]]:
+def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) -> Iterator[list[str | None]]:
     """Yield the rows of a file, each as long as the header; an empty field is None, blank lines are skipped."""
-    mended = mended if mended is not None else Mended()
+    mended = mended if mended is not None else Repairs()
     width = len(dialect.names)
     rows = _numbered(path, dialect, mended)
     if dialect.header:
@@ -145,7 +145,7 @@ def read_delimited(path: Path, dialect: Dialect, mended: Mended | None = None) -
         yield [cell or None for cell in row]
 
 
-def _numbered(path: Path, dialect: Dialect, mended: Mended) -> Iterator[tuple[int, list[str]]]:
+def _numbered(path: Path, dialect: Dialect, mended: Repairs) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the line that a row ends on, its fields); blank lines are skipped."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     mode = _quoting(path, dialect, mended)
@@ -162,7 +162,7 @@ def _numbered(path: Path, dialect: Dialect, mended: Mended) -> Iterator[tuple[in
                 yield reader.line_num + dialect.skip, row
 
 
-def _quoting(path: Path, dialect: Dialect, mended: Mended) -> Literal[0, 3]:
+def _quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3]:
     """Return how quotes are to be taken: as CSV has it; as plain characters where one is never closed."""
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
@@ -239,7 +239,7 @@ class DelimitedFile:
     header: Header
     origin: str
 
-    def notes(self, mended: Mended) -> tuple[str, ...]:
+    def notes(self, mended: Repairs) -> tuple[str, ...]:
         """Say what was guessed and what was mended, for people."""
         return self.dialect.notes + self.header.warnings + mended.messages(self.name, len(self.header.names))
 
@@ -341,7 +341,7 @@ def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list
 
 
 def _delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
-    mended = Mended()
+    mended = Repairs()
     with open_delimited(path) as file:
         rows: list[list[Any]] = list(islice(read_delimited(file.path, file.dialect, mended), limit))
     return Header(file.header.names, file.notes(mended)), rows

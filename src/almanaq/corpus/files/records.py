@@ -148,7 +148,7 @@ class Records:
 
 
 @dataclass(slots=True)
-class Opened:
+class RecordTable:
     """A table of records with their nested parts opened up.
 
     Attributes:
@@ -307,13 +307,13 @@ def _objects(value: Any) -> bool:
 # --- opening up ------------------------------------------------------------------------------------------------------
 
 
-def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[Opened]:
+def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[RecordTable]:
     """Return the table of some records, and of every list of objects in them a table of its own.
 
     Args:
         key: what tells records apart; "": what is called so, or the number of the record.
     """
-    found: list[Opened] = []
+    found: list[RecordTable] = []
     _open(list(rows), name, found, 0, key)
     return found
 
@@ -323,9 +323,9 @@ def flat_columns(rows: Sequence[Record]) -> dict[str, list[Any]]:
     return _columns(list(rows), 0)
 
 
-def _open(rows: list[Record], name: str, found: list[Opened], depth: int, key: str = "") -> Opened:
+def _open(rows: list[Record], name: str, found: list[RecordTable], depth: int, key: str = "") -> RecordTable:
     columns = _columns(rows, depth)
-    table = Opened(name, {})
+    table = RecordTable(name, {})
     found.append(table)
     children: dict[str, list[tuple[int, Record]]] = {}
     for column, values in columns.items():

@@ -410,7 +410,7 @@ TYPES = ("text", "boolean", "bigint", "double precision", "date", "timestamp", "
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """How a file is to be read; what is empty is guessed.
 
     Attributes:

@@ -39,7 +39,7 @@ _PG_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Declared:
+class _Declarations:
     """What is declared of a database's relations.
 
     Attributes:
@@ -74,7 +74,9 @@ class CatalogReader:
     def read(self) -> Catalog:
         """Return every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
         declared = (
-            self._declared() if self.made is None else _Declared([(*place, None, True) for place in sorted(self.made)])
+            self._read_declarations()
+            if self.made is None
+            else _Declarations([(*place, None, True) for place in sorted(self.made)])
         )
         names = relation_names([(schema, table) for schema, table, _, _ in declared.places], ["main"])
         relations: list[Relation] = []
@@ -85,9 +87,9 @@ class CatalogReader:
             except duckdb.Error as error:
                 if is_table:
                     raise
-                broken.append((f"{schema}.{table}", _why(error)))
+                broken.append((f"{schema}.{table}", _explain_broken_view(error)))
         has_prose = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        sampled = tuple(self._sampled(relation, infer_prose=not has_prose) for relation in relations)
+        sampled = tuple(self._add_samples(relation, infer_prose=not has_prose) for relation in relations)
         return Catalog(sampled, broken=tuple(broken))
 
     def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
@@ -114,14 +116,14 @@ class CatalogReader:
     def _rows(self, sql: str, *, bare: bool = False) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, [] if bare else [self.database]).fetchall()
 
-    def _declared(self) -> _Declared:
+    def _read_declarations(self) -> _Declarations:
         """Return what DuckDB's own catalog says: the relations, and by their places the constraints and comments."""
         places = self._rows(
             "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
             " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
             " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
         )
-        declared = _Declared(places)
+        declared = _Declarations(places)
         for schema, table, *constraint in self._rows(
             "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,"
             " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index"
@@ -138,7 +140,7 @@ class CatalogReader:
         self,
         names: dict[tuple[str, str], str],
         place: tuple[str, str],
-        declared: _Declared,
+        declared: _Declarations,
         comment: str | None,
         *,
         is_table: bool,
@@ -179,12 +181,12 @@ class CatalogReader:
                     return key
         return ()
 
-    def _sampled(self, relation: Relation, *, infer_prose: bool) -> Relation:
+    def _add_samples(self, relation: Relation, *, infer_prose: bool) -> Relation:
         """Return the relation with samples, and with inferred kinds where nothing was declared."""
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
         sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
         try:
-            rows = self._rows(sql, bare=True) if relation.row_id is not None else self._looked_at(sql)
+            rows = self._rows(sql, bare=True) if relation.row_id is not None else self._query_view(sql)
         except duckdb.Error as error:
             if relation.row_id is not None:
                 raise
@@ -194,11 +196,11 @@ class CatalogReader:
             values: Iterable[str] = flat(row[position] for row in rows)
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
-                column = self._inferred(relation, column, values, infer_prose=infer_prose)
+                column = self._infer_kind(relation, column, values, infer_prose=infer_prose)
             columns.append(replace(column, samples=shown_samples(values)))
         return replace(relation, columns=tuple(columns))
 
-    def _looked_at(self, sql: str) -> list[tuple[Any, ...]]:
+    def _query_view(self, sql: str) -> list[tuple[Any, ...]]:
         """Return the rows of a view, which may take any time to compute, or none at all to begin with."""
         timer = threading.Timer(_LOOK_SECONDS, self.connection.interrupt)
         timer.start()
@@ -208,7 +210,7 @@ class CatalogReader:
             timer.cancel()
             timer.join()
 
-    def _inferred(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
+    def _infer_kind(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
         distinct = None
         if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
             distinct = self.values(relation, column, ENUM_VALUES + 1)
@@ -217,7 +219,7 @@ class CatalogReader:
         return column if found.kind is ColumnKind.FREE_TEXT and not infer_prose else found
 
 
-def _why(error: duckdb.Error) -> str:
+def _explain_broken_view(error: duckdb.Error) -> str:
     """Say why a view cannot be read, and of one that reads a file what to do."""
     if isinstance(error, duckdb.PermissionException):
         return "it reads a file, which no query may do here; keep its rows in a table (CREATE TABLE … AS SELECT)"

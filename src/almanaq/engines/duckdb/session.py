@@ -260,7 +260,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
             try:
                 yield
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
-                raise self._named(error) from error
+                raise self._translate_error(error) from error
             finally:
                 with self._state:  # whoever interrupts it is done before it is closed
                     work.busy = False
@@ -281,10 +281,10 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 work.cursor.interrupt()
         return bool(busy)
 
-    def _named(self, error: Exception) -> DatabaseError:
+    def _translate_error(self, error: Exception) -> DatabaseError:
         """Return the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
-            return self._stopped()
+            return self._stop_error()
         if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
             return OperationalError(
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.inference import ColumnReport, Told, TypedColumn, infer_column
+from almanaq.corpus.inference import ColumnHints, ColumnReport, TypedColumn, infer_column
 from almanaq.suql.catalog.infer import singular, words_of
 from almanaq.suql.catalog.schema_file import RelationSchema
 from almanaq.text.sql_literals import quote
@@ -33,13 +33,13 @@ _FEW = 500
 """So few cells are looked at one by one."""
 _MANY = 20_000
 """Of more distinct cells than this so many, spread over all, are looked at first: text is told by them."""
-_NOTHING = Told()
+_NO_HINTS = ColumnHints()
 
 
-def type_column(name: str, column: Any, told: Told = _NOTHING) -> tuple[Any, ColumnReport]:
+def type_column(name: str, column: Any, hints: ColumnHints = _NO_HINTS) -> tuple[Any, ColumnReport]:
     """Return an Arrow column of text typed by its distinct cells, and how it was read."""
     if len(column) <= _FEW:
-        return _type_few(name, column, told)
+        return _type_few(name, column, hints)
     encoded = column.combine_chunks().dictionary_encode()
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
     import pyarrow.compute as pc
@@ -47,16 +47,16 @@ def type_column(name: str, column: Any, told: Told = _NOTHING) -> tuple[Any, Col
     counted = pc.value_counts(encoded.indices.drop_null()).to_pylist()
     cells = encoded.dictionary.to_pylist()
     counts = {cells[c["values"]]: c["counts"] for c in counted}
-    found = _infer(name, counts, told)
+    found = _infer(name, counts, hints)
     if found.values is None:
         return column, found.report
     return typed_cells(cells, found).take(encoded.indices), found.report
 
 
-def _type_few(name: str, column: Any, told: Told) -> tuple[Any, ColumnReport]:
+def _type_few(name: str, column: Any, hints: ColumnHints) -> tuple[Any, ColumnReport]:
     """Do the same for few cells, without what takes longer to be imported than they take to be read."""
     cells = column.to_pylist()
-    found = _infer(name, Counter(cell for cell in cells if cell is not None), told)
+    found = _infer(name, Counter(cell for cell in cells if cell is not None), hints)
     if found.values is None:
         return column, found.report
     return typed_cells(cells, found), found.report
@@ -72,15 +72,15 @@ def typed_cells(cells: list[Any], found: TypedColumn) -> Any:
     return pa.array(values, ARROW_TYPES[found.report.type])
 
 
-def _infer(name: str, counts: dict[str, int], told: Told) -> TypedColumn:
-    if len(counts) > _MANY and not told.type:
+def _infer(name: str, counts: dict[str, int], hints: ColumnHints) -> TypedColumn:
+    if len(counts) > _MANY and not hints.type:
         picked = dict(list(counts.items())[:: len(counts) // _MANY + 1])
-        if infer_column(name, picked, told).values is None:
+        if infer_column(name, picked, hints).values is None:
             return TypedColumn(ColumnReport(name, "text", sum(counts.values())))
-    return infer_column(name, counts, told)
+    return infer_column(name, counts, hints)
 
 
-def value_column(name: str, values: list[Any], told: Told = _NOTHING) -> tuple[Any, ColumnReport]:
+def value_column(name: str, values: list[Any], hints: ColumnHints = _NO_HINTS) -> tuple[Any, ColumnReport]:
     """Return a column of JSON's or a workbook's values: of their type, lists of one type as arrays, all else as text.
 
     Strings that are digits only were quoted on purpose and stay text.
@@ -91,13 +91,13 @@ def value_column(name: str, values: list[Any], told: Told = _NOTHING) -> tuple[A
         element = _arrow_type({type(e) for value in values if value for e in value if e is not None})
         if element is not None:
             return _report(name, pa.array(values, pa.list_(element)), cells)
-    elif kinds and kinds != {str} and not told.type and (type_ := _arrow_type(kinds)) is not None:
+    elif kinds and kinds != {str} and not hints.type and (type_ := _arrow_type(kinds)) is not None:
         try:
             return _report(name, pa.array(_alike(values, type_), type_), cells)
         except (pa.ArrowException, OverflowError):  # an integer beyond 64 bits
             return _report(name, pa.array([_text(value) for value in values], pa.large_string()), cells)
     texts = pa.chunked_array([pa.array([_text(value) for value in values], pa.large_string())])
-    return type_column(name, texts, Told(kinds != {str}, told.file, told.said, told.type))
+    return type_column(name, texts, ColumnHints(kinds != {str}, hints.file, hints.said, hints.type))
 
 
 def _arrow_type(kinds: set[type]) -> pa.DataType | None:

@@ -17,9 +17,9 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.files.reader import Header, Mended, read_delimited
-from almanaq.corpus.files.sniff import SPACES, Dialect, Reading
-from almanaq.corpus.inference import ColumnReport, Told, infer_column
+from almanaq.corpus.files.reader import Header, Repairs, read_delimited
+from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
+from almanaq.corpus.inference import ColumnHints, ColumnReport, infer_column
 from almanaq.engines.duckdb.session import file_literal
 from almanaq.engines.files.columns import ARROW_TYPES, type_column, typed_cells
 from almanaq.text.sql_literals import quote
@@ -40,7 +40,7 @@ WORDS = rf"[^\p{{L}}]*((?:{_WORD})[^\p{{L}}]+)*(?:{_WORD})?[^\p{{L}}]*"
 # --- what the beginning of a file says of its columns -----------------------------------------------------------------
 
 _GUESSED_ROWS = 100
-_UNTOLD = Told()
+_NO_HINTS = ColumnHints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,13 @@ class Column:
 
     name: str
     cast: Cast
-    told: Told
+    hints: ColumnHints
     report: ColumnReport | None = None
     typed: Any = None
     recast: str = ""
 
 
-def guess_columns(dialect: Dialect, header: Header, reading: Reading) -> list[Column]:
+def guess_columns(dialect: Dialect, header: Header, reading: ReadOptions) -> list[Column]:
     """Return what each column is probably made of."""
     rows = dialect.sample[:_GUESSED_ROWS]
     samples = [Counter(row[i] for row in rows if i < len(row) and row[i]) for i in range(len(header.names))]
@@ -114,8 +114,8 @@ def guess_columns(dialect: Dialect, header: Header, reading: Reading) -> list[Co
     file = Marks(decimals.pop() if len(decimals) == 1 else None, days.pop() if len(days) == 1 else None)
     found = []
     for name, sample, first in zip(header.names, samples, alone, strict=True):
-        hints = Told(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
-        guess = first if hints == _UNTOLD else infer_column(name, sample, hints).report
+        hints = ColumnHints(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
+        guess = first if hints == _NO_HINTS else infer_column(name, sample, hints).report
         comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
         cast = COMMA if guess.type == POINT.value and comma else _CASTS.get(guess.type, TEXT)
         ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
@@ -150,15 +150,15 @@ def load_delimited(
     path: Path,
     dialect: Dialect,
     header: Header,
-    reading: Reading,
-) -> tuple[int, tuple[ColumnReport, ...], Mended]:
+    reading: ReadOptions,
+) -> tuple[int, tuple[ColumnReport, ...], Repairs]:
     """Make the table at `place` of a file in UTF-8; give its number of rows, how its cells were read, what was mended.
 
     Raises:
         duckdb.Error: the engine has no room.
     """
     columns = guess_columns(dialect, header, reading)
-    mended = Mended()
+    mended = Repairs()
     if path.stat().st_size < SMALL_BYTES:
         raw = _read_here(path, dialect, len(columns), mended)
         _load_here(connection, place, raw, columns)
@@ -206,7 +206,7 @@ def _source(path: Path, dialect: Dialect, width: int) -> str:
     return f"(SELECT nullif(c0, '') AS c0 FROM {inner} WHERE c0 IS NOT NULL)"
 
 
-def _read_here(path: Path, dialect: Dialect, width: int, mended: Mended) -> Any:
+def _read_here(path: Path, dialect: Dialect, width: int, mended: Repairs) -> Any:
     """Read a file row by row, mending what is at fault."""
     schema = pa.schema([(f"c{i}", pa.large_string()) for i in range(width)])
     batches, rows = [], []
@@ -225,7 +225,7 @@ def _load_here(
     """Make the table of a small file, every cell read by our readers, in one statement."""
     arrays = {}
     for i, column in enumerate(columns):
-        arrays[f"v{i}"], column.report = type_column(column.name, raw.column(i), column.told)
+        arrays[f"v{i}"], column.report = type_column(column.name, raw.column(i), column.hints)
     connection.register(_READ_HERE, pa.table(arrays))
     names = ", ".join(f"v{i} AS {quote(column.name)}" for i, column in enumerate(columns))
     connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {names} FROM {_READ_HERE}")
@@ -305,7 +305,7 @@ def _settle_casts(
     misread = []
     for i, column in cast:
         count, left, broken = next(counts), next(counts), next(counts)
-        if left or not count or not broken or column.told.type:
+        if left or not count or not broken or column.hints.type:
             misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
         else:
             decimal = "," if column.cast is COMMA else ""
@@ -328,7 +328,7 @@ def _settle_left(
     counts = dict(counted)
     stands = column.cast.stands if broken else "1"
     foreign = {POINT: ",", COMMA: "."}.get(column.cast)
-    found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.told)
+    found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.hints)
     type_, own = found.report.type, column.cast.type
     misread = foreign is not None and marks_of(counts).decimal == foreign
     if misread or (type_ != own and (own, type_) not in WIDENED) or (count and found.values is None):
@@ -356,15 +356,15 @@ def _settle_texts(
     for every in (_EVERY, 1) if rows > _LARGE else (1,):
         for column, (cells, strange) in zip(texts, _strange(connection, stage, texts, every), strict=True):
             share = 0.5 if every > 1 else 1 - 0.95
-            if column.report is None and not column.told.type and cells and strange > share * cells:
+            if column.report is None and not column.hints.type and cells and strange > share * cells:
                 column.report = ColumnReport(column.name, "text", cells * every)
         texts = [column for column in texts if column.report is None]
     for column in texts:
-        if column.told.type == "text":
+        if column.hints.type == "text":
             column.report = ColumnReport(column.name, "text", rows)
             continue
         read: Any = connection.sql(f"SELECT {quote(column.name)} FROM {quote(*stage)}").to_arrow_table()
-        typed, column.report = type_column(column.name, read.column(0), column.told)
+        typed, column.report = type_column(column.name, read.column(0), column.hints)
         column.typed = typed if column.report.type != "text" else None
 
 

@@ -22,9 +22,9 @@ from almanaq.corpus.files.listing import (
     total_bytes,
 )
 from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
-from almanaq.corpus.files.records import Opened, open_records
-from almanaq.corpus.files.sniff import Reading
-from almanaq.corpus.inference import ColumnReport, LoadReport, Told
+from almanaq.corpus.files.records import RecordTable, open_records
+from almanaq.corpus.files.sniff import ReadOptions
+from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
@@ -39,7 +39,7 @@ from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.text.sql_literals import quote, string_literal
 
-_NOTHING = Reading()
+_NOTHING = ReadOptions()
 _IS_TABLE = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?"
 
 
@@ -60,11 +60,11 @@ class _Load:
     declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
     typed: set[TableId] = field(default_factory=set)
 
-    def reading(self, table_id: TableId) -> Reading:
+    def reading(self, table_id: TableId) -> ReadOptions:
         """Return what the schema file says of how a table's file is to be read."""
         found = {name.casefold(): entry for name, entry in self.said.relations.items()}
         entry = found.get(f"{table_id.database}.{table_id.table}".casefold(), found.get(table_id.table.casefold()))
-        return entry.as_reading() if entry is not None else _NOTHING
+        return entry.as_read_options() if entry is not None else _NOTHING
 
     def free(self, table_id: TableId) -> TableId:
         """Return a table's name, with a number where another file has it already."""
@@ -211,7 +211,7 @@ def _load_json(load: _Load, found: FoundFile) -> None:
         load.declared[ids[table.name]] = _with_parent(load.declared[ids[table.name]], table, ids)
 
 
-def _with_parent(entry: RelationSchema, table: Opened, ids: Mapping[str, TableId]) -> RelationSchema:
+def _with_parent(entry: RelationSchema, table: RecordTable, ids: Mapping[str, TableId]) -> RelationSchema:
     """Return what is known of a table of records with its key, and the table whose lists it is made of."""
     own, parent, theirs = table.parent or ("", "", "")
     foreign = (((own,), ids[parent].table, (theirs,)),) if table.parent else ()
@@ -230,18 +230,18 @@ def _load_values(
     table_id: TableId,
     names: Sequence[str],
     columns: Sequence[list[Any]],
-    told: tuple[tuple[str, ...], str],
+    said: tuple[tuple[str, ...], str],
 ) -> None:
-    """Load columns of Python values; `told` is what to say of them, and where they are from."""
+    """Load columns of Python values; `said` is what to say of them, and where they are from."""
     import pyarrow as pa
 
     reading = load.reading(table_id)
     typed = [
-        value_column(name, values, Told(said=reading.marks, type=reading.types.get(name.casefold(), "")))
+        value_column(name, values, ColumnHints(said=reading.marks, type=reading.types.get(name.casefold(), "")))
         for name, values in zip(names, columns, strict=True)
     ]
     load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
-    notes, origin = told
+    notes, origin = said
     reports = tuple(report for _, report in typed)
     _add(load, table_id, LoadReport(table_id.table, len(columns[0]) if columns else 0, reports, notes, origin))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from almanaq.corpus.files.listing import total_bytes
 from almanaq.corpus.files.reader import clean_header
-from almanaq.corpus.files.records import Opened, open_records
+from almanaq.corpus.files.records import RecordTable, open_records
 from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
 from almanaq.corpus.sqlite import (
@@ -101,7 +101,7 @@ def _document_columns(connection: duckdb.DuckDBPyConnection, place: tuple[str, s
     return found
 
 
-def _widened(table: Any, name: str, opened: Opened, key: str) -> pa.Table:
+def _widened(table: Any, name: str, opened: RecordTable, key: str) -> pa.Table:
     """Return a table with the columns that its documents hold in the place of the documents."""
     taken = {each.casefold() for each in table.column_names if each != name}
     columns: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def _widened(table: Any, name: str, opened: Opened, key: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _as_table(opened: Opened) -> pa.Table:
+def _as_table(opened: RecordTable) -> pa.Table:
     return pa.table({name: value_column(name, values)[0] for name, values in opened.columns.items()})
 
 

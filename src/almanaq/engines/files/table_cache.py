@@ -173,7 +173,7 @@ def default_table_cache() -> TableCache | None:
 def fingerprint(listing: Listing, said: Schema) -> str:
     """Return what tells the content of a source from any other: its files' names, sizes, times and ends."""
     digest = hashlib.sha256(f"{VERSION} {duckdb.__version__}".encode())
-    digest.update(repr([(name, entry.as_reading()) for name, entry in said.relations.items()]).encode())
+    digest.update(repr([(name, entry.as_read_options()) for name, entry in said.relations.items()]).encode())
     digest.update(repr([str(problem) for problem in listing.problems]).encode())
     for found in listing.files:
         for path in found.paths:

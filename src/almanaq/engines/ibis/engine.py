@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
+from almanaq.engines.common import ListedFunctions, RelationQueries, Rows
 from almanaq.engines.ibis.profiles import MARIADB, EngineProfile, find_profile, list_functions
 from almanaq.engines.ibis.session import IbisSession, Link
-from almanaq.engines.listed import ListedFunctions, RelationQueries, Rows
 from almanaq.engines.sources import find_secret, hide
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
 from almanaq.suql.catalog.reading import declared_column
@@ -118,7 +118,7 @@ class IbisCatalogReader:
         facts = read_facts(self.dialect, self.rows)
         relations = [self._relation(name, facts) for name in sorted(self.backend.list_tables())]
         declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        return Catalog(tuple(self.relations.sampled(relation, infer=not declared) for relation in relations))
+        return Catalog(tuple(self.relations.add_samples(relation, infer=not declared) for relation in relations))
 
     def _relation(self, name: str, facts: Facts) -> Relation:
         columns = []
@@ -229,7 +229,7 @@ class IbisDatabase:
         reader = IbisCatalogReader(session.backend, self.dialect, session.rows)
         catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.relations.key_holds)
-        return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
+        return Catalog(tuple(reader.relations.complete(relation) for relation in catalog.relations))
 
     def _link(self, backend: Any) -> Link:
         return Link(backend, _canceller(backend, self._connect), _runner(backend))

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot.dialects.dialect import Dialect
 
-from almanaq.engines.listed import KNOWN_AGGREGATES, ListedFunctions
+from almanaq.engines.common import KNOWN_AGGREGATES, ListedFunctions
 from almanaq.engines.spark.language import REFUSED as REFUSED_BY_SPARK
 from almanaq.errors import DatabaseError, UnsupportedError, suggest
 

@@ -1,9 +1,9 @@
 """One query's dealings with an engine that ibis reaches: statements one after another on one connection.
 
-Where a connection serves one statement at a time (`Engine.paged`), what is streamed is first copied to a temporary
-table with its rows numbered, and read from there page by page: nothing is collected here, and other statements may come
-between two pages. Elsewhere a stream is the driver's cursor. Where there are no temporary tables, the few rows that
-steps hand on to each other are written into the statements.
+Where a connection serves one statement at a time (`EngineProfile.paged`), the rows of a stream are first copied to a
+temporary table, numbered, and read from there page by page: nothing is collected in memory, and other statements may
+run between two pages. Elsewhere a stream is the driver's cursor. Where there are no temporary tables, the few rows
+that one step hands to the next are written into the statements as VALUES.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def _array(values: Sequence[Any]) -> pa.Array:
         return pa.nulls(len(values))
     if kinds <= {list, tuple}:
         inner = _array([element for value in values if value is not None for element in value])
-        lists = [None if value is None else [_plain(e, inner.type) for e in value] for value in values]
+        lists = [None if value is None else [_convert(e, inner.type) for e in value] for value in values]
         return pa.array(lists, pa.list_(inner.type))
     type_ = _type(kinds, values)
-    return pa.array([_plain(value, type_) for value in values], type_)
+    return pa.array([_convert(value, type_) for value in values], type_)
 
 
 def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
@@ -96,7 +96,7 @@ def _decimal(values: list[Decimal]) -> pa.DataType:
     return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, min(scale, 76 - digits))
 
 
-def _plain(value: Any, type_: pa.DataType) -> Any:
+def _convert(value: Any, type_: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_string(type_) and not isinstance(value, str):
@@ -182,7 +182,7 @@ class IbisSession(InterruptibleSession):
         self._busy: int | None = None
         self._usable = True
         self._tables: list[str] = []
-        self._written: dict[str, str] = {}
+        self._value_tables: dict[str, str] = {}
         super().__init__()
         for statement in engine.begin:
             self._execute(statement)
@@ -198,7 +198,7 @@ class IbisSession(InterruptibleSession):
         first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
         if not self._engine.paged:
             return self._from_cursor(sql, batch_rows, first, started)
-        numbered = _numbered(parse_one(sql, read=self._engine.dialect))
+        numbered = _number_rows(parse_one(sql, read=self._engine.dialect))
         if numbered is None:  # an order that can only be kept by reading on
             return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
         name = f"stream{next(self._numbers)}"
@@ -213,7 +213,7 @@ class IbisSession(InterruptibleSession):
         sql = self._write_parameters(sql, parameters)
         with self._step(self._interrupts):
             self._limit_time()
-            result = self._link.run(self._with_written(sql))
+            result = self._link.run(self._add_value_tables(sql))
             try:
                 return pa.Table.from_batches([read(result, most_bytes, self._link.cancel, most_rows)])
             finally:
@@ -232,30 +232,30 @@ class IbisSession(InterruptibleSession):
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
         self._check_select(sql)
-        self._refuse_again(name)
+        self._check_is_new(name)
         if self._engine.temporary:
             self._make(name, sql)
-            _, counted = self._execute(f"SELECT COUNT(*) FROM {self._place(name)}", most=1)
+            _, counted = self._execute(f"SELECT COUNT(*) FROM {self._quote_temporary(name)}", most=1)
             return int(counted[0][0])
-        names, rows = self._execute(self._with_written(sql), most=MOST_WRITTEN + 1)
-        self._write(name, pa.Table.from_batches([to_batch(names, rows)]))
+        names, rows = self._execute(self._add_value_tables(sql), most=MOST_WRITTEN + 1)
+        self._store_as_values(name, pa.Table.from_batches([to_batch(names, rows)]))
         return len(rows)
 
     def store(self, name: str, table: pa.Table) -> None:
         """Make the temporary table `name` from Arrow data."""
-        self._refuse_again(name)
+        self._check_is_new(name)
         if not self._engine.temporary:
-            self._write(name, table)
+            self._store_as_values(name, table)
             return
-        columns = ", ".join(f"{self._quoted(field.name)} {self._type(field.type)}" for field in table.schema)
-        head = self._engine.temporary.partition(" AS ")[0].format(name=self._place(name))
+        columns = ", ".join(f"{self._quote(field.name)} {self._type(field.type)}" for field in table.schema)
+        head = self._engine.temporary.partition(" AS ")[0].format(name=self._quote_temporary(name))
         self._execute(f"{head} ({columns})")
         self._tables.append(name)
         for batch in table.to_batches(max_chunksize=_INSERTED_ROWS):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             types = [field.type for field in batch.schema]
             values = ", ".join(f"({', '.join(map(self._literal, row, types))})" for row in rows)
-            self._execute(f"INSERT INTO {self._place(name)} VALUES {values}")
+            self._execute(f"INSERT INTO {self._quote_temporary(name)} VALUES {values}")
 
     def locate(self, name: str) -> tuple[str, ...]:
         """Return the name of the temporary table `name` on this connection."""
@@ -274,7 +274,7 @@ class IbisSession(InterruptibleSession):
 
     def _finish(self) -> None:
         with self._using:
-            statements = [self._engine.drop.format(name=self._place(name)) for name in self._tables]
+            statements = [self._engine.drop.format(name=self._quote_temporary(name)) for name in self._tables]
             try:
                 for statement in [*statements, self._engine.end]:
                     if statement and self._usable:
@@ -287,7 +287,7 @@ class IbisSession(InterruptibleSession):
 
     def _pages(self, name: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
         """Read a numbered table page by page, each twice as large as the one before."""
-        place, number, last, size = self._place(name), self._quoted(_NUMBER), 0, _FIRST_PAGE
+        place, number, last, size = self._quote_temporary(name), self._quote(_NUMBER), 0, _FIRST_PAGE
         try:
             while True:
                 names, rows = self._execute(
@@ -309,7 +309,7 @@ class IbisSession(InterruptibleSession):
 
     def _from_cursor(self, sql: str, batch_rows: int, size: int, started: int) -> Iterator[pa.RecordBatch]:
         with self._step(started):
-            result = self._link.backend.raw_sql(self._with_written(sql))
+            result = self._link.backend.raw_sql(self._add_value_tables(sql))
         names, fetch = reader(result)
         try:
             while True:
@@ -325,7 +325,7 @@ class IbisSession(InterruptibleSession):
     # --- statements
 
     def _make(self, name: str, query: str) -> None:
-        self._execute(self._engine.temporary.format(name=self._place(name), query=query))
+        self._execute(self._engine.temporary.format(name=self._quote_temporary(name), query=query))
         self._tables.append(name)
 
     def _execute(
@@ -362,17 +362,17 @@ class IbisSession(InterruptibleSession):
             try:
                 yield
             except Exception as error:  # drivers have no class of errors in common
-                raise self._named(error, started) from error
+                raise self._translate_error(error, started) from error
             finally:
                 with self._state:
                     self._busy = None
 
-    def _named(self, error: Exception, started: int) -> DatabaseError:
+    def _translate_error(self, error: Exception, started: int) -> DatabaseError:
         """Return an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, DatabaseError):
             return error
         if started != self._interrupts or self._is_late(nearly=True):
-            return self._stopped()
+            return self._stop_error()
         message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
         line = message.strip().split("\n", 1)[0].replace(self._prefix, "")
         return engine_error(f"{self._engine.dialect}: {line or type(error).__name__}", type(error))
@@ -404,7 +404,7 @@ class IbisSession(InterruptibleSession):
 
     # --- text of statements
 
-    def _write(self, name: str, table: pa.Table) -> None:
+    def _store_as_values(self, name: str, table: pa.Table) -> None:
         """Keep a table as the SELECT of its values."""
         if table.num_rows > MOST_WRITTEN:
             raise UnsupportedError(
@@ -427,27 +427,27 @@ class IbisSession(InterruptibleSession):
         if not table.num_rows:
             select = select.where("1 = 0")
         dialect = self._engine.dialect
-        self._written[name] = (without_variables(select) if dialect == "databricks" else select).sql(dialect)
+        self._value_tables[name] = (without_variables(select) if dialect == "databricks" else select).sql(dialect)
 
-    def _with_written(self, sql: str) -> str:
+    def _add_value_tables(self, sql: str) -> str:
         """Return a statement with the tables that it names and that are no tables anywhere."""
-        named = [name for name in self._written if self._place(name) in sql]
+        named = [name for name in self._value_tables if self._quote_temporary(name) in sql]
         if not named:
             return sql
-        members = ", ".join(f"{self._place(name)} AS ({self._written[name]})" for name in named)
+        members = ", ".join(f"{self._quote_temporary(name)} AS ({self._value_tables[name]})" for name in named)
         for opening in ("WITH RECURSIVE ", "WITH "):
             if sql.startswith(opening):
                 return f"{opening}{members}, {sql.removeprefix(opening)}"
         return f"WITH {members} {sql}"
 
-    def _refuse_again(self, name: str) -> None:
-        if name in self._tables or name in self._written:
+    def _check_is_new(self, name: str) -> None:
+        if name in self._tables or name in self._value_tables:
             raise ProgrammingError(f'there is a temporary table "{name}" already')
 
-    def _place(self, name: str) -> str:
-        return self._quoted(self._prefix + name)
+    def _quote_temporary(self, name: str) -> str:
+        return self._quote(self._prefix + name)
 
-    def _quoted(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         return written_name([name], self._engine.dialect)
 
     def _literal(self, value: Any, type_: pa.DataType) -> str:
@@ -462,7 +462,7 @@ class IbisSession(InterruptibleSession):
         return exp.DataType.build(written, dialect="postgres").sql(self._engine.dialect)
 
 
-def _numbered(tree: exp.Expr) -> exp.Select | None:
+def _number_rows(tree: exp.Expr) -> exp.Select | None:
     """Return a query with its rows numbered in its own order; None where that order cannot be told from outside."""
     order = tree.args.get("order")
     grouped = any(tree.args.get(key) for key in ("group", "distinct", "limit", "offset", "having", "windows"))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from almanaq.engines.common import RelationQueries, add_samples, complete_enums
 from almanaq.engines.postgres.driver import driver
-from almanaq.errors import SourceError, first_line
-from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import declared_column, flatten, relation_names, shown_samples
+from almanaq.errors import first_line
+from almanaq.suql.catalog.reading import declared_column, flatten, relation_names
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.text.sql_literals import quote
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from almanaq.engines.postgres.driver import Connection
 
 
-_MOST_ENUM_VALUES = 10_000
 _COUNTED_PAGES = 1000
 """Relations up to so many pages (8 MB) are counted; of larger ones PostgreSQL's own estimate is given."""
 _INFERRED_ROWS, _SHOWN_ROWS = 200, 50
@@ -106,9 +105,7 @@ class _Found:
     some: bool
 
     def row_id(self) -> str | None:
-        """Return what tells rows apart within a snapshot: addresses, which only one with a right to
-        all columns sees.
-        """
+        """Return the SQL of a row's address, which is unique within a snapshot; None where the role may not see it."""
         if self.kind not in ("r", "p", "m") or self.far or not self.whole:
             return None
         return _ADDRESS_IN_PART if self.parted or self.kind == "p" else _ADDRESS
@@ -153,39 +150,32 @@ class CatalogReader:
                 columnless.append(relation)
         declared = any(c.kind is ColumnKind.FREE_TEXT for _, r in relations for c in r.columns)
         self._limit(_LOOK_SECONDS)
-        looked_at = tuple(self._looked_at(f, relation, infer=not declared) for f, relation in relations)
+        sampled = tuple(self._look_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
-        return Catalog(looked_at, hidden=hidden, unlisted=unlisted_relations(self._rows, columnless, path))
+        return Catalog(sampled, hidden=hidden, unlisted=find_unlisted_relations(self._rows, columnless, path))
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
-        names, place = ", ".join(map(quote, key)), quote(*relation.location)
-        null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
-        faults = (
-            f"SELECT 1 FROM {place} WHERE {null} UNION ALL SELECT 1 FROM {place} GROUP BY {names} HAVING count(*) > 1"
-        )
-        return not self._rows(f"{faults} LIMIT 1")
+        return RelationQueries(self._rows, "postgres").key_holds(relation, key)
 
-    def with_enum_values(self, relation: Relation) -> Relation:
-        """Return the values that the rows hold to the ENUM columns that were declared without."""
-        return replace(relation, columns=tuple(self._with_values(relation, c) for c in relation.columns))
-
-    def _with_values(self, relation: Relation, column: Column) -> Column:
-        if column.kind is not ColumnKind.ENUM or column.values:
-            return column
+    def complete_enums(self, relation: Relation) -> Relation:
+        """Return a relation whose ENUM columns list their values; of one that cannot be read none is an ENUM."""
         if relation.unread:
-            return replace(column, kind=ColumnKind.STRUCTURED)
-        picked = f"unnest({quote(column.name)})" if column.array else quote(column.name)
-        rows = self._rows(
-            f"SELECT v FROM (SELECT {picked}::text AS v FROM {quote(*relation.location)}) q WHERE v IS NOT NULL"
-            f" GROUP BY v ORDER BY count(*) DESC, v LIMIT {_MOST_ENUM_VALUES + 1}"
-        )
-        if len(rows) > _MOST_ENUM_VALUES:
-            raise SourceError(
-                f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
-                "values: declare it structured, or list its values in the schema file"
+            columns = (
+                replace(c, kind=ColumnKind.STRUCTURED) if c.kind is ColumnKind.ENUM and not c.values else c
+                for c in relation.columns
             )
-        return replace(column, values=tuple(value for (value,) in rows))
+            return replace(relation, columns=tuple(columns))
+
+        def read_values(column: Column, limit: int) -> list[str]:
+            picked = f"unnest({quote(column.name)})" if column.array else quote(column.name)
+            rows = self._rows(
+                f"SELECT v FROM (SELECT {picked}::text AS v FROM {quote(*relation.location)}) q WHERE v IS NOT NULL"
+                f" GROUP BY v ORDER BY count(*) DESC, v LIMIT {limit}"
+            )
+            return [value for (value,) in rows]
+
+        return complete_enums(relation, read_values)
 
     def _rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()
@@ -211,21 +201,19 @@ class CatalogReader:
                 nullable.setdefault(relation, set()).add(name)
         return columns, nullable
 
-    def _looked_at(self, found: _Found, relation: Relation, *, infer: bool) -> Relation:
-        """Return the relation with its rows counted, with samples, and with inferred kinds where
-        nothing was declared.
-        """
+    def _look_at(self, found: _Found, relation: Relation, *, infer: bool) -> Relation:
+        """Return the relation with its number of rows, samples, and inferred kinds where nothing was declared."""
         try:
-            relation = self._sampled(relation, infer=infer)
+            relation = self._add_samples(relation, infer=infer)
         except driver().Error as error:
-            return replace(relation, unread=self._recovered(error))
+            return replace(relation, unread=self._recover_from(error))
         try:
             return replace(relation, rows=self._count(found, relation))
         except driver().Error as error:  # a table that was just filled looks small
-            self._recovered(error)
+            self._recover_from(error)
             return relation
 
-    def _recovered(self, error: Exception) -> str:
+    def _recover_from(self, error: Exception) -> str:
         """Make the connection usable again; give what the server said. Raises the error where it is lost."""
         if self.connection.closed:
             raise error
@@ -240,16 +228,12 @@ class CatalogReader:
             return int(found.tuples) if found.tuples is not None and found.tuples >= 0 else None
         return int(self._rows(f"SELECT count(*) FROM {quote(*relation.location)}")[0][0])
 
-    def _sampled(self, relation: Relation, *, infer: bool) -> Relation:
+    def _add_samples(self, relation: Relation, *, infer: bool) -> Relation:
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
         limit = _INFERRED_ROWS if infer else _SHOWN_ROWS
         rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {limit}")
-        columns = []
-        for position, column in enumerate(relation.columns):
-            values = flatten(row[position] for row in rows)
-            inferred = infer_kind(column, ColumnSample(values)) if infer else column
-            columns.append(replace(inferred, samples=shown_samples(values)))
-        return replace(relation, columns=tuple(columns))
+        samples = [flatten(row[position] for row in rows) for position in range(len(relation.columns))]
+        return add_samples(relation, samples, infer=infer)
 
 
 def _type(written: str) -> str:
@@ -293,7 +277,7 @@ _SEQUENCES = """
 _SEQUENCE = (Column("last_value", "bigint"), Column("log_cnt", "bigint"), Column("is_called", "boolean"))
 
 
-def unlisted_relations(ask: Ask, columnless: list[Relation], path: list[str]) -> tuple[Relation, ...]:
+def find_unlisted_relations(ask: Ask, columnless: list[Relation], path: list[str]) -> tuple[Relation, ...]:
     """Return sequences and tables without columns."""
     found = list(columnless)
     for schema, name in ask(_SEQUENCES):

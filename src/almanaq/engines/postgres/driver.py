@@ -76,7 +76,7 @@ def connect(url: str) -> Connection:
     from psycopg.types.json import JsonbDumper
     from psycopg.types.string import TextLoader
 
-    secrets = find_secret(url), _parsed_password(url)
+    secrets = find_secret(url), _find_password(url)
     try:
         # In UTF-8 whatever the database has: of one without an encoding (SQL_ASCII) texts would come as bytes.
         connection: Connection = psycopg.connect(
@@ -187,7 +187,7 @@ def _interval_loader() -> type[Loader]:
     return IntervalLoader
 
 
-def _parsed_password(url: str) -> str:
+def _find_password(url: str) -> str:
     """Return the password that libpq finds in a URL or in its own form, `host=… password='…'`; "" for none."""
     with suppress(driver().Error):
         return str(driver().conninfo.conninfo_to_dict(url).get("password") or "")
@@ -214,7 +214,7 @@ _SCALARS: dict[int, pa.DataType] = {
 _NUMERIC = 1700
 _MOST_DIGITS = 76
 """Of Arrow's widest decimal."""
-_WRITTEN = (
+_SQL_TYPES = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_int64, "bigint"),
     (pa.types.is_integer, "bigint"),
@@ -261,17 +261,17 @@ def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elem
     for i, column in enumerate(description):
         parts = [batch.column(i) for batch in batches]
         if any(part.type != parts[0].type for part in parts):
-            values = [_as_read(value) for part in parts for value in part.to_pylist()]
+            values = [_restore_decimal(value) for part in parts for value in part.to_pylist()]
             columns.append(_array(column, values, elements))
         else:
             columns.append(pa.chunked_array(parts))
     return pa.table(columns, names=[column.name for column in description])
 
 
-def _as_read(value: Any) -> Any:
+def _restore_decimal(value: Any) -> Any:
     """Return a value of a numeric, which one batch has as a decimal and another as a float, as the driver gave it."""
     if isinstance(value, list):
-        return [_as_read(part) for part in value]
+        return [_restore_decimal(part) for part in value]
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 
@@ -285,7 +285,7 @@ def sql_type(type_: pa.DataType) -> str:
         return f"numeric({type_.precision},{type_.scale})"
     if pa.types.is_timestamp(type_):
         return "timestamptz" if type_.tz else "timestamp"
-    for test, name in _WRITTEN:
+    for test, name in _SQL_TYPES:
         if test(type_):
             return name
     raise UnsupportedError(f"PostgreSQL has no type for Arrow's {type_}")
@@ -300,7 +300,7 @@ def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
     type_, plain = _scalar(element, column, list(_leaves(values)))
     for _ in range(max(depth, 1)):
         type_ = pa.list_(type_)
-    return pa.array([_each(value, plain) for value in values] if plain else values, type_)
+    return pa.array([_map_leaves(value, plain) for value in values] if plain else values, type_)
 
 
 @cache
@@ -334,9 +334,9 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield part
 
 
-def _each(value: Any, plain: Callable[[Any], Any]) -> Any:
+def _map_leaves(value: Any, plain: Callable[[Any], Any]) -> Any:
     if isinstance(value, list):
-        return [_each(part, plain) for part in value]
+        return [_map_leaves(part, plain) for part in value]
     return None if value is None else plain(value)
 
 
@@ -424,7 +424,7 @@ def _chunks(cursor: Any, message: str) -> Generator[tuple[_Rows, int], None, Non
 
 _UNKNOWN = ("UndefinedColumn", "UndefinedTable", "InvalidSchemaName")
 _MISTYPED = ("UndefinedFunction", "UndefinedObject", "DatatypeMismatch", "GroupingError", "AmbiguousColumn")
-_OFFERED = re.compile(r'"([^"]+)"')
+_SUGGESTED = re.compile(r'"([^"]+)"')
 
 
 def server_error(error: Exception, message: str) -> DatabaseError:
@@ -436,8 +436,8 @@ def server_error(error: Exception, message: str) -> DatabaseError:
     kinds = {base.__name__ for base in type(error).__mro__}
     hint = str(getattr(getattr(error, "diag", None), "message_hint", None) or "")
     if hint.startswith("Perhaps you meant"):
-        offered = [name.split(".")[-1] for name in _OFFERED.findall(hint)]
-        message += f"; did you mean {' or '.join(map(repr, dict.fromkeys(offered)))}?" if offered else ""
+        suggested = [name.split(".")[-1] for name in _SUGGESTED.findall(hint)]
+        message += f"; did you mean {' or '.join(map(repr, dict.fromkeys(suggested)))}?" if suggested else ""
     if kinds.intersection(_UNKNOWN):
         return UnknownNameError(message)
     return QueryTypeError(message) if kinds.intersection(_MISTYPED) else engine_error(message, type(error))

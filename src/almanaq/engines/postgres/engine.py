@@ -129,7 +129,7 @@ class PostgresSession(MultiStreamSession[Work]):
         Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
         takes it longer (2 to 3 ms) than they do.
         """
-        name, query = f"c{next(self._numbers)}", bind(self._connection, _bare(sql), parameters)
+        name, query = f"c{next(self._numbers)}", bind(self._connection, _strip_semicolon(sql), parameters)
         size = min(_FIRST_ROWS, batch_rows) if first_rows is None else first_rows
         if self._check(sql) and not self._standby and self._sorts_in_parallel(query):
             self.create(f"sorted_{name}", query)
@@ -157,7 +157,7 @@ class PostgresSession(MultiStreamSession[Work]):
         work = self._begin()
         try:
             with self._turn(work) as cursor:
-                query = bind(self._connection, _bare(sql), parameters)
+                query = bind(self._connection, _strip_semicolon(sql), parameters)
                 message = ";\n".join([*self._before(write=False), query, _KEEP])
                 return run(cursor, message, self._elements, most_bytes, most_rows)
         finally:
@@ -166,7 +166,7 @@ class PostgresSession(MultiStreamSession[Work]):
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
         self._check(sql)
-        place, query = quote(*self.locate(name)), _bare(sql)
+        place, query = quote(*self.locate(name)), _strip_semicolon(sql)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
         if self._is_parallel(query):
             with self._statement(f"{made} AS {query}", write=True) as cursor:
@@ -299,7 +299,7 @@ class PostgresSession(MultiStreamSession[Work]):
                 with self._connection.cursor() as cursor:
                     yield cursor
             except self._faults as error:
-                raise self._named(error) from error
+                raise self._translate_error(error) from error
             finally:
                 with self._state:
                     self._busy = None
@@ -338,10 +338,10 @@ class PostgresSession(MultiStreamSession[Work]):
                 return True
             return False
 
-    def _named(self, error: Exception) -> DatabaseError:
+    def _translate_error(self, error: Exception) -> DatabaseError:
         """Return the server's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, driver().errors.QueryCanceled):
-            return self._stopped()
+            return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
         if self._connection.closed or self._connection.broken:
             return OperationalError(
@@ -356,7 +356,7 @@ class PostgresSession(MultiStreamSession[Work]):
         return server_error(error, message)
 
 
-def _bare(sql: str) -> str:
+def _strip_semicolon(sql: str) -> str:
     return sql.strip().rstrip(";")
 
 
@@ -496,7 +496,7 @@ class PostgresDatabase:
     def _read(self, reader: CatalogReader) -> Catalog:
         catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
-        return replace(catalog, relations=tuple(reader.with_enum_values(relation) for relation in catalog.relations))
+        return replace(catalog, relations=tuple(reader.complete_enums(relation) for relation in catalog.relations))
 
 
 def _close_all(connections: list[Connection]) -> None:

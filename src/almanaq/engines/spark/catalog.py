@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.engines.listed import RelationQueries
+from almanaq.engines.common import RelationQueries
 from almanaq.engines.spark.driver import Remote, SparkURL
 from almanaq.engines.spark.folder import PREFIX, quote_name
 from almanaq.suql.catalog.reading import declared_column, relation_names
@@ -148,8 +148,10 @@ class SparkCatalogReader:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             relations = list(pool.map(lambda place: self._relation(names[place], (catalog, *place)), places))
             declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-            sampled = list(pool.map(lambda relation: self.relations.sampled(relation, infer=not declared), relations))
-        return Catalog(tuple(sorted(sampled, key=lambda relation: relation.name)))
+            relations = list(
+                pool.map(lambda relation: self.relations.add_samples(relation, infer=not declared), relations)
+            )
+        return Catalog(tuple(sorted(relations, key=lambda relation: relation.name)))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement of our own and give its rows."""
@@ -170,10 +172,10 @@ class SparkCatalogReader:
             type_, array = pg_type(field.dataType)
             comment = str((field.metadata or {}).get("comment", ""))
             columns.append(declared_column(field.name, type_, array=array, values=(), comment=comment))
-        comment, rows = self._said(location)
+        comment, rows = self._read_statistics(location)
         return Relation(name, location, tuple(columns), description=comment, rows=rows)
 
-    def _said(self, location: tuple[str, ...]) -> tuple[str, int | None]:
+    def _read_statistics(self, location: tuple[str, ...]) -> tuple[str, int | None]:
         """Return the comment of a table, and its rows where somebody has had them counted."""
         described = self.rows(f"DESCRIBE TABLE EXTENDED {quote_name(*location)}")
         properties = {key: str(value) for key, value, *_ in described}

@@ -114,18 +114,18 @@ class Remote:
 
     def batches(self, sql: str, tag: str, parameters: Parameters = ()) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT as the server sends them; the first item has the columns and may have no rows."""
-        with self._tagged(tag):
+        with self._tagging(tag):
             found = self.client.to_table_as_iterator(self._plan(sql, parameters), {})
             first = next(found, None)
         while first is not None:
             if isinstance(first, pa.Table):
                 yield from map(with_offsets, first.to_batches())
-            with self._tagged(tag):
+            with self._tagging(tag):
                 first = next(found, None)
 
     def table(self, sql: str, tag: str, parameters: Parameters = ()) -> pa.Table:
         """Return all rows of a SELECT."""
-        with self._tagged(tag):
+        with self._tagging(tag):
             found, _schema, *_ = self.client.to_table(self._plan(sql, parameters), {})
         return pa.Table.from_batches(map(with_offsets, found.to_batches()), found.schema)
 
@@ -149,17 +149,17 @@ class Remote:
 
     def command(self, sql: str, tag: str) -> None:
         """Run a statement of our own that changes something of ours."""
-        with self._tagged(tag):
+        with self._tagging(tag):
             self._session.sql(sql)
 
     def view(self, name: str, table: pa.Table, tag: str) -> None:
         """Make a temporary view of a few rows, which the server holds."""
-        with self._tagged(tag):
+        with self._tagging(tag):
             self._frame(table).createOrReplaceTempView(name)
 
     def append(self, place: str, table: pa.Table, tag: str) -> None:
         """Add rows to a table of ours."""
-        with self._tagged(tag):
+        with self._tagging(tag):
             self._frame(table).write.mode("append").format("parquet").saveAsTable(place)
 
     def _frame(self, table: pa.Table) -> Any:
@@ -188,7 +188,7 @@ class Remote:
 
     def listing(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
         """Return path, time of change and length of files, which are not opened."""
-        with self._tagged(tag):
+        with self._tagging(tag):
             found = self._session.read.format("binaryFile").load(paths)
             table = found.select("path", "modificationTime", "length").toArrow()
         changed = table.column("modificationTime").cast(pa.int64()).to_pylist()
@@ -259,7 +259,7 @@ class Remote:
             self._session.stop()
 
     @contextmanager
-    def _tagged(self, tag: str) -> Iterator[None]:
+    def _tagging(self, tag: str) -> Iterator[None]:
         self.client.add_tag(tag)
         try:
             yield
@@ -326,11 +326,11 @@ def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Spark sends none for them, and what looks for the first then reads memory that nobody owns: the process may end.
     """
-    columns = [_with_offsets(column) for column in batch.columns]
+    columns = [_add_offsets_to(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _with_offsets(column: pa.Array) -> pa.Array:
+def _add_offsets_to(column: pa.Array) -> pa.Array:
     if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
         return pa.array(column.to_pylist(), column.type)
     return column

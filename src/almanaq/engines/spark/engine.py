@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from almanaq.engines.common import ListedFunctions
 from almanaq.engines.interruption import Lock, MultiStreamSession, Work
-from almanaq.engines.listed import ListedFunctions
 from almanaq.engines.spark.catalog import SparkCatalogReader, to_spark
 from almanaq.engines.spark.driver import Remote, is_fault, is_lost, read_spark_url
 from almanaq.engines.spark.folder import Watch, create_schema, drop_schema, quote_name, session_name, sweep
@@ -91,7 +91,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
         work = self._begin()
         try:
-            with self._named_errors(work):
+            with self._translate_errors(work):
                 self._watch.before(places, work.tag)
                 found = self._remote.batches(sql, work.tag, parameters)
                 first = next(found, None)
@@ -124,7 +124,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
         places = self._allowed.check(sql, self._prefix)
-        self._refuse_again(name)
+        self._check_is_new(name)
         if not self._folder:
             table = self.fetch(sql, _MOST_HELD_BYTES)
             self.store(name, table)
@@ -134,7 +134,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             place = quote_name(self._own_schema(work), self._prefix + name)
             self._write(place, sql.strip().rstrip(";"), work)
             self._watch.after(places, work.tag)
-            self._show(name, place, work)
+            self._make_visible(name, place, work)
             file = "_metadata.file_path"
             asked = f"SELECT count(*) AS n, min({file}) < max({file}) AS several FROM {place}"
             number, several = (column[0].as_py() for column in self._remote.table(asked, work.tag).columns)
@@ -144,7 +144,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
 
     def store(self, name: str, table: pa.Table) -> None:
         """Make the temporary table `name` from Arrow data: held by the server where it is small, else Parquet."""
-        self._refuse_again(name)
+        self._check_is_new(name)
         written = to_spark(table)
         if written.nbytes > _MOST_HELD_BYTES and not self._folder:
             raise UnsupportedError(
@@ -160,7 +160,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             rows = max(1, int(written.num_rows * _CHUNK_BYTES / written.nbytes))
             for start in range(0, written.num_rows, rows):
                 self._remote.append(place, written.slice(start, rows), work.tag)
-            self._show(name, place, work)
+            self._make_visible(name, place, work)
 
     def locate(self, name: str) -> tuple[str, ...]:
         """Return the name of the temporary table `name`: a view that this session alone has."""
@@ -197,13 +197,13 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             typed = f"SELECT {', '.join(columns)} FROM ({sql}) AS untyped"
             self._remote.command(f"CREATE TABLE {place} USING parquet AS {typed}", work.tag)
 
-    def _show(self, name: str, place: str, work: _Work) -> None:
+    def _make_visible(self, name: str, place: str, work: _Work) -> None:
         """Let SQL name a table of the session's schema as it names what the server holds."""
         view = quote_name(self._prefix + name)
         self._remote.command(f"CREATE TEMPORARY VIEW {view} AS SELECT * FROM {place}", work.tag)
         self._views.append(name)
 
-    def _refuse_again(self, name: str) -> None:
+    def _check_is_new(self, name: str) -> None:
         if name in self._views:
             raise ProgrammingError(f'there is a temporary table "{name}" already')
 
@@ -223,10 +223,10 @@ class SparkQuerySession(MultiStreamSession[_Work]):
                 for start in range(0, batch.num_rows, most):
                     self._refuse_if_stopped(work)
                     yield batch.slice(start, most)
-                with self._named_errors(work):
+                with self._translate_errors(work):
                     batch = next(found, None)
             done = True
-            with self._named_errors(work):
+            with self._translate_errors(work):
                 self._watch.after(places, work.tag)
         finally:
             self._forget(work)
@@ -241,7 +241,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
     def _work(self) -> Iterator[_Work]:
         work = self._begin()
         try:
-            with self._named_errors(work):
+            with self._translate_errors(work):
                 yield work
         finally:
             self._forget(work)
@@ -252,7 +252,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
     def _refuse_if_stopped(self, work: _Work) -> None:
         self._refuse_if_over()
         if work.stopped:
-            raise self._stopped()
+            raise self._stop_error()
 
     def _cancel_stopped(self) -> bool:
         """Interrupt what is to stop: a request may reach the server before the work does."""
@@ -271,7 +271,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         return [self._making]
 
     @contextmanager
-    def _named_errors(self, work: _Work) -> Iterator[None]:
+    def _translate_errors(self, work: _Work) -> Iterator[None]:
         """Give what Spark says against the block our names."""
         try:
             self._refuse_if_stopped(work)
@@ -281,11 +281,11 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         except Exception as error:
             if not is_fault(error):
                 raise
-            raise self._named(error, work) from error
+            raise self._translate_error(error, work) from error
 
-    def _named(self, error: Exception, work: _Work) -> DatabaseError:
+    def _translate_error(self, error: Exception, work: _Work) -> DatabaseError:
         if self._is_late() or work.stopped:
-            return self._stopped()
+            return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
         if is_lost(error):
             return OperationalError(
@@ -385,7 +385,7 @@ class SparkDatabase:
         try:
             catalog = apply_schema(reader.read(), self._schema)
             check_keys(catalog, self._schema, reader.relations.key_holds)
-            return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
+            return Catalog(tuple(reader.relations.complete(relation) for relation in catalog.relations))
         except Exception as error:
             raise self._source_error("read the catalog", error) from None
 

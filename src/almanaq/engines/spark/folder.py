@@ -35,7 +35,7 @@ _LONGEST_DAYS = 7
 def session_name() -> str:
     """Return a name that says on which machine which process began a session, and when."""
     pid = os.getpid()
-    return f"{PREFIX}{_host()}_{pid}_{_born(pid)}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
+    return f"{PREFIX}{_host()}_{pid}_{_process_start(pid)}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
 
 
 def is_left_behind(name: str) -> bool:
@@ -44,13 +44,13 @@ def is_left_behind(name: str) -> bool:
     if found is None:
         return False
     if found["host"] == _host():
-        return _born(int(found["pid"])) != int(found["born"])
+        return _process_start(int(found["pid"])) != int(found["born"])
     return time.time() - int(found["at"]) > _LONGEST_DAYS * 86_400
 
 
 def create_schema(remote: Remote, name: str, folder: str, tag: str) -> None:
     """Make a session's schema in the folder."""
-    remote.command(f"CREATE SCHEMA {quote_name(name)} LOCATION {string_literal(_place(folder, name))}", tag)
+    remote.command(f"CREATE SCHEMA {quote_name(name)} LOCATION {string_literal(_join(folder, name))}", tag)
 
 
 def drop_schema(remote: Remote, name: str, tag: str) -> None:
@@ -93,7 +93,7 @@ def _folders(remote: Remote, folder: str, tag: str) -> set[str]:
     return {part for path in paths for part in path.split("/") if _NAME.fullmatch(part)}
 
 
-def _place(folder: str, name: str) -> str:
+def _join(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}"
 
 
@@ -101,7 +101,7 @@ def _host() -> str:
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
-def _born(pid: int) -> int:
+def _process_start(pid: int) -> int:
     """Return when a process of this machine began, in the system's own count; 0 where it has ended."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[19])

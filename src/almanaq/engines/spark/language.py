@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.engines.listed import KNOWN_AGGREGATES, ListedFunctions
+from almanaq.engines.common import KNOWN_AGGREGATES, ListedFunctions
 from almanaq.errors import RefusedQueryError
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.syntax.nodes import nodes_of

@@ -46,7 +46,7 @@ def fold(name: str, dialect: str, *, quoted: bool) -> str:
     return Dialect.get_or_raise(dialect).normalize_identifier(identifier).name
 
 
-def schema_of(relations: Iterable[Relation], dialect: str = "postgres") -> MappingSchema:
+def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
     """Return the columns of relations with their types, as sqlglot is told them."""
     types: dict[str, exp.DataType] = {}
 
@@ -63,7 +63,7 @@ def _read_type(written: str) -> exp.DataType:
     return exp.DataType.from_str(written, dialect="postgres", udt=True)
 
 
-def typed(tree: exp.Query, schema: MappingSchema, dialect: str = "postgres") -> exp.Query:
+def typed(tree: exp.Query, schema: MappingSchema, dialect: str) -> exp.Query:
     """Return a qualified query, which is changed, with the type of every expression that is known."""
     known = Dialect.get_or_raise(dialect).EXPRESSION_METADATA
     own: dict[Any, Any] = {
@@ -160,7 +160,8 @@ class Relation:
         name: as queries write it.
         location: the identifiers by which the database finds it, outermost first.
         key: columns checked to be unique and not null together; empty when none are declared.
-        row_id: SQL expression over the relation that identifies a row within one snapshot (`rowid`), or None.
+        row_id: SQL expression over the relation that identifies a row within one snapshot (`rowid`), or None; kept in
+            PostgreSQL's notation, as `Column.type` is, and written in the dialect of the engine when it is used.
         row_source: what `row_id` stands for in the whole relation, where it is read without some columns.
         numbered: whether `row_id` is the place of a row in the relation, counted from 0: no number is left out.
         rows: number of rows, None when unknown.

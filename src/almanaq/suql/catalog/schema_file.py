@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks
-from almanaq.corpus.files.sniff import TYPES, Hints, Reading
+from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
 from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
@@ -51,7 +51,7 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
         )
         lines.append(f"foreign_keys = [{keys}]")
     lines += _file_lines(name, said)
-    types = said.as_reading().types
+    types = said.as_read_options().types
     written = {given.casefold(): entry.values for given, entry in said.columns.items()}
     for column in relation.columns:
         folded = column.name.casefold()
@@ -146,10 +146,10 @@ class RelationSchema:
     hints: Hints = field(default_factory=Hints)
     marks: Marks = field(default_factory=Marks)
 
-    def as_reading(self) -> Reading:
+    def as_read_options(self) -> ReadOptions:
         """Return what is said of how the file is to be read."""
         types = {name.casefold(): column.type for name, column in self.columns.items() if column.type}
-        return Reading(self.hints, self.marks, types)
+        return ReadOptions(self.hints, self.marks, types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""What engines without a parser of their own share: which functions they list, and queries about their relations."""
+"""What several engines share: functions that are known by their names, and queries about one relation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -90,10 +90,53 @@ class ListedFunctions:
         return next((why for name, why in patterns if fnmatchcase(called, name)), None)
 
 
+# --- what a look at its rows adds to a relation -----------------------------------------------------------------------
+
+_MOST_ENUM_VALUES = 10_000
+
+
+def add_samples(relation: Relation, samples: Sequence[tuple[str, ...]], *, infer: bool) -> Relation:
+    """Return a relation with samples of its columns, and with the kinds that they suggest.
+
+    Args:
+        samples: the values that were read of each column.
+        infer: whether to infer kinds: not where the catalog declares some.
+    """
+    columns = []
+    for column, values in zip(relation.columns, samples, strict=True):
+        inferred = infer_kind(column, ColumnSample(values)) if infer else column
+        columns.append(replace(inferred, samples=shown_samples(values)))
+    return replace(relation, columns=tuple(columns))
+
+
+def complete_enums(relation: Relation, read_values: Callable[[Column, int], Sequence[str]]) -> Relation:
+    """Return a relation whose ENUM columns all list their values.
+
+    Args:
+        read_values: reads at most so many distinct values of a column that was declared without, the commonest first.
+
+    Raises:
+        SourceError: a column has more values than an ENUM may.
+    """
+    columns = tuple(_complete_enum(relation, column, read_values) for column in relation.columns)
+    return replace(relation, columns=columns)
+
+
+def _complete_enum(relation: Relation, column: Column, read_values: Callable[[Column, int], Sequence[str]]) -> Column:
+    if column.kind is not ColumnKind.ENUM or column.values:
+        return column
+    values = tuple(read_values(column, _MOST_ENUM_VALUES + 1))
+    if len(values) > _MOST_ENUM_VALUES:
+        raise SourceError(
+            f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
+            "values: declare it structured, or list its values in the schema file"
+        )
+    return replace(column, values=values)
+
+
 # --- queries about one table or view, in SQL that every engine understands --------------------------------------------
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
-_MOST_ENUM_VALUES = 10_000
 _SAMPLED_ROWS, _SAMPLED_CHARACTERS = 200, 400
 
 
@@ -111,49 +154,44 @@ class RelationQueries:
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
-        names, place = ", ".join(map(self._quoted, key)), self._quoted(*relation.location)
-        null = " OR ".join(f"{self._quoted(name)} IS NULL" for name in key)
+        names, place = ", ".join(map(self._quote, key)), self._quote(*relation.location)
+        null = " OR ".join(f"{self._quote(name)} IS NULL" for name in key)
         nulls = f"SELECT 1 FROM {place} WHERE {null} LIMIT 1"
         twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
         return not self.rows(nulls) and not self.rows(twice)
 
-    def sampled(self, relation: Relation, *, infer: bool) -> Relation:
+    def add_samples(self, relation: Relation, *, infer: bool) -> Relation:
         """Return a relation with samples of its columns; `infer`: also with the kinds that they suggest.
 
-        Where the sample is all that there is, the number of rows is known by it.
+        A sample that is the whole table also tells the number of rows.
         """
-        names = ", ".join(self._quoted(column.name) for column in relation.columns)
-        rows = self.rows(f"SELECT {names} FROM {self._quoted(*relation.location)} LIMIT {_SAMPLED_ROWS}")
-        columns = []
-        for position, column in enumerate(relation.columns):
-            values = tuple(str(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
-            inferred = infer_kind(column, ColumnSample(values)) if infer else column
-            columns.append(replace(inferred, samples=shown_samples(values)))
-        whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
-        return replace(relation, columns=tuple(columns), rows=len(rows) if whole else relation.rows)
+        names = ", ".join(self._quote(column.name) for column in relation.columns)
+        rows = self.rows(f"SELECT {names} FROM {self._quote(*relation.location)} LIMIT {_SAMPLED_ROWS}")
+        samples = [
+            tuple(str(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
+            for position in range(len(relation.columns))
+        ]
+        is_whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
+        return replace(add_samples(relation, samples, infer=infer), rows=len(rows) if is_whole else relation.rows)
 
-    def completed(self, relation: Relation) -> Relation:
-        """Return a relation with the values of ENUMs declared without, and rows named by a key of one column."""
-        columns = tuple(self._with_values(relation, column) for column in relation.columns)
+    def complete(self, relation: Relation) -> Relation:
+        """Return a relation whose ENUM columns list their values, and whose rows are named by a key of one column."""
+
+        def read_values(column: Column, limit: int) -> tuple[str, ...]:
+            return self._read_values(relation, column, limit)
+
         row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
-        return replace(relation, columns=columns, row_id=row_id)
+        return replace(complete_enums(relation, read_values), row_id=row_id)
 
-    def _with_values(self, relation: Relation, column: Column) -> Column:
-        if column.kind is not ColumnKind.ENUM or column.values:
-            return column
-        if column.array:
+    def _read_values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
+        if column.array:  # engines have no way in common to take arrays apart
             raise SourceError(f"{relation.name}.{column.name} is declared ENUM[]: list its values in the schema file")
-        name, place = self._quoted(column.name), self._quoted(*relation.location)
+        name, place = self._quote(column.name), self._quote(*relation.location)
         rows = self.rows(
             f"SELECT {name} FROM {place} WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY COUNT(*) DESC, {name} "
-            f"LIMIT {_MOST_ENUM_VALUES + 1}"
+            f"LIMIT {limit}"
         )
-        if len(rows) > _MOST_ENUM_VALUES:
-            raise SourceError(
-                f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
-                "values: declare it structured, or list its values in the schema file"
-            )
-        return replace(column, values=tuple(str(value) for (value,) in rows))
+        return tuple(str(value) for (value,) in rows)
 
-    def _quoted(self, *names: str) -> str:
+    def _quote(self, *names: str) -> str:
         return written_name(names, self.dialect)
