@@ -104,7 +104,6 @@ def test_columns_that_find_the_same_rows_are_no_two_meanings():
 @pytest.mark.parametrize(
     "question",
     [
-        "which harbours have diesel as their fuel?",
         "In which harbour is the ferry Dorrit?",
         "average depth of the sea at noon",
         "how many ferries run on hydrogen?",

@@ -34,7 +34,7 @@ def test_a_reply_is_the_record_of_ask(client):
     assert set(record) - set(own) == ADDED - {"suql"}
     named = record | {"columns": [column["name"] for column in record["columns"]]}
     assert without_time({name: named[name] for name in own}) == without_time(own)
-    assert record["columns"] == [{"name": "count_star()", "type": "bigint", "kind": "structured"}]
+    assert record["columns"] == [{"name": "count", "type": "bigint", "kind": "structured"}]
     assert record["link"] == f"/a/{record['id']}"
     assert not record["truncated"]
 
