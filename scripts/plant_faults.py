@@ -81,16 +81,21 @@ FAULTS = (
     ),
     # models
     Fault("a budget allows one call more", "most.calls + sum(tally.calls", "sum(tally.calls", _MODELS),
-    Fault("what was reserved is never given back", "self._held.take(most)", "pass", _MODELS),
+    Fault("what was reserved is never given back", "self._held.subtract(most)", "pass", _MODELS),
     Fault("one attempt more is made", "attempt == self._attempts", "attempt > self._attempts", _MODELS),
     Fault("failed attempts cost nothing", "spent += known.usage", "pass", _MODELS),
     Fault(
         "a cached reply outlives its prompt's version",
-        "{quoted(name)}, {quoted(version)}",
-        "{quoted(name)}, {quoted(name)}",
+        "{quote_json(name)}, {quote_json(version)}",
+        "{quote_json(name)}, {quote_json(name)}",
         _MODELS,
     ),
-    Fault("a server's wish to wait is ignored", "min(max(0.0, asked), LONGEST_WAIT) + jitter", "0.0 + jitter", _MODELS),
+    Fault(
+        "a server's wish to wait is ignored",
+        "min(max(0.0, asked), LONGEST_RETRY_AFTER) + jitter",
+        "0.0 + jitter",
+        _MODELS,
+    ),
     Fault("requests leave the rate's window at once", "<= now - self.window:", "<= now:", _MODELS),
     Fault(
         "words that no text holds are quotes",
