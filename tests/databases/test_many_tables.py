@@ -35,7 +35,7 @@ QUESTIONS = (
     ("Which supplier of the bakery has an invoice that is not paid?", "bakery_invoices"),
     ("Show the theatre events that start in May", "theatre_events"),
     ("Who inspected the bridge?", "bridge_inspections"),
-    ("Find museum reviews that call it quiet", "museum_reviews"),
+    ("Find museum reviews that mention quiet", "museum_reviews"),
     ("How many tickets did the stadium sell?", "stadium_tickets"),
     ("Which donor gave the most to the library?", "library_donations"),
     ("What did the repairs of the lighthouse cost?", "lighthouse_repairs"),

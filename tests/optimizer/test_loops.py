@@ -17,9 +17,9 @@ from almanaq.event_loops import run_sync
 
 @pytest.fixture(autouse=True)
 def _no_loops_kept() -> Iterator[None]:
-    loops._close_kept()
+    loops._close_runners()
     yield
-    loops._close_kept()
+    loops._close_runners()
 
 
 async def loop_and(value: int) -> tuple[asyncio.AbstractEventLoop, int]:

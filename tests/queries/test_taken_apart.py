@@ -108,7 +108,7 @@ def test_a_refusal_names_the_place(sql: str, place: str, connection: almanaq.Con
 
 def test_quotes_lead_to_the_rows_of_relations() -> None:
     with almanaq.connect("sample:restaurants", model="local", cache=False) as sample:
-        plain = "FROM restaurants AS r WHERE answer(reviews, 'is it romantic?') = 'Yes' ORDER BY id LIMIT 3"
+        plain = "FROM restaurants AS r WHERE id < 20 AND answer(reviews, 'is it romantic?') = 'Yes' ORDER BY id LIMIT 3"
         whole, planned = sample.sql(f"SELECT r, id {plain}"), sample.sql(f"SELECT name, id {plain}")
         assert [row[1] for row in whole.rows] == [row[1] for row in planned.rows]
         assert whole.evidence == planned.evidence

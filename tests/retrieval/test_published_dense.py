@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-import typer
 from small_corpora import CORPUS, FILMS, RIVERS, table
 from typer.testing import CliRunner
 
-from almanaq.cli import find
+from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget, estimate_tokens
 from almanaq.retrieval.retriever_names import Parts, open_retriever
@@ -110,9 +109,7 @@ def test_a_budget_refuses_before_the_first_call(server, tmp_path: Path, name: st
 @pytest.mark.parametrize("name", ["openai-embedding", "llm-summary"])
 def test_find_keeps_to_its_budget_too(server, tmp_path: Path, name: str) -> None:
     (tmp_path / "films.csv").write_text("title,year\nRan,1985\n")
-    app = typer.Typer()
-    find.register(app)
-    asked = ["which films?", "--corpus", str(tmp_path / "films.csv"), "--retriever", name, "--max-calls", "0"]
+    asked = ["find", "which films?", "--corpus", str(tmp_path / "films.csv"), "--retriever", name, "--max-calls", "0"]
     assert isinstance(CliRunner().invoke(app, asked).exception, BudgetExceeded)
     assert server.ledger.calls == 0
 

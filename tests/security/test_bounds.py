@@ -149,7 +149,7 @@ def test_no_exit_of_the_interpreter_waits_for_what_was_given_up(query: str, endi
     assert (done.returncode, said) == (0, [])
     outcome, left = done.stdout.split()
     assert outcome == ("rows" if query == "none" else "deadline")
-    assert ended - float(left) < 30
+    assert ended - float(left) < 15
 
 
 def test_what_an_instance_of_ours_spills_has_a_limit(tmp_path: Path) -> None:
