@@ -29,6 +29,9 @@ from almanaq.suql.result import Result, Trace
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.nodes import nodes_of
 
+_LATE_SECONDS = 1.0
+"""How long a query is waited for after its deadline: an engine may not look up from one row for minutes."""
+
 
 async def run_native(database: Database, plan: Plan, options: Options, suql: str) -> Result:
     """Return the rows of a plan without stages.
@@ -51,10 +54,12 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
         def values_of(sql: str) -> list[str]:
             return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
 
+        late = None if options.deadline is None else max(0.0, options.deadline) + _LATE_SECONDS
         try:
             with interrupted_at_errors(session):
-                table = await in_thread(fetch)
-        except DeadlineExceeded as error:
+                async with asyncio.timeout(late):
+                    table = await in_thread(fetch)
+        except (DeadlineExceeded, TimeoutError) as error:
             raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
     if plan.output.names:
         table = table.rename_columns(list(plan.output.names))
