@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from almanaq.errors import QueryError, UnsupportedError
+from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
@@ -144,16 +144,16 @@ class Planner:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
-        except UnsupportedError as error:
+        except (UnsupportedError, UnknownNameError) as error:
             if prefix.count("part_") > _DEEPEST_PARTS:
                 raise
-            made = self.binder.language.split(statement, f"{prefix}part_", parameters)
-            if made is None:
-                raise
             try:
-                return self._composed(made, statement, parameters, options, prefix)
-            except UnsupportedError:  # of a part, which nobody wrote
-                raise error from None
+                made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+                if made is not None:
+                    return self._composed(made, statement, parameters, options, prefix)
+            except (UnsupportedError, UnknownNameError):  # of a part, which nobody wrote
+                pass
+            raise error
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
