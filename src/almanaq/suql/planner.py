@@ -149,11 +149,14 @@ class Planner:
                 raise
             try:
                 made = self.binder.language.split(statement, f"{prefix}part_", parameters)
-                if made is not None:
-                    return self._composed(made, statement, parameters, options, prefix)
+            except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
+                raise error from None
+            if made is None:
+                raise
+            try:
+                return self._composed(made, statement, parameters, options, prefix)
             except (UnsupportedError, UnknownNameError):  # of a part, which nobody wrote
-                pass
-            raise error
+                raise error from None
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
