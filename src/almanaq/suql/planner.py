@@ -145,7 +145,8 @@ class Planner:
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except (UnsupportedError, UnknownNameError) as error:
-            if prefix.count("part_") > _DEEPEST_PARTS:
+            known_to_engine = isinstance(error, UnknownNameError) and self.binder.language.binds_texts
+            if known_to_engine or prefix.count("part_") > _DEEPEST_PARTS:
                 raise
             try:
                 made = self.binder.language.split(statement, f"{prefix}part_", parameters)
