@@ -243,7 +243,7 @@ def test_threads_that_no_engine_gives_back_are_told_by_healthz(serve, monkeypatc
 
     client = serve(source(2), FunctionModel(deaf), limits=Limits(at_once=2))
     replies = []
-    body = {"suql": all_of(), "options": {"deadline": 0.5}}
+    body = {"suql": all_of(), "options": {"deadline": 3}}
     asking = [threading.Thread(target=lambda: replies.append(client.post("sql", body).status)) for _ in range(2)]
     try:
         assert client("GET", "/healthz").status == 200
