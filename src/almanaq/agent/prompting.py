@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
@@ -15,6 +13,7 @@ from almanaq.agent.turn import await_in_turn
 from almanaq.event_loops import CancelToken, run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
+from almanaq.models.text_calls import MalformedReply, parse_object
 
 _PACKAGE = "almanaq.agent.prompts"
 
@@ -65,13 +64,11 @@ def prompt_version(name: str) -> str:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object of a reply, prose and code fences around it forgiven; None when there is none to read."""
-    match = re.search(r"\{.*\}", text, re.DOTALL)
+    """Return the JSON object of a reply, as replies about texts are read; None when there is none to read."""
     try:
-        value = json.loads(match.group()) if match else None
-    except ValueError:
+        return parse_object(text)
+    except MalformedReply:
         return None
-    return value if isinstance(value, dict) else None
 
 
 _AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
