@@ -150,7 +150,7 @@ class OpenAIModel:
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
         """Give a model that spent its whole limit on reasoning more room; return whether there is more now."""
-        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        asked = _output_limit_of(request)
         reasoned = has_reasoned(content) or not read_text(content).strip()
         if reasoned and self.most_output_tokens(prompt) <= asked:
             self._room = min(max(2 * self._room, _REASONING_ROOM), _MOST_REASONING_ROOM)
@@ -179,7 +179,7 @@ class OpenAIModel:
 
     def _make_error(self, reply: Reply, request: Mapping[str, Any], prompt: Prompt) -> ModelError:
         message = read_error_message(reply.body)
-        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        asked = _output_limit_of(request)
         limit = find_output_limit(reply.status, message, asked)
         if limit is not None:
             self._output_limit = min(limit, self._output_limit or limit)
@@ -244,6 +244,11 @@ class OpenAIModel:
             output_tokens = estimate_tokens(text) if text or output_tokens is None else 0
         money = None if self._price is None else self._price.of(input_tokens, output_tokens)
         return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
+
+
+def _output_limit_of(request: Mapping[str, Any]) -> int:
+    """Return the output tokens that a request asks for at most, under either name; 0 where it names none."""
+    return request.get("max_completion_tokens") or request.get("max_tokens") or 0
 
 
 def _ask_otherwise(message: str) -> FailedCall:
