@@ -28,6 +28,7 @@ from almanaq.display import visible
 
 if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
+    from almanaq.charts.chart import Chart
     from almanaq.suql.catalog.relations import Column, Relation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace
@@ -96,7 +97,7 @@ def result_record(result: Result) -> dict[str, Any]:
 
     >>> record = result_record(con.sql("SELECT name, age FROM dogs ORDER BY name"))
     >>> record["columns"], record["rows"], sorted(record)
-    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['columns', 'evidence', 'rows', 'trace'])
+    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['chart', 'columns', 'evidence', 'rows', 'trace'])
     """
     from almanaq.suql.row_values import python_rows
 
@@ -105,6 +106,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "rows": plain(python_rows(result.table, exact=True)),
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
         "trace": trace_record(result.trace),
+        "chart": _chart_record(result.chart()),
     } | ({"inferred": list(result.inferred)} if result.inferred else {})
 
 
@@ -129,7 +131,12 @@ def response_record(response: Response) -> dict[str, Any]:
         "relaxed": plain(response.relaxed),
         "readings": [plain(reading.as_dict()) for reading in response.readings],
         "trace": trace_record(response.trace or Trace()),
+        "chart": _chart_record(response.chart()),
     }
+
+
+def _chart_record(chart: Chart | None) -> dict[str, Any] | None:
+    return None if chart is None else chart.spec()
 
 
 def why_not_record(found: WhyNot) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from almanaq import display
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
+from almanaq.charts.choose import choose_chart
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.models.retrying import to_public_error
@@ -15,6 +16,7 @@ from almanaq.models.retrying import to_public_error
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from almanaq.charts.chart import Chart
     from almanaq.suql.result import Evidence, Result, Trace
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
@@ -103,6 +105,14 @@ class Response:
     readings: tuple[Reading, ...] = ()
     table: pa.Table | None = field(default=None, compare=False, repr=False)
     marks: tuple[str, ...] = ()
+
+    def chart(self) -> Chart | None:
+        """Return the chart that shows the rows best, under the question as its title; None where the table does.
+
+        >>> reply.chart().describe()
+        'How many dogs are older than 5?: 1.'
+        """
+        return None if self.table is None else choose_chart(self.table, self.question)
 
     def turn(self) -> Turn:
         """Return what a conversation remembers of this reply; of a failure no word that may come from the data.

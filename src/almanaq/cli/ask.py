@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,7 @@ def ask(
     db: Db = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 10 rows.")] = False,
+    chart: Annotated[bool, typer.Option("--chart", help="Draw the chart of the rows below them.")] = False,
     *,
     chosen: Chosen,
 ) -> None:
@@ -56,7 +58,9 @@ def ask(
                 response = connection.ask(question)
             write_json(response_record(response))
         else:
-            response = print_stream(connection.ask_stream(question), console(), EVERYTHING if all else FIRST)
+            response = print_stream(
+                connection.ask_stream(question), console(), replace(EVERYTHING if all else FIRST, chart=chart)
+            )
     if response.trace is not None:
         warn(response.trace.warnings)
     if response.error is not None:
@@ -87,7 +91,7 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
             last = event.response
     if last.error is None:
         out.print()
-        print_evidence_of_reply(last, out, EVERYTHING if asks_for_list(last.question) else amount)
+        print_evidence_of_reply(last, out, replace(amount, rows=None) if asks_for_list(last.question) else amount)
     return last
 
 
@@ -96,19 +100,21 @@ def print_evidence_of_reply(response: Response, out: Console, amount: Amount) ->
     from rich.text import Text
 
     from almanaq.agent.responder import quotes_not_shown, shows_all_rows
-    from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
+    from almanaq.cli.terminal import print_chart, print_evidence, print_query, print_rows, summary_line
 
     if not response.suql:
         return
     out.print()
     print_query(response.suql, out)
-    shown = amount.rows is not None and shows_all_rows(response)
-    if shown:
+    chart = response.chart() if out.is_terminal or amount.chart else None
+    if amount.rows is not None and shows_all_rows(response):
         out.print()
+        if amount.chart:
+            print_chart(chart, out)
     elif len(response.rows) == 1 and len(response.columns) > WIDE:
         print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out, EVERYTHING)
     elif response.columns:
-        print_rows(response.columns, response.rows, out, amount)
+        print_rows(response.columns, response.rows, out, amount, chart)
     print_evidence([quotes_not_shown(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))

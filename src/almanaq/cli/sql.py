@@ -12,7 +12,7 @@ from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source,
 from almanaq.cli.output import Format, check_out, choose_format, write_json, write_text
 from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.shell import queries
-from almanaq.cli.terminal import Amount
+from almanaq.cli.terminal import MOST_ROWS, Amount
 from almanaq.display import visible
 from almanaq.errors import UsageError
 
@@ -59,6 +59,7 @@ def sql(
         ),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 40 rows.")] = False,
+    chart: Annotated[bool, typer.Option("--chart", help="Draw the chart of the rows below them.")] = False,
     no_formulas: Annotated[
         bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would compute.")
     ] = False,
@@ -76,6 +77,8 @@ def sql(
     written_as = choose_format(format, out)
     if no_formulas and written_as is not Format.csv:
         raise UsageError("--no-formulas goes with --format csv")
+    if chart and written_as is not Format.table:
+        raise UsageError("--chart goes with --format table; --format json holds the chart as Vega-Lite")
     check_out(out)
     kept = _check_kept_rows(
         out, materialize, resume=resume, cache=chosen.get("cache", True), runs=not (explain or analyze)
@@ -87,7 +90,7 @@ def sql(
     if len(wanted) > 1 and (param or out or kept):
         flag = "--param" if param else "--out" if out else "--materialize"
         raise UsageError(f"{flag} goes with one query, and there are {len(wanted)}")
-    output = Output(written_as, out, no_formulas, Amount(rows=None) if all else Amount(), resume, kept)
+    output = Output(written_as, out, no_formulas, Amount(rows=None if all else MOST_ROWS, chart=chart), resume, kept)
     with connect_source(db, chosen, looks=any(map(_reads_text, wanted))) as connection:
         for query in wanted:
             if explain or analyze:

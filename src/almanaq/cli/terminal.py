@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
+from almanaq.charts.text import draw_bars
 from almanaq.display import describe_progress, visible
 from almanaq.encode import plain
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from almanaq.charts.chart import Chart
     from almanaq.models.protocols import Usage
     from almanaq.suql.accuracy.targets import Inference
     from almanaq.suql.explain.explain import Explanation, StageLine
@@ -32,6 +34,8 @@ CELL = 400
 _LEAST_WIDTH = 12
 """Narrowest column of longer cells."""
 _GAP = 3
+_BAR = 20
+"""Longest bar beside a row, in characters."""
 _LINES = 4
 """Lines that a cell takes at most where columns stand side by side."""
 _BLOCKS = 3
@@ -45,18 +49,27 @@ class Amount:
     Attributes:
         rows: at most so many rows; None: every row and column, with their cells whole.
         lines: one row in a block of lines, however few its columns.
+        chart: draw the chart of the result below its rows.
         more: how to see the rest, printed where something is left out.
     """
 
     rows: int | None = MOST_ROWS
     lines: bool = False
+    chart: bool = False
     more: str = "--all prints everything"
 
 
 def print_rows(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, amount: Amount | None = None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    out: Console,
+    amount: Amount | None = None,
+    chart: Chart | None = None,
 ) -> None:
-    """Print rows as a table, or one below the other; a NULL is empty, and what is left out is said."""
+    """Print rows as a table, or one below the other; a NULL is empty, and what is left out is said.
+
+    With their chart, each row has its bar beside it on a terminal; one that was asked for comes below.
+    """
     amount = amount or Amount()
     if not rows:
         out.print("no rows")
@@ -67,7 +80,7 @@ def print_rows(
         _print_blocks(columns, shown, out, None if amount.rows is None else CELL)
         fitting = len(columns)
     else:
-        _print_table(columns[:fitting], shown, out, amount)
+        _print_table(columns[:fitting], shown, out, amount, chart if fitting == len(columns) else None)
     left = []
     if len(shown) < len(rows):
         left.append(f"first {len(shown):,} of {len(rows):,} rows")
@@ -75,6 +88,16 @@ def print_rows(
         left.append(f"first {fitting:,} of {len(columns):,} columns")
     if left:
         out.print(f"{', '.join(left)}: {amount.more}", style="dim")
+    if amount.chart:
+        print_chart(chart, out)
+
+
+def print_chart(chart: Chart | None, out: Console) -> None:
+    """Print a chart, or that none fits."""
+    from rich.text import Text
+
+    lines = ["no chart fits these columns"] if chart is None else [chart.title, *chart.lines(out.width)]
+    out.print(Text(visible("\n".join(lines))), end="\n\n")
 
 
 def cell_text(value: Any, limit: int | None = CELL) -> str:
@@ -127,7 +150,9 @@ def _count_fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width:
     return len(columns)
 
 
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, amount: Amount) -> None:
+def _print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, amount: Amount, chart: Chart | None
+) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -139,9 +164,23 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Con
     for index, name in enumerate(columns):
         numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
         table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell_text(value, limit)) for value in row[: len(columns)]))
+    bars = _bars_beside(columns, rows, chart) if out.is_terminal and not amount.chart else []
+    if bars:
+        table.add_column("", no_wrap=True)
+    for number, row in enumerate(rows):
+        cells = [Text(cell_text(value, limit)) for value in row[: len(columns)]]
+        table.add_row(*cells, *bars[number : number + 1])
     out.print(table)
+
+
+def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: Chart | None) -> list[str]:
+    """Return a bar for each row of a result whose chart has one for each; [] elsewhere."""
+    if chart is None or chart.kind not in ("bar", "line", "share") or len(chart.y) != 1 or len(rows) < 2:
+        return []
+    if chart.kind == "line" and chart.colour:
+        return []
+    place = list(columns).index(chart.y[0])
+    return draw_bars([row[place] for row in rows], _BAR)
 
 
 def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, limit: int | None) -> None:
@@ -250,7 +289,7 @@ def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
 def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:
     """Print rows, the quotes they rest on, and what the query took."""
     amount = amount or Amount()
-    print_rows(result.columns, result.rows, out, amount)
+    print_rows(result.columns, result.rows, out, amount, result.chart() if out.is_terminal or amount.chart else None)
     print_evidence(result.evidence[: amount.rows], out)
     out.print(summary_line(len(result.rows), result.trace), style="dim")
 

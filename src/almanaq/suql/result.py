@@ -11,6 +11,8 @@ from typing import Any, overload
 import pyarrow as pa
 
 from almanaq import display
+from almanaq.charts.chart import Chart
+from almanaq.charts.choose import choose_chart
 from almanaq.errors import MissingExtraError
 from almanaq.models.budget import SpendingLine
 from almanaq.suql.accuracy.targets import Inference
@@ -223,6 +225,15 @@ class Result:
         from almanaq.suql.result_frames import polars_frame
 
         return polars_frame(self.table)
+
+    def chart(self, title: str = "") -> Chart | None:
+        """Return the chart that shows the result best; None where the table does. A notebook draws it.
+
+        >>> chart = result.chart()
+        >>> chart.kind, chart.note
+        ('bar', '')
+        """
+        return choose_chart(self.table, title)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -56,6 +56,8 @@ def client_record(record: dict[str, Any], cited: CitedTexts, columns: Sequence[d
     rows = capped.rows
     evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     rest = exact_numbers({name: value for name, value in record.items() if name not in ("rows", "evidence", "columns")})
+    if CAP.size_of(rest.get("chart")) > CAP.size:
+        rest["chart"] = None
     missing = len(rows) < len(record["rows"]) or capped.cells_cut > 0 or bool(record["trace"]["partial"])
     return {
         **rest,

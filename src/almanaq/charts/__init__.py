@@ -1,0 +1,1 @@
+"""Charts of results: which one fits, as Vega-Lite, and as text."""

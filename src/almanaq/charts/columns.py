@@ -1,0 +1,155 @@
+"""Reads a column of a result as a chart sees it: a time, an order, categories, a measure, or a label."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Role = Literal["time", "order", "category", "measure", "label"]
+
+_PROSE = 40
+"""Mean length from which on texts are prose."""
+_IDENTIFIER = frozenset(
+    "id ids key code zip zipcode postcode plz phone isbn ean sku uuid lat lon lng latitude longitude".split()
+)
+_YEAR = frozenset("year yr jahr annee année año anno decade".split())
+_CYCLE = frozenset("month hour week minute monat stunde woche".split())
+"""What comes around: drawn as a line where there are enough of it."""
+_ORDER = _CYCLE | set("day weekday dow quarter rating stars grade level floor step rank position bin bucket".split())
+_ADDITIVE = re.compile(r"\b(?:count|counts|sum|total|number|n|amount|revenue|sales|rows|\w+s)\b")
+_AVERAGE = re.compile(r"\b(?:avg|average|mean|median|min|max|rate|share|percent)\b")
+_AGGREGATE = re.compile(
+    r"\b(?:count|sum|total|avg|average|mean|median|min|max|minimum|maximum|number|n|share|percent|rate)\b"
+)
+_PERIOD = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?|-?[QW]\d{1,2})")
+_RANGE = re.compile(r"\s*[<>≤≥]?=?\s*(-?\d+(?:\.\d+)?)\s*(?:(?:-|–|to|bis)\s*-?\d+(?:\.\d+)?|\+|%)?\s*")
+_MONTHS, _DAYS = (
+    {name[:3]: number for number, name in enumerate(names.split())}
+    for names in ("jan feb mar apr may jun jul aug sep oct nov dec", "mon tue wed thu fri sat sun")
+)
+_NAME_OF_TIME = re.compile(
+    r"(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?\.?"
+    r"|may|january|february|march|april|june|july|august|september|october|november|december"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, with the part that it can play in a chart.
+
+    Attributes:
+        role: `time` and `order` go along an axis in their own order, `category` does in any, `measure` is a number that
+            is drawn, `label` is none of these: identifiers, prose, lists.
+        values: numbers, texts, and dates in ISO 8601; None where there is nothing to draw.
+        temporal: whether the values are dates or moments.
+    """
+
+    name: str
+    role: Role
+    values: list[Any]
+    temporal: bool = False
+
+    @property
+    def unique(self) -> bool:
+        """Whether no value comes twice."""
+        return len(set(map(str, self.values))) == len(self.values)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers only."""
+        return all(isinstance(value, int) for value in self.values if value is not None)
+
+    @property
+    def words(self) -> str:
+        """The words of its name, in lower case."""
+        return _split_name(self.name)
+
+    @property
+    def additive(self) -> bool:
+        """Whether a sum of its values says something: counts and totals, not averages."""
+        known = [value for value in self.values if value is not None]
+        return bool(_ADDITIVE.search(self.words)) and not _AVERAGE.search(self.words) and min(known, default=0) >= 0
+
+    @property
+    def aggregate(self) -> bool:
+        """Whether its name says that a row stands for several."""
+        return bool(_AGGREGATE.search(self.words))
+
+    @property
+    def least_trend(self) -> float:
+        """From how many places on it is drawn as a line."""
+        if self.role == "time":
+            return 3
+        months = all(str(value).strip().lower()[:3] in _MONTHS for value in self.values)
+        return 6 if months or _CYCLE & set(self.words.split()) else math.inf
+
+
+def read_column(name: str, column: pa.ChunkedArray) -> Column:
+    """Return a column with its role, which type, name and values decide."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    words = set(_split_name(name).split())
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return Column(name, "time", [_moment(value) for value in column.to_pylist()], temporal=True)
+    if pa.types.is_boolean(kind):
+        return Column(name, "category", [{True: "true", False: "false"}.get(v) for v in column.to_pylist()])
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        values = [_read_number(value) for value in column.to_pylist()]
+        return Column(name, _role_of_numbers(words, values), values)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = column.to_pylist()
+        return Column(name, _role_of_texts(words, texts), texts)
+    return Column(name, "label", [None if value is None else str(value) for value in column.to_pylist()])
+
+
+def _role_of_numbers(words: set[str], values: Sequence[Any]) -> Role:
+    whole = all(isinstance(value, int) for value in values if value is not None)
+    if whole and words & _IDENTIFIER:
+        return "label"
+    if whole and words & _YEAR and all(value is None or 1000 <= value <= 2200 for value in values):
+        return "time"
+    return "order" if whole and words <= (_ORDER | {"of", "the"}) and words & _ORDER else "measure"
+
+
+def _role_of_texts(words: set[str], texts: Sequence[str | None]) -> Role:
+    known = [text for text in texts if text is not None]
+    if not known or words & _IDENTIFIER or sum(map(len, known)) > _PROSE * len(known):
+        return "label"
+    if all(map(_PERIOD.fullmatch, known)):
+        return "time"
+    return "order" if all(place_in_order(text) is not None for text in known) else "category"
+
+
+def place_in_order(text: str) -> float | None:
+    """Return where a month, a weekday or a range of numbers comes among its like; None for any other text."""
+    name = text.strip().lower()
+    if _NAME_OF_TIME.fullmatch(name):
+        return float(_MONTHS.get(name[:3], _DAYS.get(name[:3], 0)))
+    found = _RANGE.fullmatch(text)
+    return float(found[1]) if found else None
+
+
+def _read_number(value: Any) -> int | float | None:
+    """Return a number that can be drawn; None for NULL, NaN and the infinities."""
+    if value is None or not math.isfinite(value):
+        return None
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def _moment(value: Any) -> str | None:
+    """Write a date or moment so that JavaScript reads the wall clock, as UTC, on every machine."""
+    if value is None:
+        return None
+    text = str(value.isoformat())
+    return text if "T" not in text or re.search(r"[+-]\d\d:\d\d$", text) else f"{text}Z"
+
+
+def _split_name(name: str) -> str:
+    return re.sub(r"[\W_]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)).strip().lower()
