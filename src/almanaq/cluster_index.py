@@ -64,12 +64,14 @@ def index_on_cluster(
         SourceError: the cluster, or a task of it, fails; the index is then what it was.
     """
     if not isinstance(corpus, ParquetCorpus) or corpus.split is not None:
-        raise UsageError("--spark takes a dataset folder of Parquet files, which the workers can read as well")
+        raise UsageError("--spark needs a dataset folder of Parquet files that the workers can read")
     folder = folder.absolute()
     check_shards(folder, shards)
     if embedder not in ("", *KEYLESS):
         known = ", ".join(KEYLESS)
-        raise UsageError(f"--embedder {embedder} does not go with --spark, whose workers have no keys: one of {known}")
+        raise UsageError(
+            f"--embedder {embedder} cannot be combined with --spark, whose workers have no keys: choose one of {known}"
+        )
     name = open_embedder(embedder).name if embedder else ""
     recipe = Recipe(parse_fields(fields), language, name, vectors)
     remote = Remote(read_spark_url(url))

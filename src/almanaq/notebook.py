@@ -104,7 +104,7 @@ class Magics:
             if not (isinstance(stopped.partial, Result) and len(stopped.partial)):
                 raise
             reason = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
-            print(f"{reason}: these rows are in the result, and are not all of it")
+            print(f"{reason}: these rows are in the result, but may not be all of it")
             return stopped.partial
 
 

@@ -229,9 +229,9 @@ def test_a_conversation_lists_sorts_and_exports(almanaq, tmp_path):
     assert run.returncode == 0
     assert "Traceback" not in run.stderr
     assert [line for line in run.stderr.splitlines() if "table" not in line] == [
-        "almanaq: there are no rows to write yet: ask for some first",
+        "almanaq: there are no rows to export yet: ask a question first",
         "almanaq: written: all.csv",
-        "almanaq: --out all.xlsx: no spreadsheets are written; a spreadsheet opens FILE.csv as it is",
+        "almanaq: --out all.xlsx: spreadsheets cannot be written; write FILE.csv, which they open",
     ]
     assert (tmp_path / "all.csv").read_text().count("Person") == 120
     cut, whole = run.stdout.split("I searched for")[1:]

@@ -102,7 +102,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
     """
     names = [str(folder) for folder in folders]
     if len(set(names)) < 2:
-        raise UsageError("a comparison takes two run folders or more, each of them once")
+        raise UsageError("a comparison needs two or more different run folders")
     read = {name: read_run(Path(name)) for name in names}
     runs = {name: config for name, (config, _) in read.items()}
     cutoffs = _common_cutoffs(runs)
@@ -137,7 +137,7 @@ def _common_cutoffs(runs: Mapping[str, RunConfig]) -> list[int]:
     _check_same(runs)
     cutoffs = sorted(set.intersection(*(set(config.cutoffs) for config in runs.values())))
     if not cutoffs:
-        raise BenchmarkError("the runs have no cutoff in common: run them with the same --k")
+        raise BenchmarkError("the runs share no cutoff: run them with the same --k")
     return cutoffs
 
 

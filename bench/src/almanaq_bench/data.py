@@ -127,10 +127,10 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
     """
     if not data_dir.is_dir():
         fetch = "; `almanaq bench fetch NAME --data-dir DIR` downloads a published dataset into one"
-        raise SourceError(f"no such folder: {data_dir}: name the one that holds the dataset {name!r}{fetch}")
+        raise SourceError(f"no such folder: {data_dir}: name the folder that holds the dataset {name!r}{fetch}")
     if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
         # The name may be that of a run folder, which may come from anybody.
-        raise UsageError(f"dataset {name!r} names another place than a folder in {data_dir}")
+        raise UsageError(f"dataset {name!r} names a place outside {data_dir}")
     card = find_card(name)
     for each in dict.fromkeys((name, card.name if card else name)):
         for file in (

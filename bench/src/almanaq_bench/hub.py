@@ -68,7 +68,7 @@ def fetch(
     """
     if card.source is None:
         raise UsageError(
-            f"{card.name} is not published in TARGET's layout: put it into {data_dir / card.name} yourself"
+            f"{card.name} is not published in TARGET's layout: download it to {data_dir / card.name} yourself"
         )
     folder = data_dir / card.name
     revisions = _revisions(card, revision)
@@ -140,7 +140,7 @@ def _tree(repository: str, revision: str) -> Iterator[dict[str, Any]]:
             try:
                 entries = json.loads(reply.read(_MOST_LISTED))
             except ValueError as error:
-                raise SourceError(f"{page}: the hub's reply is no JSON") from error
+                raise SourceError(f"{page}: the hub's reply is not JSON") from error
             following = re.search(r'<([^>]+)>\s*;\s*rel="next"', reply.headers.get("Link") or "")
         yield from entries
         page = urljoin(page, following[1]) if following else ""
@@ -164,7 +164,7 @@ def _download(file: RemoteFile, revision: str, folder: Path, progress: Progress 
         _receive(file, revision, draft, progress)
     except OSError as error:
         raise SourceError(
-            f"cannot write {draft}: {error}; what is there is kept, and the next fetch goes on"
+            f"cannot write {draft}: {error}; what is there is kept, and the next fetch continues"
         ) from error
     size, sha256 = draft.stat().st_size, _sha256(draft)
     if size < file.size:
@@ -208,7 +208,7 @@ def _pieces(reply: Any, file: RemoteFile) -> Iterator[bytes]:
 
 
 def _broken(file: RemoteFile, why: str) -> SourceError:
-    return SourceError(f"{file.repository}/{file.path} broke off ({why}): the next fetch goes on there")
+    return SourceError(f"{file.repository}/{file.path} broke off ({why}): the next fetch continues there")
 
 
 def _open_url(request: urllib.request.Request, repository: str) -> Any:

@@ -109,7 +109,7 @@ class TARGET:
         for spec in downstream_tasks if isinstance(downstream_tasks, list) else [downstream_tasks]:
             task = self._task("Table Retrieval" if spec is None else spec)
             if task.name in self._tasks:
-                raise UsageError(f"task {task.name!r} is named twice: name it once, with all its datasets")
+                raise UsageError(f"task {task.name!r} is listed twice: list it once, with all its datasets")
             self._tasks[task.name] = task
 
     def get_loaded_tasks(self) -> list[str]:
@@ -268,7 +268,7 @@ def _model(name: str) -> LanguageModel:
 
     language = open_models(name, embedder="lexical").language
     if language is None:
-        raise UsageError(f"{name!r} is no language model: name one, as openai:MODEL")
+        raise UsageError(f"{name!r} is not a language model: name one, such as openai:MODEL")
     return language
 
 

@@ -138,8 +138,8 @@ def _warnings(config: RunConfig, records: Sequence[Record]) -> Iterator[str]:
     if short and config.resolved not in NAMES:
         least = min(size for size in found if size)
         yield (
-            f"{short:,} of {len(records):,} questions got fewer than the {wanted} tables asked for, the least {least}: "
-            "what is not listed counts as not found"
+            f"{short:,} of {len(records):,} questions got fewer than the {wanted} tables requested, as few as {least}: "
+            "unlisted tables count as not found"
         )
 
 
@@ -219,11 +219,11 @@ def _check_whole(run_dir: Path, name: str, found: int) -> None:
     try:
         finished = json.loads(file.read_text(encoding="utf-8")).get(Path(name).stem, found)
     except (OSError, ValueError, AttributeError) as error:
-        raise BenchmarkError(f"{file} is damaged: {error}; delete it and go on with --resume") from error
+        raise BenchmarkError(f"{file} is damaged: {error}; delete it and continue with --resume") from error
     if found != finished:
         raise BenchmarkError(
             f"{run_dir / name} holds {found:,} lines, and {finished:,} when the run ended: put it back, or delete "
-            f"{METRICS} and go on with --resume"
+            f"{METRICS} and continue with --resume"
         )
 
 

@@ -193,4 +193,4 @@ def _prepare(request: RunRequest, config: RunConfig) -> None:
         changes = "; ".join(before.changed(config))
         raise BenchmarkError(f"{request.out} holds a run of another configuration ({changes}): name another --out")
     if not request.resume:
-        raise BenchmarkError(f"{request.out} holds this run already: go on with --resume, or name another --out")
+        raise BenchmarkError(f"{request.out} holds this run already: continue with --resume, or name another --out")

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 DEFAULT_FIELDS = "title,section,header,cells"
 OWN_EMBEDDERS = ("lexical", "static", "local")
-"""Embedders that need no leave: they come with this package and send nothing anywhere."""
+"""Embedders that need no permission: they are bundled and send nothing anywhere."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 
 
 def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
-    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --corpus names, without it.")] = None,
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="The value of --corpus, as an argument.")
+    ] = None,
     corpus: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +48,7 @@ def find(
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many tables to list at most.")] = 10,
     fields: Annotated[
-        str | None, typer.Option("--fields", help=f"What is searched of a table; default {DEFAULT_FIELDS}.")
+        str | None, typer.Option("--fields", help=f"The parts of a table to search; default {DEFAULT_FIELDS}.")
     ] = None,
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME", help="How to search.")] = "hybrid",
     embedder: Annotated[
@@ -55,10 +57,10 @@ def find(
     ] = None,
     max_calls: Annotated[int | None, flag("max_calls")] = None,
     nearest: Annotated[
-        bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
+        bool, typer.Option("--nearest", help="List the nearest tables even if none seems to fit.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
+        bool, typer.Option("--explain", help="Show each table's indexed text, and what matched.")
     ] = False,
     schema: Annotated[str | None, flag("schema")] = None,
     allow_http: Annotated[bool, flag("allow_http")] = False,
@@ -69,7 +71,7 @@ def find(
     if not question.strip():
         raise UsageError("the question is empty")
     if [source, corpus, index].count(None) != 2:
-        raise UsageError("name the tables once: SOURCE, --corpus SOURCE or --index DIR")
+        raise UsageError("give the tables once: SOURCE, --corpus SOURCE or --index DIR")
     corpus = corpus if source is None else source
     _check_flags(k, retriever, explain=explain, as_json=as_json)
     how = _How(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
@@ -93,9 +95,9 @@ def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> Non
         raise UsageError(f"-k must be 1 or more, not {k}")
     opener = plugin_opener(retriever)
     if opener is not None and opener.is_bound:
-        raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
+        raise UsageError(f"{retriever} is only a baseline for `almanaq bench run`: choose another retriever")
     if explain and as_json:
-        raise UsageError("--explain is for people: leave --json out")
+        raise UsageError("--explain cannot be combined with --json")
     if explain and opener is not None and opener.sees_own_text:
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
 
@@ -144,16 +146,16 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
     from almanaq.retrieval.stored import open_index
 
     if how.schema is not None:
-        raise UsageError("--schema does not go with --index: columns were private, or not, when it was made")
+        raise UsageError("--schema cannot be combined with --index: private columns were fixed when it was built")
     if how.fields is not None:
-        raise UsageError("--fields does not go with --index: they were chosen when the index was made")
+        raise UsageError("--fields cannot be combined with --index: they were fixed when it was built")
     if how.retriever not in INDEX_RETRIEVERS:
         known = ", ".join(INDEX_RETRIEVERS)
         raise UsageError(f"--index is searched by one of {known}, not by {how.retriever}: use --corpus for others")
     opened = open_index(folder)
     if how.embedder not in (None, opened.recipe.embedder):
         made = f"it was made with {opened.recipe.embedder!r}" if opened.recipe.embedder else "it holds no vectors"
-        raise UsageError(f"--embedder {how.embedder} does not go with the index {folder}: {made}")
+        raise UsageError(f"--embedder {how.embedder} does not fit the index {folder}: {made}")
     return opened
 
 
@@ -173,12 +175,12 @@ def _keep_fitting(found: Found, *, nearest: bool) -> Ranking:
     Says too why the order is another than was asked for.
     """
     if found.fault:
-        warn([f"the tables keep the order they were found in: {found.fault}"])
+        warn([f"the tables were not reranked: {found.fault}"])
     if found.fits or nearest:
         return found.ranking
     if found.ranking:
-        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
-        warn([f"no table fits: {chance}; --nearest lists what there is"])
+        chance = f"the nearest one answers with probability {found.chance or 0:.0%}"
+        warn([f"no table fits: {chance}; --nearest lists the nearest tables"])
     return ()
 
 
@@ -227,7 +229,7 @@ def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
 
     if named not in OWN_EMBEDDERS and read_settings(embedder=flag).embedder != named:
         raise UsageError(
-            f"the index was made with the embedder {named!r}, which its folder alone does not get asked: agree with"
+            f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with"
             f" `--embedder {named}` or ALMANAQ_EMBEDDER, or search words only, with `--retriever bm25`"
         )
     return defer_embedder(named)()

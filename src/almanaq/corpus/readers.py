@@ -92,7 +92,7 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
     """Return the tables of a source as text, one at a time.
 
     Args:
-        source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several with commas between, a glob,
+        source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several separated by commas, a glob,
             `-` (standard input), a SQLite or a DuckDB file, or `sample:NAME`, a bundled sample. The tables of a
             folder's own files lie in the database named after the folder, those of a sub-folder in one named after it;
             deeper folders are not looked at, but for the parts of a Parquet table.
@@ -175,7 +175,7 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     """Return the table of one file; of a large one its first rows, as of a database's."""
     notes: tuple[str, ...] = ()
     if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
-        rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, as it is large",)
+        rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, because it is large",)
     header, read = read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
     cells = tuple(tuple(map(cell_text, row)) for row in read)
     warnings = header.warnings + notes

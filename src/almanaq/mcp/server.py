@@ -178,7 +178,7 @@ class _Handlers:
             return self._fail(_message(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return self._fail(f"unexpected {type(error).__name__}: this is a defect of almanaq; its log says more")
+            return self._fail(f"unexpected {type(error).__name__}: this is a bug in almanaq; details are in its log")
         text = json.dumps(record, ensure_ascii=False)
         return self._types.CallToolResult(
             content=[self._types.TextContent(type="text", text=text)], structured_content=record

@@ -138,7 +138,7 @@ def sees_own_text(name: str) -> bool:
 def check_fields_apply(name: str) -> None:
     """Raise UsageError for declared fields with a retriever that ignores them."""
     if sees_own_text(name):
-        raise UsageError(f"--fields does not go with --retriever {name}: it sees a text of its own; leave --fields out")
+        raise UsageError(f"--fields cannot be combined with --retriever {name}, which sees its own text")
 
 
 def _unknown_error(name: str) -> UsageError:
@@ -168,7 +168,7 @@ def _open_hybrid(parts: Parts) -> Opened:
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
         # The lexical embedder counts the same words as BM25: fusing the two adds nothing.
-        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
+        note = "hybrid runs as bm25: the lexical embedder adds nothing; install 'almanaq[local]' or name another"
         return Opened(BM25(), "bm25", note=note)
     return Opened(Rerank(aspects=_make_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)
 
@@ -179,7 +179,7 @@ def _open_rerank(parts: Parts) -> Opened:
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        note = "rerank runs without vectors: the lexical embedder adds nothing to it; install 'almanaq[local]'"
+        note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
         return Opened(Rerank(name="rerank"), "rerank-lexical", note=note)
     return Opened(Rerank(aspects=_make_aspects(parts, embedder, VIEW_ROWS), name="rerank"), "rerank", embedder.name)
 
@@ -207,8 +207,8 @@ def _open_model_reranker(name: str, parts: Parts) -> Opened:
         judge = CrossEncoderJudge(CrossEncoder(model))
     else:
         raise UsageError(
-            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name of a "
-            "cross-encoder, which has a slash"
+            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name "
+            "(with a slash) of a cross-encoder"
         )
     return Opened(JudgeReranker(first.retriever, judge), name, first.embedder, first.note)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _SHORT_OF_MEMORY = (
-    "the server ran short of memory, and ended what went on for longest: ask for less, or ask again later"
+    "the server ran out of memory and ended the longest-running request: ask for less, or try again later"
 )
 _ASIDE = 16
 """Threads for what takes a moment and is no query: reading what was kept, writing pages."""
@@ -58,7 +58,7 @@ def create_app(
         runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
 
     async def end() -> None:
-        await runner.close(Refused(503, "the server is going down: ask again later"))
+        await runner.close(Refused(503, "the server is shutting down: try again later"))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -114,7 +114,7 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if isinstance(error.body, bytes | str) and not media.endswith("json"):
-        message = "the body is not sent as JSON: give the header Content-Type: application/json"
+        message = "the body is not JSON: send the header Content-Type: application/json"
         return problem_response(Problem(422, "RequestError", message).record())
     faults = [
         {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}

@@ -67,7 +67,7 @@ class Access:
         if self.exposed and not self.token:
             raise UsageError(f"--host {self.host}: others can reach this address: add --token T, or leave --host out")
         if self.token is not None and len(self.token) < 8:
-            raise UsageError("--token: give at least 8 characters, as `openssl rand -hex 16` does")
+            raise UsageError("--token: use at least 8 characters, for example from `openssl rand -hex 16`")
 
     @property
     def exposed(self) -> bool:
@@ -134,7 +134,7 @@ class Gate:
         access, host = self._access, request.header("host")
         if not access.knows_host(host):
             message = (
-                f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
+                f"this server is not {host[:100]!r}: open it under its own address, or start it with --allow-host NAME"
             )
             return Problem(421, "HostError", message)
         if request.method not in _READS and (foreign := request.foreign_site()) is not None:

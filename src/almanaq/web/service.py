@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
-_NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
+_NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
 
@@ -211,7 +211,7 @@ class Service:
             if under_way:
                 self._under_way[conversation] = False
             if not self.store.forget(conversation) and not under_way:
-                raise NotFound("there is no such conversation, or no longer")
+                raise NotFound("no such conversation (any more)")
         self._conversations.pop(conversation, None)
 
     @contextmanager
@@ -271,7 +271,7 @@ class Service:
         try:
             with self._keeping:
                 if not self._under_way.get(conversation, True):
-                    raise NotFound("the conversation was deleted meanwhile")
+                    raise NotFound("the conversation was deleted in the meantime")
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}

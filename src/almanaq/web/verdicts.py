@@ -75,7 +75,7 @@ class Verdicts:
         key = json.dumps(about, sort_keys=True)
         with store.writing() as connection:
             if not store.shows(answer):
-                raise NotFound("there is no such answer, or no longer")
+                raise NotFound("no such answer (any more)")
             removed = connection.execute("DELETE FROM verdict WHERE answer = ? AND about = ?", (answer, key)).rowcount
             if verdict is not None:
                 plain = set(about) == {"kind"} and not set(body) - {"sampled"}

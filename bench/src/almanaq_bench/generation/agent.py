@@ -35,7 +35,7 @@ from almanaq_bench.generation.protocols import WRITTEN_QUERY, WRITTEN_REPLY, Ask
 from almanaq_bench.prompts import bench_prompt, bench_prompt_version
 
 REPAIRS = 2
-"""How often a query that is not accepted is written anew."""
+"""How often a rejected query is rewritten."""
 
 
 def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hint: str = "") -> str:
@@ -84,7 +84,7 @@ def _find_fault(suql: str, engine: QueryEngine) -> str | None:
     except (QueryError, SqlglotError) as error:
         return str(error)
     if any(is_text_call(call) for call in calls):
-        return "it reads prose: answer() and summary() are not there"
+        return "it reads prose: answer() and summary() are not available"
     return None
 
 
@@ -168,7 +168,7 @@ class AgentGenerator:
         from almanaq import connect
 
         if asked.database is None:
-            return Reply("", fault="the database is not at hand")
+            return Reply("", fault="the database is missing")
         language = self.models.language
         with connect(str(asked.database), model=self.models) as connection:
             if language is not None:

@@ -136,7 +136,9 @@ def adapt_generator(made: Any, name: str) -> Generator:
         return made  # type: ignore[no-any-return]
     if callable(getattr(made, "generate", None)):
         return PaperGenerator(made, name)
-    raise UsageError(f"generator {name!r} is none: it has neither reply(asked) nor generate(table_str, query)")
+    raise UsageError(
+        f"generator {name!r} is not a generator: it has neither reply(asked) nor generate(table_str, query)"
+    )
 
 
 _LEAST = 0.5
@@ -177,7 +179,7 @@ class LocalGenerator:
 
     def _sql(self, asked: Asked) -> Reply:
         if asked.database is None:
-            return Reply("", fault="the database is not at hand")
+            return Reply("", fault="the database is missing")
         if asked.database not in self.parsers:
             self.parsers[asked.database] = _schema_parser(asked.database)
         try:
@@ -256,7 +258,7 @@ def _schema_parser(database: Path) -> Callable[[str], str | None]:
 
 
 PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")
-_NOTHING = "(the schema is not at hand)"
+_NOTHING = "(the schema is missing)"
 
 
 class PromptedGenerator:
@@ -324,14 +326,14 @@ def _reply_parser(key: str) -> Callable[[str], Mapping[str, object]]:
 
 GENERATORS = {
     "local": "words of the question, in the tables; no language model",
-    "openai:MODEL": "a language model, with prompts of ours",
+    "openai:MODEL": "a language model, with our prompts",
     "agent": "our agent, which writes SUQL over the tables or the database; agent:openai:MODEL with a language model",
     "linearize@K": "restaurants: the K rows nearest to a search query; linearize@K:openai:MODEL to have it written",
     "majority": "always the most frequent gold answer of the split",
     "not-enough": 'always "not enough"',
     "first-cell": "the first cell of the best table",
 }
-"""What each generator goes by."""
+"""How each generator replies."""
 
 
 def open_generator(

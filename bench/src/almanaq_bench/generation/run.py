@@ -79,12 +79,12 @@ class Databases:
         parts = [
             f"{count} {what}"
             for count, what in (
-                (len(questions) - len(here), "questions whose database is not here"),
-                (len(here) - len(whole), "questions of databases that are cut down here"),
+                (len(questions) - len(here), "questions whose database is missing"),
+                (len(here) - len(whole), "questions of reduced databases"),
             )
             if count
         ]
-        return whole, f"left out of execution accuracy: {', '.join(parts)}" if parts else ""
+        return whole, f"excluded from execution accuracy: {', '.join(parts)}" if parts else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def _check_works(said: Sequence[Reply], name: str) -> None:
     if all(reply.broken for reply in said):
         asked = f"all {len(said)} questions that it was asked first" if len(said) > 1 else "the question it was asked"
         raise BenchmarkError(
-            f"the generator {name} failed at {asked}, so nothing is scored; the first failure: {said[0].fault}"
+            f"the generator {name} failed at {asked}, so there is no score; the first failure: {said[0].fault}"
         )
 
 
@@ -225,7 +225,7 @@ def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | Non
     outcome, reason = "", ""
     if asked.role == "sql" and not reply.fault:
         outcome = judged.reply.kind if judged else "database"
-        reason = judged.reply.reason if judged else f"written for another database than {question.gold[0].database}"
+        reason = judged.reply.reason if judged else f"written for a database other than {question.gold[0].database}"
         if judged and judged.gold.kind != "ok":
             outcome, reason = "gold", f"the gold query fails: {judged.gold.reason}"
     return ReplyRecord(

@@ -47,12 +47,12 @@ ENDINGS = {
     ".ods": Format.SHEETS,
 }
 UNREAD = {
-    ".duckdb": "a DuckDB file is a source of its own: name it",
-    ".ddb": "a DuckDB file is a source of its own: name it",
+    ".duckdb": "a DuckDB file is a separate source: name it",
+    ".ddb": "a DuckDB file is a separate source: name it",
     **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
     **dict.fromkeys(
         (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
-        "files of this kind cannot be read: write it as CSV, JSON or Parquet",
+        "files of this kind cannot be read: convert it to CSV, JSON or Parquet",
     ),
 }
 """Files of data that are none of these, and what to do with them."""
@@ -236,11 +236,11 @@ def _odd(path: Path, *, named: bool = False) -> str:
     try:
         mode = path.stat().st_mode if named else path.lstat().st_mode
     except OSError as error:
-        return f"it cannot be looked at ({error.strerror})"
+        return f"it cannot be inspected ({error.strerror})"
     if stat.S_ISLNK(mode):
         return "it is a link, and links in a folder are not followed: name the file itself, or copy it there"
     if not stat.S_ISREG(mode):
-        return "it is no regular file, but a pipe, socket or device: write its content to a file"
+        return "it is a pipe, socket or device: save its content as a file"
     return ""
 
 
@@ -361,10 +361,10 @@ def _matching(text: str) -> list[Path]:
     if path.exists():
         return [path]
     if not _is_pattern(text):
-        raise SourceError(f"there is no file or folder {text!r}, which the list names")
+        raise SourceError(f"the list names {text!r}, which does not exist")
     found = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
     if not found:
-        raise SourceError(f"no file fits {text!r}: patterns have * for any name, ** for any folders")
+        raise SourceError(f"no file matches {text!r}: in patterns, * is any name and ** any folders")
     return [each for each in found if each.is_file()] or found
 
 
@@ -378,7 +378,7 @@ def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
             raise_if_cancelled()
             written += len(chunk)
             if written > _MOST_BYTES:
-                raise SourceError(f"{called} gives more than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
+                raise SourceError(f"{called} is larger than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
             file.write(chunk)
     if not written:
         raise SourceError(f"{called} is empty")
@@ -411,7 +411,7 @@ def _fetched(address: str, *, allow_http: bool) -> Named:
     try:
         with urllib.request.urlopen(address, timeout=_SECONDS) as reply:
             if not is_web(reply.geturl()):
-                raise SourceError(f"{_shown(address)} leads elsewhere than to the web")
+                raise SourceError(f"{_shown(address)} redirects away from the web")
             return _kept(reply, stem, _shown(address), ending)
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise SourceError(f"{_shown(address)} cannot be fetched: {error}") from error

@@ -45,7 +45,7 @@ def unpacked(path: Path, compression: str) -> Iterator[Path]:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise _no_room(path) from error
             why = first_line(error)
-            raise SourceError(f"{path.name} cannot be unpacked ({why}): is it whole, and {compression}?") from error
+            raise SourceError(f"{path.name} cannot be unpacked ({why}): is it complete, and {compression}?") from error
         yield target
 
 
@@ -85,7 +85,7 @@ def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
 
 
 def _no_room(path: Path) -> SourceError:
-    return SourceError(f"{path.name} holds more than the disk has room for: unpack it elsewhere, and name that")
+    return SourceError(f"{path.name} is too large for the disk when unpacked: unpack it elsewhere, and name that")
 
 
 # --- delimited text, as tolerant as can be: rows of another length are mended and counted -----------------------------
@@ -113,9 +113,7 @@ class Repairs:
         """Say what was mended, for people."""
         found = []
         if self.quotes:
-            found.append(
-                f"{name}, line {self.quotes}: a quote stands where none may: double quotes within quoted fields"
-            )
+            found.append(f"{name}, line {self.quotes}: a quote is out of place: double quotes within quoted fields")
         if self.short or self.long:
             parts = [f"{self.short:,} with fewer fields, the rest is NULL"] if self.short else []
             parts += [f"{self.long:,} with more, which are left out"] if self.long else []
@@ -374,8 +372,8 @@ def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]
         held += sum(map(_size, batch.columns))  # a few bytes may stand for any number of rows, and of long ones
         if held > _MOST_UNPACKED:
             raise SourceError(
-                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave columns out of "
-                "it, or ask it by queries (--db)"
+                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave out columns, "
+                "or query it with --db"
             )
         rows += (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         if limit is not None and len(rows) >= limit:

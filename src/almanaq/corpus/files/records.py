@@ -80,7 +80,7 @@ class JSONStream:
         for _ in self._parts("{", "}"):
             key = self.value()
             if not isinstance(key, str):
-                raise ValueError(f"a key is no string: char {self._place():,}")
+                raise ValueError(f"a key is not a string: char {self._place():,}")
             self._take(":")
             yield key
 
@@ -177,7 +177,7 @@ def read_json(path: Path, name: str) -> Records:
         begins = (line for line in iter(partial(lines.readline, _LONGEST_BEGINNING), "") if line.strip())
         first, second = next(begins, ""), next(begins, "")
     if not first:
-        raise SourceError(f"{name} is empty: JSON Lines hold one object a line")
+        raise SourceError(f"{name} is empty: JSON Lines need one object per line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
     if by_lines or (second and _is_object(first)):
         return _lines(path, name)
@@ -197,7 +197,7 @@ def _is_object(line: str) -> bool:
 
 
 def _lines(path: Path, name: str) -> Records:
-    """Read one object a line; lines that hold none are left out and counted, unless all do."""
+    """Read one object per line; lines that hold none are left out and counted, unless all do."""
     found = Records()
     faults: list[str] = []
     count = 0
@@ -209,9 +209,9 @@ def _lines(path: Path, name: str) -> Records:
         else:
             found.rows.append(value)
     if not found.rows:
-        raise SourceError(f"{name}, {faults[0]}: JSON Lines hold one object a line")
+        raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
     if count:
-        lines = f"{count:,} lines that hold no object are left out" if count > 1 else "a line is left out"
+        lines = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
         found.notes = (f"{name}: {lines}: {'; '.join(faults)}",)
     return found
 
@@ -231,7 +231,7 @@ def _record(line: str) -> tuple[Any, str]:
     except ValueError as error:
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
-        return None, f"one object a line, not a {type(value).__name__}"
+        return None, f"one object per line, not a {type(value).__name__}"
     return {intern(key): inner for key, inner in value.items()}, ""
 
 
@@ -241,7 +241,7 @@ def _document(path: Path, name: str) -> Records:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             value = _streamed(JSONStream(file))
     except ValueError as error:
-        raise SourceError(f"{name} is not JSON ({error}): mend it there, or write one object a line") from error
+        raise SourceError(f"{name} is not JSON ({error}): fix it there, or write one object per line") from error
     notes: tuple[str, ...] = ()
     if isinstance(value, dict):
         lists = [key for key, inner in value.items() if _objects(inner)]
@@ -251,13 +251,13 @@ def _document(path: Path, name: str) -> Records:
             value, notes = shaped, (f"{name}: one object, read as {len(shaped):,} rows",)
         else:
             raise SourceError(
-                f"{name} holds one object, not a list of rows: write an array of objects, or one object a line"
+                f"{name} holds one object, not a list of rows: write an array of objects, or one object per line"
             )
     rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     if not rows:
-        raise SourceError(f"{name} holds no objects: write an array of objects, or one object a line")
+        raise SourceError(f"{name} holds no objects: write an array of objects, or one object per line")
     if len(rows) < len(value):
-        notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are no objects and are left out")
+        notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are not objects and are left out")
     return Records(rows, notes)
 
 
