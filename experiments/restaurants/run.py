@@ -27,7 +27,7 @@ from almanaq.models.protocols import Embedder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest
-from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.dataset import load_bundled_restaurants
 from almanaq_bench.restaurants.generator import RestaurantsGenerator, SuqlDialogue, agent_dialogues
 from almanaq_bench.restaurants.play import Dialogue, Said
 from almanaq_bench.restaurants.wanted import Conversation
@@ -73,7 +73,7 @@ def measure(system: str, split: str, embedder: str) -> dict[str, float]:
 
 def by_truth(system: str, split: str) -> RestaurantsGenerator:
     """Return the generator whose texts are read by the sample's ground truth."""
-    data = bundled_restaurants()
+    data = load_bundled_restaurants()
     reader = open_models(FunctionModel(truth_function()), embedder="lexical", cache=False)
     if system == "local/truth":
         dialogues = agent_dialogues(data, open_models("local", embedder="lexical"), reader)

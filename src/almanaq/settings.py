@@ -124,9 +124,9 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
     def options(self) -> dict[str, Any]:
         """Return the options that are set, as arguments of `connect`; the model's name is that behind an alias."""
         found = {name: getattr(self, name) for name, option in OPTIONS.items() if option.setting}
-        return {name: value for name, value in found.items() if value is not None} | {"model": self.named_model()}
+        return {name: value for name, value in found.items() if value is not None} | {"model": self.resolve_model()}
 
-    def named_model(self) -> str:
+    def resolve_model(self) -> str:
         """Return the model's name, that of an alias in its place."""
         return self.aliases.get(self.model, self.model)
 

@@ -20,9 +20,9 @@ from almanaq_bench import search
 from almanaq_bench.cli.output import print_scores
 from almanaq_bench.config import RunRequest
 from almanaq_bench.evaluation.rankings import MEASURES
-from almanaq_bench.records import held
+from almanaq_bench.records import hold_folder
 from almanaq_bench.report.page import write_report
-from almanaq_bench.run_measures import score, unfinished
+from almanaq_bench.run_measures import describe_unfinished, score
 from almanaq_bench.runner import run
 
 
@@ -66,7 +66,7 @@ def test_a_finished_run_is_not_asked_again(request_: RunRequest, monkeypatch: py
 
 
 def test_a_run_folder_is_written_by_one_process_at_a_time(request_: RunRequest) -> None:
-    with held(request_.out), pytest.raises(BenchmarkError, match="another process is writing"):
+    with hold_folder(request_.out), pytest.raises(BenchmarkError, match="another process is writing"):
         run(replace(request_, resume=True))
     assert run(request_).queries == 20
 
@@ -437,9 +437,9 @@ def test_a_cutoff_below_another_takes_the_same_vectors(request_: RunRequest, tmp
 
 def test_what_is_wrong_with_a_run_folder_is_named(request_: RunRequest) -> None:
     run(request_)
-    assert unfinished(request_.out) == ""
+    assert describe_unfinished(request_.out) == ""
     (request_.out / "metrics.json").unlink()
-    assert "is not finished: 20 questions so far; go on with --resume" in unfinished(request_.out)
+    assert "is not finished: 20 questions so far; go on with --resume" in describe_unfinished(request_.out)
     timings = request_.out / "timings.jsonl"
     timings.write_text(timings.read_text() + "half\n")
     with pytest.raises(BenchmarkError, match=r"timings\.jsonl, line \d+: not a timing"):

@@ -17,7 +17,7 @@ from almanaq.testing import Faults, ScriptedModel, StandInServer
 from almanaq_bench.config import RunRequest
 from almanaq_bench.data import datasets_in, find_dataset
 from almanaq_bench.generation.replies import read_replies
-from almanaq_bench.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
+from almanaq_bench.restaurants.dataset import RestaurantsData, load_bundled_restaurants, open_restaurants
 from almanaq_bench.restaurants.linearize import Linearized, LinearizedDialogue
 from almanaq_bench.restaurants.play import (
     Analysis,
@@ -308,7 +308,7 @@ def test_turns_survive_their_record() -> None:
 
 
 def test_the_bundled_data_need_no_folder() -> None:
-    assert bundled_restaurants().splits[0] == "single-turn"
+    assert load_bundled_restaurants().splits[0] == "single-turn"
 
 
 CANDLES = "answer(reviews, 'are there candles?') = 'Yes'"

@@ -13,7 +13,7 @@ from almanaq.models.budget import Budget, estimate_tokens
 from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.testing import StandInServer
 from almanaq.testing.faults import Faults
-from almanaq_bench.retrievers.target_dense import markdown, summary_prompt
+from almanaq_bench.retrievers.target_dense import format_markdown, summary_prompt
 
 
 def reply(request):
@@ -64,16 +64,16 @@ def test_markdown_is_embedded_by_the_papers_model(server, tmp_path: Path, name: 
 
 
 def foreseen(name: str) -> int:
-    return sum(estimate_tokens(markdown(each, 100 if name == "openai-embedding" else 0)) for each in CORPUS)
+    return sum(estimate_tokens(format_markdown(each, 100 if name == "openai-embedding" else 0)) for each in CORPUS)
 
 
 def test_markdown_has_the_header_and_as_many_rows_as_fit() -> None:
-    assert markdown(FILMS, 0) == "| Year | Film |\n"
-    assert markdown(FILMS, 1) == "| Year | Film |\n| --- | --- |\n| 1950 | Rashomon |\n"
+    assert format_markdown(FILMS, 0) == "| Year | Film |\n"
+    assert format_markdown(FILMS, 1) == "| Year | Film |\n| --- | --- |\n| 1950 | Rashomon |\n"
     long = table("long", header=("a",), rows=[("x" * 1000,)] * 150)
-    assert markdown(long, 100).count("xxx\n") + markdown(long, 100).count("x |\n") == 30
-    assert markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100).startswith("| a |\n")
-    assert len(markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100)) < 100
+    assert format_markdown(long, 100).count("xxx\n") + format_markdown(long, 100).count("x |\n") == 30
+    assert format_markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100).startswith("| a |\n")
+    assert len(format_markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100)) < 100
 
 
 def test_summaries_are_written_once_and_embedded(server, tmp_path: Path) -> None:
@@ -179,5 +179,5 @@ def test_a_table_without_rows_is_a_row_of_its_header(tmp_path: Path) -> None:
 
 def test_all_rows_are_embedded_by_the_one_that_takes_all() -> None:
     many = table("t", header=("n",), rows=[(f"row{number}",) for number in range(300)])
-    assert "row299" in markdown(many, 10**9)
-    assert "row150" not in markdown(many, 100)
+    assert "row299" in format_markdown(many, 10**9)
+    assert "row150" not in format_markdown(many, 100)

@@ -94,7 +94,7 @@ class RunConfig:
         """Return the configuration with its hash, for people and for `read_config`."""
         return json.dumps({**asdict(self), "format": FORMAT, "hash": self.hash}, indent=2, ensure_ascii=False) + "\n"
 
-    def changed(self, other: RunConfig) -> list[str]:
+    def describe_changes(self, other: RunConfig) -> list[str]:
         """Return one line per setting in which `other` differs from this one."""
         mine, theirs = asdict(self), asdict(other)
         return [f"{key}: {mine[key]!r} → {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]

@@ -19,7 +19,7 @@ from almanaq_bench.linked import DescribedByPassages, LinkedTables
 from almanaq_bench.own_dataset import CARD_SUFFIXES, open_card
 from almanaq_bench.question_sets import Dataset, DatasetFolder, Question, open_dataset
 from almanaq_bench.records import TIMINGS, Appender, whole_lines
-from almanaq_bench.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
+from almanaq_bench.restaurants.dataset import is_restaurants_folder, load_bundled_restaurants, open_restaurants
 from almanaq_bench.sembench.dataset import SembenchData, is_sembench_folder
 
 _PLACE = "data"  # the stage that notes where a run's data lie
@@ -90,7 +90,7 @@ def open_data(request: RunRequest) -> Data:
     asked, drawn = _choose_questions(every, request)
     files = [*dataset.files(request.split), *(others.files if others else ())]
     if find_task(request.task).name == "hybrid-qa":
-        files.append(_linked_folder(dataset, request).passages_file)
+        files.append(_open_linked_folder(dataset, request).passages_file)
     return Data(
         dataset,
         asked,
@@ -142,7 +142,7 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
         if is_restaurants_folder(data_dir / each):
             return open_restaurants(data_dir / each)
         if each == "restaurants" and not is_dataset_folder(data_dir / each):
-            return bundled_restaurants()
+            return load_bundled_restaurants()
         if is_sembench_folder(data_dir / each):
             return SembenchData(data_dir / each)
         if is_dataset_folder(data_dir / each):
@@ -266,10 +266,10 @@ def _name(file: Path, dataset: Path) -> str:
 
 def _describe_tables(dataset: Dataset, request: RunRequest) -> Corpus:
     """Return the tables with their cells' passages as description, for retrievers whose fields name it."""
-    return DescribedByPassages(LinkedTables(_linked_folder(dataset, request), request.split))
+    return DescribedByPassages(LinkedTables(_open_linked_folder(dataset, request), request.split))
 
 
-def _linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
+def _open_linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
     """Return a dataset that has the texts which cells link; raises UsageError for one that has none."""
     if isinstance(dataset, DatasetFolder) and dataset.passages_file.is_file():
         return dataset

@@ -168,7 +168,7 @@ def _download(file: RemoteFile, revision: str, folder: Path, progress: Progress 
         ) from error
     size, sha256 = draft.stat().st_size, _sha256(draft)
     if size < file.size:
-        raise _broken(file, f"{size} of {file.size} bytes")
+        raise _interrupted_error(file, f"{size} of {file.size} bytes")
     if size > file.size or file.sha256 not in ("", sha256):
         draft.unlink()
         raise SourceError(f"{file.repository}/{file.path}: the hub sent another file than it announced; fetch again")
@@ -204,10 +204,10 @@ def _pieces(reply: Any, file: RemoteFile) -> Iterator[bytes]:
         while piece := reply.read(_PIECE):
             yield piece
     except (HTTPException, OSError) as error:
-        raise _broken(file, str(error)) from error
+        raise _interrupted_error(file, str(error)) from error
 
 
-def _broken(file: RemoteFile, why: str) -> SourceError:
+def _interrupted_error(file: RemoteFile, why: str) -> SourceError:
     return SourceError(f"{file.repository}/{file.path} broke off ({why}): the next fetch continues there")
 
 

@@ -284,7 +284,7 @@ def _retriever(given: Any, batch: int) -> tuple[Any, str]:
 
 
 def _opener(embedder: str | Embedder | None) -> Any:
-    def opened() -> Embedder:
+    def open_lazily() -> Embedder:
         from almanaq.models.embedders.base import as_embedder
         from almanaq.models.model_names import open_embedder
         from almanaq.retrieval.retriever_names import default_embedder
@@ -293,7 +293,7 @@ def _opener(embedder: str | Embedder | None) -> Any:
             return as_embedder(embedder)
         return open_embedder(embedder or default_embedder())
 
-    return opened
+    return open_lazily
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def write_whole(file: Path, text: str) -> None:
 
 
 @contextmanager
-def held(out: Path) -> Iterator[None]:
+def hold_folder(out: Path) -> Iterator[None]:
     """Make a run folder if need be, and hold it: two processes at once would each write every record.
 
     The hold ends with the process, however that ends. Where the system has no such locks nothing is held.

@@ -83,10 +83,10 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
         UsageError: a cutoff is below 1, or beyond what the run retrieved.
     """
     config, records = read_run(run_dir)
-    return scored(run_dir, config, records, read_run_replies(run_dir, config), cutoffs)
+    return score_records(run_dir, config, records, read_run_replies(run_dir, config), cutoffs)
 
 
-def scored(
+def score_records(
     run_dir: Path,
     config: RunConfig,
     records: Sequence[Record],
@@ -97,7 +97,7 @@ def scored(
     chosen = cutoffs or config.cutoffs
     if min(chosen) < 1 or max(chosen) > config.depth:
         raise UsageError(f"--k: {run_dir} holds {config.depth} tables per question; give 1 to {config.depth}")
-    found = measured(records, chosen)
+    found = measure_rankings(records, chosen)
     bounds = intervals(found.values, found.weights)
     names = [str(measure) for measure in found.measures]
     metrics = dict(zip(names, found.means(), strict=True))
@@ -152,7 +152,7 @@ def _warnings_of_replies(outcomes: Mapping[str, int], replies: Sequence[ReplyRec
         yield f"{outcomes['gold']:,} gold queries fail: their questions count 0"
 
 
-def unfinished(run_dir: Path) -> str:
+def describe_unfinished(run_dir: Path) -> str:
     """Say that a run has not ended and what there is of it; "" where it has."""
     if (run_dir / METRICS).exists():
         return ""
@@ -165,7 +165,7 @@ def keep_score(run_dir: Path) -> Scores:
     """Return the measures of a run folder, and write them into it, timings aside."""
     config, records = _read_run(run_dir)
     replies = _read_replies(run_dir, config)
-    scores = scored(run_dir, config, records, replies)
+    scores = score_records(run_dir, config, records, replies)
     kept = {
         "records": len(records),
         "replies": len(replies),
@@ -227,7 +227,7 @@ def _check_whole(run_dir: Path, name: str, found: int) -> None:
         )
 
 
-def measured(
+def measure_rankings(
     records: Sequence[Record], cutoffs: Iterable[int], names: Iterable[str] = tuple(MEASURES)
 ) -> PerQuery[Measure]:
     """Return every measure, or those named, at every cutoff for every query."""
@@ -265,11 +265,11 @@ def read_timings(file: Path) -> dict[str, float]:
         timings["latency_mean"] = round(float(sample.mean()), 7)
         timings |= {f"latency_p{q}": round(float(np.percentile(sample, q)), 7) for q in (50, 95)}
     if stages["generate"]:
-        timings |= _spent(stages["generate"])
+        timings |= _sum_costs(stages["generate"])
     return timings
 
 
-def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _sum_costs(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return what the generator took: per question, and in all."""
     efficiency = [each for batch in batches for each in batch["efficiency"]]
     spent = {

@@ -22,10 +22,10 @@ from almanaq_bench.hybridqa.generator import open_hybrid_generator
 from almanaq_bench.hybridqa.relation import table_faults
 from almanaq_bench.linked import LinkedTables
 from almanaq_bench.question_sets import DatasetFolder, Question
-from almanaq_bench.records import CONFIG, check_unused, held, write_whole
+from almanaq_bench.records import CONFIG, check_unused, hold_folder, write_whole
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator
-from almanaq_bench.restaurants.wanted import broken_turns
+from almanaq_bench.restaurants.wanted import describe_broken_turns
 from almanaq_bench.retrievers.paper_retrievers import adapt
 from almanaq_bench.run_measures import Scores, keep_score
 from almanaq_bench.search import Progress, Search, log_progress
@@ -49,14 +49,16 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     opened = _open(request, data.questions)
     replying = _replying(request, data)
     config = _config(request, data, opened, replying)
-    with held(request.out):
+    with hold_folder(request.out):
         _prepare(request, config)
         keep_place(request.out, request.data_dir)
         with log_progress(request.out, progress) as log:
             Search(request.out, config, data.ids, log).run(opened.retriever, data.corpus, data.questions)
             if replying is not None:
                 generator, databases = replying.generator, replying.databases
-                generation = Generation(request.out, config, generator, databases, log, foreseen=_foreseen(request))
+                generation = Generation(
+                    request.out, config, generator, databases, log, foreseen=_forecast_cost(request)
+                )
                 generation.run(replying.questions, data.corpus)
         return keep_score(request.out)
 
@@ -121,7 +123,7 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
     """Return the request with its generator, and say which turns cannot be read."""
     if not isinstance(data.dataset, RestaurantsData):
         raise UsageError(f"the restaurants task asks turns of conversations, and {request.dataset} holds none")
-    broken = broken_turns(data.dataset.conversations(request.split))
+    broken = describe_broken_turns(data.dataset.conversations(request.split))
     if request.replies is not None:
         return request, broken
     generator = open_restaurants_generator(
@@ -131,7 +133,7 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
         language=request.model,
         embedder=request.embedder,
         cache=request.cache,
-        foreseen=_foreseen(request),
+        foreseen=_forecast_cost(request),
         batch=request.batch,
     )
     return replace(request, replies=generator), broken
@@ -147,7 +149,7 @@ def _sembench(request: RunRequest, data: Data) -> RunRequest:
     return replace(request, replies=made)
 
 
-def _foreseen(request: RunRequest) -> CostForecast:
+def _forecast_cost(request: RunRequest) -> CostForecast:
     return CostForecast(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
 
 
@@ -190,7 +192,7 @@ def _prepare(request: RunRequest, config: RunConfig) -> None:
         return
     before = read_config(file)
     if before.hash != config.hash:
-        changes = "; ".join(before.changed(config))
+        changes = "; ".join(before.describe_changes(config))
         raise BenchmarkError(f"{request.out} holds a run of another configuration ({changes}): name another --out")
     if not request.resume:
         raise BenchmarkError(f"{request.out} holds this run already: continue with --resume, or name another --out")

@@ -238,7 +238,7 @@ def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
 def defer_embedder(name: str | None) -> Callable[[], Embedder]:
     """Return what opens the embedder named by a flag, else by the settings, else the best that is installed."""
 
-    def opened() -> Embedder:
+    def open_lazily() -> Embedder:
         from almanaq.models.model_names import open_embedder
         from almanaq.retrieval.retriever_names import default_embedder
         from almanaq.settings import read_settings
@@ -248,13 +248,13 @@ def defer_embedder(name: str | None) -> Callable[[], Embedder]:
         embedder: Embedder = open_embedder(settings.embedder or default_embedder())
         return embedder
 
-    return opened
+    return open_lazily
 
 
 def defer_model(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
     """Return what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
 
-    def opened(name: str) -> LanguageModel:
+    def open_model(name: str) -> LanguageModel:
         from almanaq.models.model_names import ModelSettings, open_models
 
         limits = ModelSettings(budget=open_budget(max_calls))
@@ -263,7 +263,7 @@ def defer_model(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
             raise UsageError(f"{name!r} is no language model")
         return model
 
-    return opened
+    return open_model
 
 
 def open_budget(max_calls: int | None) -> Budget:

@@ -135,7 +135,7 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
     """
     from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
-    name: str = settings.named_model()
+    name: str = settings.resolve_model()
     if name != AUTO:
         return name
     if auto_is_off() or not (looks or "model" in settings.model_fields_set):

@@ -18,11 +18,11 @@ from almanaq.corpus.files.listing import (
     FoundFile,
     Held,
     Listing,
+    find_named_files,
     find_path,
     kind_of,
     list_folder,
     list_paths,
-    named_files,
     not_opened,
 )
 from almanaq.corpus.files.reader import SheetTable, read_parts, read_rows, read_workbook
@@ -105,7 +105,7 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
     if str(source).startswith(_SAMPLE):
         sample = load_sample(str(source).removeprefix(_SAMPLE))
         return tables_corpus(sample.tables, sample.name, rows=rows)
-    named = named_files(str(source), allow_http=allow_http)
+    named = find_named_files(str(source), allow_http=allow_http)
     if named is not None:
         refuse_private(named.paths)
         return replace(_files(list_paths(named.paths), rows), held=named.held)

@@ -30,7 +30,7 @@ _HOW_GOOD = re.compile(r"^\s*(?:how (?:many|much)|what (?:time|day|price|phone|d
 _MOODS = ("upbeat_atmosphere", "romantic", "unique_atmosphere", "quiet")
 
 
-def asked(question: str) -> Asked | None:
+def parse_question(question: str) -> Asked | None:
     """Return what a question asks, or None when it is about nothing that the truth knows."""
     text = question.lower()
     if _HOW_GOOD.match(text):

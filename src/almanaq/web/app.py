@@ -54,7 +54,7 @@ def create_app(
     runner = JobRunner(start_threads(limits.at_once, "almanaq-web"), limits.at_once, limits.waiting)
     mounts = mounts or {}
 
-    def shed() -> None:
+    def end_longest_job() -> None:
         runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
 
     async def end() -> None:
@@ -67,7 +67,7 @@ def create_app(
                 stack.push_async_callback(getattr(mounted, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = _leave if service.worker.health is not None else None
-            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, shed, leave).look())
+            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
             stack.callback(looking.cancel)
             yield
             await end()

@@ -344,7 +344,7 @@ class AnswerStore:
     def make_room(self, keeping: str) -> None:
         """Delete the oldest answers until the rest fits, inside `writing`; raises SourceError where it never does."""
         with self.writing() as connection:
-            while self._held() > self._most:
+            while self._used_bytes() > self._most:
                 oldest = connection.execute(
                     "SELECT id, conversation, source FROM answer WHERE id <> ?"
                     " ORDER BY id IN (SELECT answer FROM verdict), made LIMIT 1",
@@ -354,7 +354,7 @@ class AnswerStore:
                     raise SourceError(f"it alone exceeds the store ({self._most:,} bytes): raise --store-mb")
                 self._delete(connection, oldest[0], oldest[1], oldest[2])
 
-    def _held(self) -> int:
+    def _used_bytes(self) -> int:
         """Return what the pages of all tables take that are in use."""
         pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
         free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]

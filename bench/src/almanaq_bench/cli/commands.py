@@ -92,11 +92,11 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Compute the measures of a run from its records; nothing is asked again."""
+    from almanaq_bench.run_measures import describe_unfinished
     from almanaq_bench.run_measures import score as scored
-    from almanaq_bench.run_measures import unfinished
 
     scores = scored(run_dir, cutoffs(k))
-    tell(unfinished(run_dir))
+    tell(describe_unfinished(run_dir))
     print_scores(scores, as_json)
 
 
@@ -121,7 +121,7 @@ def compare(
 
 
 def _print_comparison(found: Comparison) -> None:
-    from almanaq_bench.compare import shown
+    from almanaq_bench.compare import format_p_value
 
     first = next(iter(found.runs.values()))
     say(f"{first.dataset} {first.split}, {found.queries} questions")
@@ -133,7 +133,7 @@ def _print_comparison(found: Comparison) -> None:
             low, high = each.interval
             say(
                 f"  {each.measure:{width}}  {each.a:6.4f}  {each.b:6.4f} {each.b - each.a:+7.4f}"
-                f"  [{low:+.4f}, {high:+.4f}]  {shown(each.p_corrected)}{' *' if each.significant else ''}"
+                f"  [{low:+.4f}, {high:+.4f}]  {format_p_value(each.p_corrected)}{' *' if each.significant else ''}"
             )
     if len(found.runs) > 2:
         say("\nindistinguishable, best first:")

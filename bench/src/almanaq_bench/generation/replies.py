@@ -25,7 +25,7 @@ from almanaq_bench.evaluation.answers import (
     verdict_counts,
     verification_measures,
 )
-from almanaq_bench.evaluation.significance import Values, intervals, pooled_intervals
+from almanaq_bench.evaluation.significance import Values, intervals, pool_intervals
 from almanaq_bench.generation.protocols import Role
 from almanaq_bench.question_sets import Question
 from almanaq_bench.records import whole_lines
@@ -173,7 +173,7 @@ def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
     numeric = [float(numeric_match(*pair)) for pair in pairs if is_numeric(pair[1])]
     if numeric:
         parts["numeric_match"] = numeric
-    bounds = _bounds(["sacrebleu"], pooled_intervals(bleu.counts, bleu_of))
+    bounds = _bounds(["sacrebleu"], pool_intervals(bleu.counts, bleu_of))
     pooled = {"sacrebleu": bleu.score, **count_stages(reply.stage for reply in replies)}
     others = sum(same_number(*pair) and not exact_match(*pair) for pair in pairs)
     if others:
@@ -185,7 +185,7 @@ def _verdicts(replies: Sequence[ReplyRecord]) -> _Measured:
     pairs = [(reply.text.lower(), label(reply.gold)) for reply in replies]
     each = {"accuracy": [float(verdict == gold) for verdict, gold in pairs]}
     found = asdict(score_verdicts(pairs))
-    bounds = _bounds(found, pooled_intervals(verdict_counts(pairs), verification_measures))
+    bounds = _bounds(found, pool_intervals(verdict_counts(pairs), verification_measures))
     return _Measured(each, pooled=found, bounds=bounds)
 
 

@@ -141,14 +141,14 @@ class Generation:
         tables = read_tables(corpus, (hit.id for hits in looked_at.values() for hit in hits))
         card = find_card(self.config.dataset)
 
-        def made(question: Question) -> Asked:
+        def make_request(question: Question) -> Asked:
             best = distinct([tables[hit.id] for hit in looked_at[question.id]])[:k]
             packed = tuple(pack(best))
             sentence = bool(card and card.sentences)
             role = ROLES[self.config.task]
             return Asked(question.id, role, question.text, packed, best[: len(packed)], sentence)
 
-        return made
+        return make_request
 
     def _sql_context(self, question: Question, record: Record, schemas: Mapping[str, Sequence[Table]]) -> Asked:
         name = database_of(record.hits)

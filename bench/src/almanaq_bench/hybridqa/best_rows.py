@@ -20,7 +20,7 @@ from almanaq.connection import Connection
 from almanaq.errors import QueryError
 from almanaq.models.protocols import Embedder
 from almanaq.suql.result import Result
-from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, written
+from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, spell_value
 
 MOST = 5
 """Rows that an answer is chosen among."""
@@ -160,9 +160,11 @@ def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:
     rows = []
     for row, evidence in zip(result.rows, result.evidence, strict=True):
         values = dict(zip(result.columns, row, strict=True))
-        shown = next((text for name in own if (text := written(name, values[name], relation))), "")
+        shown = next((text for name in own if (text := spell_value(name, values[name], relation))), "")
         if shown:
-            cells = {n: text[:_CELL] for alias, n in beside.items() if (text := written(n, values[alias], relation))}
+            cells = {
+                n: text[:_CELL] for alias, n in beside.items() if (text := spell_value(n, values[alias], relation))
+            }
             rows.append(FoundRow(shown, cells, tuple(e.quote[:_QUOTE] for e in evidence)))
         if len(rows) == MOST:
             break

@@ -24,7 +24,7 @@ from almanaq_bench.prompts import bench_prompt, bench_prompt_version
 
 
 @cache
-def fitted_weights() -> Mapping[str, float]:
+def load_place_weights() -> Mapping[str, float]:
     """Return the weights that `experiments/hybridqa/fit_places.py` fitted."""
     text = (files("almanaq_bench.hybridqa") / "places.json").read_text(encoding="utf-8")
     return {name: float(weight) for name, weight in json.loads(text).items()}
@@ -57,7 +57,7 @@ class LocalProposer:
     name = "local"
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        self._weights = weights or fitted_weights()
+        self._weights = weights or load_place_weights()
         self._last: tuple[str, HybridRelation, Sequence[Field], list[tuple[Spot, float]]] | None = None
 
     def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
@@ -129,7 +129,7 @@ TABLE_FEATURES = ("rank", "best_place", "pairs", "triples")
 
 
 @cache
-def fitted_choice() -> Mapping[str, float]:
+def load_table_weights() -> Mapping[str, float]:
     """Return the weights that `experiments/hybridqa/fit_tables.py` fitted."""
     text = (files("almanaq_bench.hybridqa") / "tables.json").read_text(encoding="utf-8")
     return {name: float(weight) for name, weight in json.loads(text).items()}
@@ -138,7 +138,7 @@ def fitted_choice() -> Mapping[str, float]:
 def table_features(question: str, relation: HybridRelation, rank: int) -> list[float]:
     """Return the numbers that describe the table at a rank (1 is the best), as TABLE_FEATURES names them."""
     evidence = Evidence(question, relation)
-    best = max((score for _, score in score_spots(evidence, fitted_weights())), default=0.0)
+    best = max((score for _, score in score_spots(evidence, load_place_weights())), default=0.0)
     return [-math.log(rank), best, evidence.best_row("row_pairs"), evidence.best_row("row_triples")]
 
 
@@ -146,7 +146,7 @@ def choose_table(question: str, relations: Sequence[HybridRelation]) -> int:
     """Return the place of the table to ask, of at least one, in the order of their ranking."""
     if len(relations) == 1:
         return 0
-    order = [fitted_choice()[name] for name in TABLE_FEATURES]
+    order = [load_table_weights()[name] for name in TABLE_FEATURES]
     described = (table_features(question, relation, rank) for rank, relation in enumerate(relations[:MOST_TABLES], 1))
     scores = [sum(w * f for w, f in zip(order, features, strict=True)) for features in described]
     return scores.index(max(scores))

@@ -94,7 +94,7 @@ def read_conversations(file: Path) -> tuple[Conversation, ...]:
     )
 
 
-def broken_turns(conversations: Iterable[Conversation]) -> str:
+def describe_broken_turns(conversations: Iterable[Conversation]) -> str:
     """Say how many turns cannot be read, and what is wrong with the first; "" where all can."""
     faults = [f"{each.id!r}: {turn.fault}" for each in conversations for turn in each.turns if turn.fault]
     return f"{len(faults)} broken turns are counted and not judged; the first, of {faults[0]}" if faults else ""
@@ -128,20 +128,20 @@ def _conversation(line: str, number: int) -> Conversation:
     try:
         read = json.loads(line)
     except ValueError as error:
-        return _broken(number, line, f"not JSON: {error}")
+        return _broken_conversation(number, line, f"not JSON: {error}")
     if not isinstance(read, dict):
-        return _broken(number, line, "not a JSON object")
+        return _broken_conversation(number, line, "not a JSON object")
     if "turns" not in read:
         asked = read.get("question")
         turn = _turn({"say": asked, **{k: v for k, v in read.items() if k != "question"}})
         return Conversation(str(number), asked if isinstance(asked, str) else line, (turn,))
     name, turns = read.get("name"), read["turns"]
     if not isinstance(name, str) or not isinstance(turns, list) or not turns:
-        return _broken(number, line, 'a conversation has a "name" and a list of "turns"')
+        return _broken_conversation(number, line, 'a conversation has a "name" and a list of "turns"')
     return Conversation(name, name, tuple(map(_turn, turns)))
 
 
-def _broken(number: int, line: str, fault: str) -> Conversation:
+def _broken_conversation(number: int, line: str, fault: str) -> Conversation:
     return Conversation(f"line {number}", line, (Wanted("", fault=f"line {number}: {fault}"),))
 
 

@@ -47,7 +47,7 @@ def _open_published(
     """Return what opens a retriever over the vectors of the embedder that its paper has, or that the user named."""
 
     def open_published(parts: Parts) -> Opened:
-        store, note = _published_store(name, embedder, parts)
+        store, note = _open_published_store(name, embedder, parts)
         return Opened(make(store, CostForecast(parts.tell, parts.budget)), name, store.embedder.name, note)
 
     return open_published
@@ -60,7 +60,7 @@ def _open_markdown(name: str, rows: int, embedder: str = target_dense.EMBEDDER) 
 
 
 def _open_summaries(parts: Parts) -> Opened:
-    store, note = _published_store("llm-summary", target_dense.SUMMARY_EMBEDDER, parts)
+    store, note = _open_published_store("llm-summary", target_dense.SUMMARY_EMBEDDER, parts)
     named = os.environ.get("ALMANAQ_MODEL", "local")
     spec = parts.language or (target_dense.SUMMARY_MODEL if named == "local" else named)
     language = open_models(spec, embedder=store.embedder, settings=ModelSettings(budget=parts.budget)).language
@@ -70,7 +70,7 @@ def _open_summaries(parts: Parts) -> Opened:
     return Opened(made, "llm-summary", store.embedder.name, note)
 
 
-def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
+def _open_published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
     """Return the store of the paper's embedder, or of the one that the user named, and a note that says so.
 
     The embedders of this machine are defaults: nobody named them.

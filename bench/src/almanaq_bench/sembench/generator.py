@@ -16,7 +16,7 @@ from almanaq.models.protocols import Embedder, LanguageModel, Models, TextCall, 
 from almanaq.options import Options
 from almanaq.values import canonical
 from almanaq_bench.generation.protocols import Asked, Reply
-from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measured
+from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measure_query
 
 NAMES = ("labels", "local", "openai:MODEL")
 _MOST_CALLS = 10_000
@@ -78,7 +78,7 @@ class SembenchGenerator:
             "calls": trace.text_calls + trace.cached_calls,
             "tokens": trace.input_tokens + trace.output_tokens,
             "seconds": round(trace.seconds, 3),
-            "measures": measured(query, result.rows, self._data.gold(query)),
+            "measures": measure_query(query, result.rows, self._data.gold(query)),
         }
         usage = Usage(trace.physical_calls, trace.cached_calls, trace.input_tokens, trace.output_tokens, trace.money)
         return Reply(json.dumps(reply), usage=usage)

@@ -135,7 +135,7 @@ class TARGET:
                     for dataset, each in measured[name].items()
                 }
                 lines["found"] += map(_found_line, records)
-                lines["replied"] += map(_replied_line, replies)
+                lines["replied"] += map(_format_reply, replies)
         _write(lines["found"], retrieval_results_file, retrieval_results_dir, top_k)
         _write(lines["replied"], downstream_results_file, downstream_results_dir, top_k)
         self.logger.info("all tasks are done")
@@ -274,7 +274,7 @@ def _found_line(record: Mapping[str, Any]) -> str:
     return json.dumps(line, ensure_ascii=False)
 
 
-def _replied_line(reply: Mapping[str, Any]) -> str:
+def _format_reply(reply: Mapping[str, Any]) -> str:
     line = {"dataset_name": reply["dataset"], "query_id": reply["query_id"], "generated_results": reply["text"]}
     return json.dumps(line, ensure_ascii=False)
 

@@ -332,7 +332,7 @@ def is_web(source: str) -> bool:
     return _WEB.match(source) is not None
 
 
-def named_files(source: str, *, allow_http: bool = False) -> Named | None:
+def find_named_files(source: str, *, allow_http: bool = False) -> Named | None:
     """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
 
     Raises:
@@ -340,9 +340,9 @@ def named_files(source: str, *, allow_http: bool = False) -> Named | None:
         UsageError: an address was named without leave to read it.
     """
     if source == STDIN:
-        return _kept(sys.stdin.buffer, "stdin", "standard input")
+        return _save_stream(sys.stdin.buffer, "stdin", "standard input")
     if is_web(source):
-        return _fetched(source, allow_http=allow_http)
+        return _fetch_file(source, allow_http=allow_http)
     if "://" in source or Path(source).expanduser().exists():
         return None
     parts = [part.strip() for part in source.split(",")]
@@ -368,7 +368,7 @@ def _matching(text: str) -> list[Path]:
     return [each for each in found if each.is_file()] or found
 
 
-def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
+def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
     """Write what a stream gives into a file of its own, named by what it holds."""
     held = Held()
     target = held.path / stem
@@ -397,10 +397,10 @@ def _ending(path: Path) -> str:
     return ".json" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{") else ".csv"
 
 
-def _fetched(address: str, *, allow_http: bool) -> Named:
+def _fetch_file(address: str, *, allow_http: bool) -> Named:
     """Fetch the file at an address, which the user must have allowed."""
     if not allow_http:
-        raise UsageError(f"{_shown(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
+        raise UsageError(f"{_redact_address(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
     import urllib.error
     import urllib.request
 
@@ -411,13 +411,13 @@ def _fetched(address: str, *, allow_http: bool) -> Named:
     try:
         with urllib.request.urlopen(address, timeout=_SECONDS) as reply:
             if not is_web(reply.geturl()):
-                raise SourceError(f"{_shown(address)} redirects away from the web")
-            return _kept(reply, stem, _shown(address), ending)
+                raise SourceError(f"{_redact_address(address)} redirects away from the web")
+            return _save_stream(reply, stem, _redact_address(address), ending)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise SourceError(f"{_shown(address)} cannot be fetched: {error}") from error
+        raise SourceError(f"{_redact_address(address)} cannot be fetched: {error}") from error
 
 
-def _shown(address: str) -> str:
+def _redact_address(address: str) -> str:
     """Return an address without what may be secret in it: user, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -201,7 +201,7 @@ def _lines(path: Path, name: str) -> Records:
     found = Records()
     faults: list[str] = []
     count = 0
-    for number, line in _numbered(path):
+    for number, line in _read_numbered_lines(path):
         value, fault = _record(line)
         if fault:
             count += 1
@@ -216,7 +216,7 @@ def _lines(path: Path, name: str) -> Records:
     return found
 
 
-def _numbered(path: Path) -> Iterator[tuple[int, str]]:
+def _read_numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if number % _LOOK == 0:
@@ -239,7 +239,7 @@ def _document(path: Path, name: str) -> Records:
     """Read a file that is one JSON value."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            value = _streamed(JSONStream(file))
+            value = _parse_stream(JSONStream(file))
     except ValueError as error:
         raise SourceError(f"{name} is not JSON ({error}): fix it there, or write one object per line") from error
     notes: tuple[str, ...] = ()
@@ -247,7 +247,7 @@ def _document(path: Path, name: str) -> Records:
         lists = [key for key, inner in value.items() if _objects(inner)]
         if len(lists) == 1:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
-        elif (shaped := shaped_rows(value)) is not None:
+        elif (shaped := reshape_rows(value)) is not None:
             value, notes = shaped, (f"{name}: one object, read as {len(shaped):,} rows",)
         else:
             raise SourceError(
@@ -261,7 +261,7 @@ def _document(path: Path, name: str) -> Records:
     return Records(rows, notes)
 
 
-def _streamed(stream: JSONStream) -> Any:
+def _parse_stream(stream: JSONStream) -> Any:
     """Return a JSON text's value, read element by element where it is an array or holds one."""
     first = stream.peek()
     if first == "[":
@@ -274,7 +274,7 @@ def _streamed(stream: JSONStream) -> Any:
     return value
 
 
-def shaped_rows(value: Mapping[str, Any]) -> list[Record] | None:
+def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
     """Return the rows of an object that is a table in another shape, None where it is none.
 
     `{"a": {"x": 1}, "b": {"x": 2}}` names its rows, in a column `key`; `{"x": [1, 2]}` and pandas' `{"x": {"0": 1,

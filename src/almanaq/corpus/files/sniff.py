@@ -156,7 +156,7 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     skip = _preamble(rows)
     body = rows[skip:]
     header = has_header(body) if hints.header is None else hints.header
-    names = _names(body) if header else unnamed(max(map(len, body)))
+    names = _names(body) if header else number_columns(max(map(len, body)))
     width = len(names)
     if hints.names and len(hints.names) != width:
         raise SourceError(f"{name} has {width:,} columns, and `names` in the schema file lists {len(hints.names):,}")
@@ -192,7 +192,7 @@ def _is_binary(text: str) -> bool:
     return strange > max(_FEW_CONTROLS, _MOST_CONTROLS * len(text))
 
 
-def unnamed(width: int) -> tuple[str, ...]:
+def number_columns(width: int) -> tuple[str, ...]:
     """Return names for the columns of a table without a header."""
     return tuple(f"column_{position}" for position in range(1, width + 1))
 
