@@ -29,7 +29,7 @@ from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.restaurants.dataset import load_bundled_restaurants
 from almanaq_bench.restaurants.generator import RestaurantsGenerator, SuqlDialogue, agent_dialogues
-from almanaq_bench.restaurants.play import Dialogue, Said
+from almanaq_bench.restaurants.play import Dialogue, TurnReply
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run
 
@@ -95,7 +95,7 @@ class _Right:
     def __init__(self, dialogue: Dialogue, writer: object, conversation: Conversation) -> None:
         self._dialogue, self._writer, self._turns = dialogue, writer, list(conversation.turns)
 
-    def say(self, words: str) -> Said:
+    def say(self, words: str) -> TurnReply:
         while self._turns[0].say != words:
             self._turns.pop(0)  # turns about rows that were never shown are not said
         turn = self._turns.pop(0)

@@ -25,8 +25,8 @@ from almanaq.models.model_names import open_embedder
 from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.index_files import lock_folder
 from almanaq.retrieval.stored import (
+    IndexRecipe,
     Lengths,
-    Recipe,
     Shard,
     StoredIndex,
     check_shards,
@@ -73,7 +73,7 @@ def index_on_cluster(
             f"--embedder {embedder} cannot be combined with --spark, whose workers have no keys: choose one of {known}"
         )
     name = open_embedder(embedder).name if embedder else ""
-    recipe = Recipe(parse_fields(fields), language, name, vectors)
+    recipe = IndexRecipe(parse_fields(fields), language, name, vectors)
     remote = Remote(read_spark_url(url))
     files = [str(file.absolute()) for file in corpus.files]
     try:
@@ -94,11 +94,13 @@ def index_on_cluster(
         remote.close()
 
 
-def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
+def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
     settings = recipe.to_record()
 
     def count(batches: Batches) -> Batches:
-        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.from_record(settings))
+        found = count_lengths(
+            (table for batch in batches for table in _tables(batch)), IndexRecipe.from_record(settings)
+        )
         yield _row(asdict(found))
 
     total = Lengths({})
@@ -112,7 +114,7 @@ def _write(
     remote: Remote,
     files: list[str],
     folder: Path,
-    recipe: Recipe,
+    recipe: IndexRecipe,
     means: Mapping[str, float],
     shards: int,
     embedder: str,
@@ -126,7 +128,7 @@ def _write(
                 held.setdefault(shard_of(table.id, shards), []).append(table)
         store = VectorStore(None, open_embedder(embedder)) if embedder else None
         for number, tables in held.items():
-            made = write_shard(tables, number, Path(where), build, Recipe.from_record(settings), means, store)
+            made = write_shard(tables, number, Path(where), build, IndexRecipe.from_record(settings), means, store)
             if made is not None:
                 yield _row(asdict(made))
 

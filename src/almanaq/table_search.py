@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.engines.sources import Source
     from almanaq.models.protocols import Embedder
-    from almanaq.retrieval.protocols import Found, TableIndex
+    from almanaq.retrieval.protocols import JudgedRanking, TableIndex
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
 
@@ -101,9 +101,9 @@ class Tables:
     @cached_property
     def _index(self) -> TableIndex:
         from almanaq.models.private_files import default_cache_folder
-        from almanaq.retrieval.retriever_names import Parts, open_retriever
+        from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 
-        parts = Parts(lambda: _open_embedder(self._embedder), default_cache_folder())
+        parts = RetrieverParts(lambda: _open_embedder(self._embedder), default_cache_folder())
         return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
 
 
@@ -293,7 +293,7 @@ def _read_database(source: Source, schema: str | os.PathLike[str] | None, *, all
 
 def search_index(
     index: StoredIndex, question: str, k: int, retriever: str, open_embedder: Callable[[str], Embedder]
-) -> tuple[list[tuple[TableEntry, float]], Found | None]:
+) -> tuple[list[tuple[TableEntry, float]], JudgedRanking | None]:
     """Search an index by words, by vectors too where it has them, and rank anew unless the retriever says otherwise.
 
     Returns:

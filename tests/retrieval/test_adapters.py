@@ -12,7 +12,7 @@ from almanaq.errors import BenchmarkError, SourceError, UsageError
 from almanaq.retrieval.adapters import TableText, adapt_retriever
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq_bench.retrievers.paper_retrievers import adapt
 
 FIELDS = ["title", "header", "cells"]
@@ -150,7 +150,7 @@ def make(documents: list[TableText]) -> LangChainShaped:
 
 
 def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
-    index = open_retriever(f"{__name__}:make", Parts(BagOfWords)).retriever.index(CORPUS, ["title"])
+    index = open_retriever(f"{__name__}:make", RetrieverParts(BagOfWords)).retriever.index(CORPUS, ["title"])
     assert ids(index.search(["longest rivers"], 1)[0]) == [RIVERS.id]
     assert len(index.search(["longest rivers"], 3)[0]) == 3
 

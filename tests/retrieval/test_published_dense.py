@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget, estimate_tokens
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq.testing import StandInServer
 from almanaq.testing.faults import Faults
 from almanaq_bench.retrievers.target_dense import format_markdown, summary_prompt
@@ -41,8 +41,8 @@ class Named:
         raise AssertionError("the paper's embedder is asked")
 
 
-def parts(tmp_path: Path, told: list[str], **more) -> Parts:
-    return Parts(Named, tmp_path / "vectors", tell=told.append, **more)
+def parts(tmp_path: Path, told: list[str], **more) -> RetrieverParts:
+    return RetrieverParts(Named, tmp_path / "vectors", tell=told.append, **more)
 
 
 @pytest.mark.parametrize("name", ["openai-embedding", "openai-embedding-header"])
@@ -133,7 +133,7 @@ def test_a_summary_that_fails_fails_the_index_and_the_rest_is_kept(
 def test_another_embedder_takes_its_place_and_is_named(server, tmp_path: Path) -> None:
     from small_corpora import BagOfWords
 
-    opened = open_retriever("openai-embedding", Parts(BagOfWords, tmp_path / "vectors"))
+    opened = open_retriever("openai-embedding", RetrieverParts(BagOfWords, tmp_path / "vectors"))
     assert "embeds with bag-of-words, where the paper has openai:text-embedding-3-small" in opened.note
     opened.retriever.index(CORPUS, [])
     assert server.ledger.calls == 0
@@ -160,7 +160,7 @@ def test_rows_of_the_published_code_by_name(tmp_path: Path, name: str, published
     from small_corpora import BagOfWords
 
     embedder = BagOfWords()
-    opened = open_retriever(name, Parts(lambda: embedder, tmp_path / "vectors"))
+    opened = open_retriever(name, RetrieverParts(lambda: embedder, tmp_path / "vectors"))
     assert opened.note == f"{name} embeds with bag-of-words, where the paper has {published}"
     index = opened.retriever.index(CORPUS, [])
     assert index.search(["Amazon 6,400"], 1)[0][0].id == RIVERS.id
@@ -172,7 +172,7 @@ def test_a_table_without_rows_is_a_row_of_its_header(tmp_path: Path) -> None:
     from small_corpora import BagOfWords
 
     embedder = BagOfWords()
-    retriever = open_retriever("row-serial", Parts(lambda: embedder, tmp_path / "vectors")).retriever
+    retriever = open_retriever("row-serial", RetrieverParts(lambda: embedder, tmp_path / "vectors")).retriever
     index = retriever.index([RIVERS, table("empty", header=("mountain", "height"))], [])
     assert index.search(["mountain height"], 1)[0][0].id.table == "empty"
 

@@ -26,7 +26,7 @@ _PLACE = "data"  # the stage that notes where a run's data lie
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class RunData:
     """What a run asks and searches.
 
     Attributes:
@@ -72,7 +72,7 @@ class Haystack:
                 )  # fmt: skip
 
 
-def open_data(request: RunRequest) -> Data:
+def open_data(request: RunRequest) -> RunData:
     """Open the data of a run.
 
     Raises:
@@ -91,7 +91,7 @@ def open_data(request: RunRequest) -> Data:
     files = [*dataset.files(request.split), *(others.files if others else ())]
     if find_task(request.task).name == "hybrid-qa":
         files.append(_open_linked_folder(dataset, request).passages_file)
-    return Data(
+    return RunData(
         dataset,
         asked,
         corpus,
@@ -211,12 +211,12 @@ def _holds_dataset(folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Others:
+class _OtherDataset:
     name: str
     files: tuple[Path, ...]
 
 
-def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _Others | None]:
+def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _OtherDataset | None]:
     """Return the corpus with the distractors asked for: drawn by the seed, all where the task is to find needles."""
     needles = find_task(request.task).name == "needle-in-haystack"
     if not request.distractors and not (needles and request.distractors is None):
@@ -229,7 +229,7 @@ def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _Others
         raise UsageError(f"--distractors {wanted}: {name} holds {len(others)} tables")
     chosen = frozenset(Random(f"{request.seed} {name}").sample(range(len(others)), wanted))
     files = tuple(file for split in dataset.splits or ("",) for file in _corpus_files(dataset, split))
-    return Haystack(own, others, chosen, name), _Others(name, tuple(dict.fromkeys(files)))
+    return Haystack(own, others, chosen, name), _OtherDataset(name, tuple(dict.fromkeys(files)))
 
 
 def _corpus_files(dataset: Dataset, split: str) -> Sequence[Path]:

@@ -14,7 +14,7 @@ import numpy as np
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.retrieval.protocols import Ranking
 from almanaq_bench.config import RunConfig, read_config
-from almanaq_bench.evaluation.rankings import MEASURES, Found, Measure, PerQuery, per_query
+from almanaq_bench.evaluation.rankings import MEASURES, Measure, PerQuery, RankedResult, per_query
 from almanaq_bench.evaluation.significance import intervals
 from almanaq_bench.generation.replies import ReplyRecord, ReplyScores, read_replies, score_replies
 from almanaq_bench.records import (
@@ -283,8 +283,8 @@ def _sum_costs(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return spent
 
 
-def _ranking_of(record: Record) -> Found:
-    return Found([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
+def _ranking_of(record: Record) -> RankedResult:
+    return RankedResult([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
 
 
 def _provenance(config: RunConfig) -> dict[str, Any]:

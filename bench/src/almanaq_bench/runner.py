@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.retrieval.retriever_names import Opened, Parts, open_retriever
+from almanaq.retrieval.retriever_names import OpenedRetriever, RetrieverParts, open_retriever
 from almanaq_bench.cards import find_task
 from almanaq_bench.config import RunConfig, RunRequest, check_request, read_config, versions
 from almanaq_bench.cost_forecast import CostForecast
-from almanaq_bench.data import Data, keep_place, open_data
+from almanaq_bench.data import RunData, keep_place, open_data
 from almanaq_bench.evaluation.answers import check_sacrebleu
 from almanaq_bench.generation.generators import open_generator
 from almanaq_bench.generation.protocols import Generator
@@ -63,13 +63,13 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
         return keep_score(request.out)
 
 
-def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
+def _open(request: RunRequest, questions: Sequence[Question]) -> OpenedRetriever:
     if request.made is not None:
-        return Opened(request.made, request.retriever)
+        return OpenedRetriever(request.made, request.retriever)
     gold: dict[str, list[TableId]] = {}
     for question in questions:
         gold.setdefault(question.text, []).extend(question.gold)
-    parts = Parts(
+    parts = RetrieverParts(
         request.embedder,
         request.cache,
         request.seed,
@@ -91,7 +91,7 @@ class _Replying:
     left_out: str = ""
 
 
-def _replying(request: RunRequest, data: Data) -> _Replying | None:
+def _replying(request: RunRequest, data: RunData) -> _Replying | None:
     """Open the generator; None for a task that asks for no replies."""
     task = find_task(request.task)
     if not task.generates:
@@ -119,7 +119,7 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
     return _Replying(generator, databases, questions, left_out)
 
 
-def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
+def _restaurants(request: RunRequest, data: RunData) -> tuple[RunRequest, str]:
     """Return the request with its generator, and say which turns cannot be read."""
     if not isinstance(data.dataset, RestaurantsData):
         raise UsageError(f"the restaurants task asks turns of conversations, and {request.dataset} holds none")
@@ -139,7 +139,7 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
     return replace(request, replies=generator), broken
 
 
-def _sembench(request: RunRequest, data: Data) -> RunRequest:
+def _sembench(request: RunRequest, data: RunData) -> RunRequest:
     """Return the request with its generator."""
     if not isinstance(data.dataset, SembenchData):
         raise UsageError(f"the sembench-movie task asks about {' and '.join(FILES)}, not in {request.dataset}")
@@ -153,7 +153,7 @@ def _forecast_cost(request: RunRequest) -> CostForecast:
     return CostForecast(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
 
 
-def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:
+def _config(request: RunRequest, data: RunData, opened: OpenedRetriever, replying: _Replying | None) -> RunConfig:
     return RunConfig(
         task=find_task(request.task).name,
         dataset=request.dataset,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
-    from almanaq.retrieval.protocols import Found, Ranking
+    from almanaq.retrieval.protocols import JudgedRanking, Ranking
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
     from almanaq.text.index_terms import Analyzer
@@ -74,7 +74,7 @@ def find(
         raise UsageError("give the tables once: SOURCE, --corpus SOURCE or --index DIR")
     corpus = corpus if source is None else source
     _check_flags(k, retriever, explain=explain, as_json=as_json)
-    how = _How(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
+    how = _SearchFlags(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
     _print_hits(found, as_json)
@@ -111,21 +111,21 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
         say("\n".join(f"   {line}" for line in explain_match(question, table, fields, analyzer)))
 
 
-def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _How) -> list[Table]:
+def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _SearchFlags) -> list[Table]:
     """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
     by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
     return [by_id[table.id] for table in found]
 
 
-def _choose_fields(how: _How) -> tuple[Field, ...]:
+def _choose_fields(how: _SearchFlags) -> tuple[Field, ...]:
     from almanaq.corpus.table import parse_fields
 
     return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
+class _SearchFlags:
     """The flags that say how a corpus is searched."""
 
     retriever: str
@@ -141,7 +141,7 @@ class _How:
         return read_tables(corpus, schema=self.schema, allow_http=self.allow_http)
 
 
-def _open_index(folder: Path, how: _How) -> StoredIndex:
+def _open_index(folder: Path, how: _SearchFlags) -> StoredIndex:
     """Open an index, where the flags go with one."""
     from almanaq.retrieval.stored import open_index
 
@@ -159,7 +159,7 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
     return opened
 
 
-def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[TableEntry, float]]:
+def _search_index(question: str, index: StoredIndex, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
     """Search by words, and by vectors where the index has them; rerank unless the flags say otherwise."""
     from almanaq.table_search import search_index
 
@@ -169,7 +169,7 @@ def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[
     return found if doubt is None or _keep_fitting(doubt, nearest=how.nearest) else []
 
 
-def _keep_fitting(found: Found, *, nearest: bool) -> Ranking:
+def _keep_fitting(found: JudgedRanking, *, nearest: bool) -> Ranking:
     """Return what was found if it fits, or in any case where the nearest are asked for; else say that none does.
 
     Says too why the order is another than was asked for.
@@ -184,10 +184,10 @@ def _keep_fitting(found: Found, *, nearest: bool) -> Ranking:
     return ()
 
 
-def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEntry, float]]:
+def _search(question: str, corpus: str, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
     from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.protocols import find_tables as find_in
-    from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
+    from almanaq.retrieval.retriever_names import RetrieverParts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import TableEntry
 
     if how.fields is not None:
@@ -197,7 +197,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEn
     def tell(message: str) -> None:
         warn([message])
 
-    parts = Parts(
+    parts = RetrieverParts(
         defer_embedder(how.embedder),
         default_cache_folder(),
         model=defer_model(how.max_calls),

@@ -14,9 +14,9 @@ from typing import Any
 
 from almanaq.corpus.files.listing import (
     KNOWN,
+    FetchedFolder,
     Format,
     FoundFile,
-    Held,
     Listing,
     find_named_files,
     find_path,
@@ -62,7 +62,7 @@ class SourceTables:
     ids: tuple[TableId, ...]
     read: Callable[[TableId], Table] = field(repr=False)
     faults: list[str] = field(default_factory=list, repr=False)
-    held: Held | None = field(default=None, repr=False)
+    held: FetchedFolder | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -166,7 +166,7 @@ class _Handlers:
             return self._fail(wrong)
         arguments = params.arguments or {}
         job = Job(lambda emit: self._tools.call(params.name, arguments, emit))
-        course = _Course()
+        course = _ProgressCounter()
         try:
             async with aclosing(cast(Any, self._runner.run(job))) as events:
                 async for name, data in events:
@@ -256,7 +256,7 @@ class _Handlers:
 
 
 @dataclass
-class _Course:
+class _ProgressCounter:
     """How far some work is, counted so that it never goes back, as the protocol wants it."""
 
     base: float = 0.0

@@ -119,7 +119,7 @@ class CheckedArray(Generic[D]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class SegmentChecksums:
     """The checksums of a segment's files, by name."""
 
     sizes: Mapping[str, int]
@@ -172,7 +172,7 @@ def write_sums(folder: Path) -> str:
     return _hash_sums(content)
 
 
-def read_sums(folder: Path, expected: str) -> Sums:
+def read_sums(folder: Path, expected: str) -> SegmentChecksums:
     """Read the checksums of a folder. Raises OSError or ValueError where they are missing or not those expected."""
     content = (folder / SUMS).read_bytes()
     if _hash_sums(content) != expected:
@@ -186,7 +186,7 @@ def read_sums(folder: Path, expected: str) -> Sums:
         start += blocks
     if start != len(sums):
         raise ValueError(f"{folder.name}/{SUMS} holds {len(sums)} sums of {start} blocks")
-    return Sums(sizes, by_file)
+    return SegmentChecksums(sizes, by_file)
 
 
 def _hash_sums(content: bytes) -> str:

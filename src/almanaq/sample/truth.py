@@ -15,7 +15,7 @@ from pathlib import Path
 from almanaq.errors import UsageError, suggest
 from almanaq.sample import path
 from almanaq.sample.dishes import serves
-from almanaq.sample.rules import VALUES, Asked, parse_question
+from almanaq.sample.rules import VALUES, QuestionMeaning, parse_question
 
 SUMMARY_REVIEWS = 3
 TRUTH = Path(__file__).parent / "truth_data" / "restaurants.parquet"
@@ -108,7 +108,7 @@ def _mentions_by_text() -> Mapping[str, tuple[Mention, ...]]:
     }
 
 
-def _reply(wanted: Asked, mentions: Iterable[Mention]) -> str | None:
+def _reply(wanted: QuestionMeaning, mentions: Iterable[Mention]) -> str | None:
     votes = dict.fromkeys(wanted.attributes, 0)
     for m in mentions:
         if m.attribute in votes:

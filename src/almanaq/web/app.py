@@ -86,7 +86,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _answer_known)
     app.add_exception_handler(AlmanaqError, _answer_refused)
     app.add_exception_handler(Exception, _answer_unforeseen)
-    return Gate(_Switch(app, mounts), access, end)
+    return Gate(_PathRouter(app, mounts), access, end)
 
 
 def _leave() -> None:
@@ -94,7 +94,7 @@ def _leave() -> None:
     os._exit(GIVES_BACK)
 
 
-class _Switch:
+class _PathRouter:
     """Hands a request on to the application at whose path it arrives."""
 
     def __init__(self, app: Application, mounts: Mapping[str, Application]) -> None:

@@ -42,7 +42,7 @@ class FoundRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """The rows of a query that have a value, the best first, and the results that they were read from."""
 
     rows: tuple[FoundRow, ...]
@@ -52,16 +52,16 @@ class Found:
 class RowFinder(Protocol):
     """Runs a query for its rows."""
 
-    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found: ...
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows: ...
 
 
 class AllRows:
     """The RowFinder that runs a query as it is."""
 
-    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:  # noqa: ARG002
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows:  # noqa: ARG002
         """Return the first rows in the query's order."""
         result = connection.sql(suql)
-        return Found(_rows(result, relation), (result,))
+        return FoundRows(_rows(result, relation), (result,))
 
 
 class BestRows:
@@ -74,7 +74,7 @@ class BestRows:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows:
         """Return the rows; where one was asked for, the one whose quotes are nearest first."""
         tree = _of_one_row(suql)
         if tree is None:
@@ -85,7 +85,7 @@ class BestRows:
             # What is wrong is told of the query as it was written.
             return AllRows().find(connection, suql, question, relation)
 
-    def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> Found:
+    def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> FoundRows:
         made = _with_cells(_leave_out_unknown(tree), relation)
         ordered = tree.args.get("order") is not None
         reads = _reads_text(tree)
@@ -94,10 +94,10 @@ class BestRows:
         first = connection.sql(_text(made if ordered or reads else made.limit(MOST)), options=one_by_one)
         rows = _rows(first, relation)
         if ordered or not reads or not rows:
-            return Found(rows, (first,))
+            return FoundRows(rows, (first,))
         ahead = connection.sql(_text(made.limit(MOST)), options=replace(one_by_one, candidates=AHEAD))
         more = [row for row in _rows(ahead, relation) if row not in rows]
-        return Found(self._nearest(question, (*rows, *more)), (first, ahead))
+        return FoundRows(self._nearest(question, (*rows, *more)), (first, ahead))
 
     def _nearest(self, question: str, rows: Sequence[FoundRow]) -> tuple[FoundRow, ...]:
         """Return rows by how near their quotes are to the question.

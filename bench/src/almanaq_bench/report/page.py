@@ -217,7 +217,7 @@ def _spell(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Figure:
     """A figure, and the table of what it shows."""
 
     svg: Markup
@@ -226,7 +226,7 @@ class _Drawn:
     anchor: str
 
 
-def _draw_lines(lines: Sequence[Line], *, x_label: str, y_label: str) -> _Drawn:
+def _draw_lines(lines: Sequence[Line], *, x_label: str, y_label: str) -> _Figure:
     across = sorted({x for line in lines for x in line.x})
     known = [dict(zip(line.x, line.y, strict=True)) for line in lines]
     rows = [
@@ -234,13 +234,13 @@ def _draw_lines(lines: Sequence[Line], *, x_label: str, y_label: str) -> _Drawn:
         for line, found in zip(lines, known, strict=True)
     ]
     svg = lines_figure(lines, x_label=x_label, y_label=y_label)
-    return _Drawn(_markup(svg), ["system", *(f"{x_label} = {x:g}" for x in across)], rows, "questions")
+    return _Figure(_markup(svg), ["system", *(f"{x_label} = {x:g}" for x in across)], rows, "questions")
 
 
-def _draw_points(points: Sequence[Point], *, x_label: str, y_label: str, anchor: str, log: bool = True) -> _Drawn:
+def _draw_points(points: Sequence[Point], *, x_label: str, y_label: str, anchor: str, log: bool = True) -> _Figure:
     rows = [[p.name, f"{p.x:.4g}", f"{p.y:.3f}", f"{p.low:.3f} – {p.high:.3f}"] for p in points]
     svg = points_figure(points, x_label=x_label, y_label=y_label, log=log)
-    return _Drawn(_markup(svg), ["system", x_label, y_label, "95 % interval"], rows, anchor)
+    return _Figure(_markup(svg), ["system", x_label, y_label, "95 % interval"], rows, anchor)
 
 
 def _markup(svg: str) -> Markup:
@@ -250,7 +250,7 @@ def _markup(svg: str) -> Markup:
     return markupsafe.Markup(svg)
 
 
-def _figures(group: Group) -> dict[str, _Drawn]:
+def _figures(group: Group) -> dict[str, _Figure]:
     label = _spell(group.measure)
     lines = [Line(run.name, list(run.curve), list(run.curve.values())) for run in group.runs]
     made = {f"{label} over k": _draw_lines(lines, x_label="k", y_label=label)}
@@ -271,7 +271,7 @@ def _figures(group: Group) -> dict[str, _Drawn]:
     return made | _answer_figures(group.runs, measure, at) if measure else made
 
 
-def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, _Drawn]:
+def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, _Figure]:
     """Set the answers' measure against the retrieval's, and against money where any was spent."""
     runs = [run for run in runs if measure in run.scores.metrics]
     if not runs:

@@ -34,7 +34,7 @@ from almanaq_bench.generation.protocols import (
     WRITTEN_ANSWER,
     WRITTEN_QUERY,
     WRITTEN_REPLY,
-    Asked,
+    GenerationRequest,
     Reply,
     of_prompt,
     of_text_call,
@@ -45,8 +45,8 @@ from almanaq_bench.prompts import bench_prompt_version
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.gold import Restaurants
 from almanaq_bench.restaurants.linearize import Linearized, LinearizedDialogue, search_prompt
-from almanaq_bench.restaurants.play import MOST, Analysis, Dialogue, Said, nearest_stage, play, to_text
-from almanaq_bench.restaurants.wanted import COMBINED, Conversation, Wanted
+from almanaq_bench.restaurants.play import MOST, Analysis, Dialogue, TurnReply, nearest_stage, play, to_text
+from almanaq_bench.restaurants.wanted import COMBINED, Conversation, ExpectedTurn
 
 
 class SuqlDialogue:
@@ -56,7 +56,7 @@ class SuqlDialogue:
         self._agent, self._restaurants = agent, restaurants
         self._history: list[Turn] = []
 
-    def say(self, words: str) -> Said:
+    def say(self, words: str) -> TurnReply:
         """Return the reply; where a condition was left out, and the reply says so, no restaurant counts as given."""
         with spending() as spent:
             response = self._agent.respond(words, self._history)
@@ -65,7 +65,7 @@ class SuqlDialogue:
             raise error
         self._history.append(response.turn())
         shown = tuple(self._restaurants.ids(response.shown)) if response.status == "answered" else ()
-        return Said(
+        return TurnReply(
             response.answer,
             () if response.relaxed else shown,
             shown,
@@ -115,7 +115,7 @@ def agent_estimator(data: RestaurantsData, language: LanguageModel, batching: Ba
     return estimate
 
 
-def _searches(turns: Iterable[Wanted]) -> Iterator[bool]:
+def _searches(turns: Iterable[ExpectedTurn]) -> Iterator[bool]:
     """Say of each turn that needs texts whether it searches; else it asks about one row. Others are passed over."""
     before = ""
     for turn in turns:
@@ -220,14 +220,14 @@ class RestaurantsGenerator:
         self._conversations = {each.id: each for each in data.conversations(split)}
         self._open = open_dialogue
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what these conversations are expected to take: parsing, reading texts, wording replies."""
         if self._expected is None:
             return Usage()
         of_conversation = self._expected()
         return sum((of_conversation(self._conversations[each.id]) for each in asked), Usage())
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return what became of every turn of a conversation."""
         return await run_in_thread(self._play, self._conversations[asked.id])
 

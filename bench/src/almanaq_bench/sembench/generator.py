@@ -15,7 +15,7 @@ from almanaq.models.model_names import make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, TextCall, TextReply, Usage
 from almanaq.options import Options
 from almanaq.values import canonical
-from almanaq_bench.generation.protocols import Asked, Reply
+from almanaq_bench.generation.protocols import GenerationRequest, Reply
 from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measure_query
 
 NAMES = ("labels", "local", "openai:MODEL")
@@ -56,7 +56,7 @@ class SembenchGenerator:
         self._data, self._models = data, models
         self._queries = {query.id: query for query in QUERIES}
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what the queries are expected to take."""
         if self._models.language is None:
             return Usage()
@@ -65,7 +65,7 @@ class SembenchGenerator:
         calls = sum(stage.predicted.get("calls", 0) for plan in plans for stage in plan.stages)
         return Usage(calls=calls, input_tokens=_CALL_TOKENS * calls, output_tokens=_REPLY_TOKENS * calls)
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return what a query gave."""
         return await run_in_thread(self._run, self._queries[asked.id])
 

@@ -310,7 +310,7 @@ _SECONDS = 60.0
 _CHUNK = 1 << 20
 
 
-class Held:
+class FetchedFolder:
     """A private folder for files that were fetched; it goes when nobody holds it any more."""
 
     def __init__(self) -> None:
@@ -319,12 +319,12 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFiles:
     """Files that a source names; `held` is the folder that they were written into, None where they lie elsewhere."""
 
     paths: tuple[Path, ...]
     name: str
-    held: Held | None = None
+    held: FetchedFolder | None = None
 
 
 def is_web(source: str) -> bool:
@@ -332,7 +332,7 @@ def is_web(source: str) -> bool:
     return _WEB.match(source) is not None
 
 
-def find_named_files(source: str, *, allow_http: bool = False) -> Named | None:
+def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | None:
     """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
 
     Raises:
@@ -347,8 +347,8 @@ def find_named_files(source: str, *, allow_http: bool = False) -> Named | None:
         return None
     parts = [part.strip() for part in source.split(",")]
     if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
-        return Named(tuple(path for part in parts for path in _matching(part)), source)
-    return Named(tuple(_matching(source)), source) if _is_pattern(source) else None
+        return NamedFiles(tuple(path for part in parts for path in _matching(part)), source)
+    return NamedFiles(tuple(_matching(source)), source) if _is_pattern(source) else None
 
 
 def _is_pattern(text: str) -> bool:
@@ -368,9 +368,9 @@ def _matching(text: str) -> list[Path]:
     return [each for each in found if each.is_file()] or found
 
 
-def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
+def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") -> NamedFiles:
     """Write what a stream gives into a file of its own, named by what it holds."""
-    held = Held()
+    held = FetchedFolder()
     target = held.path / stem
     with target.open("wb") as file:
         written = 0
@@ -384,7 +384,7 @@ def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") ->
         raise SourceError(f"{called} is empty")
     named = target.with_name(stem + (ending or _ending(target)))
     shutil.move(target, named)
-    return Named((named,), stem, held)
+    return NamedFiles((named,), stem, held)
 
 
 def _ending(path: Path) -> str:
@@ -397,7 +397,7 @@ def _ending(path: Path) -> str:
     return ".json" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{") else ".csv"
 
 
-def _fetch_file(address: str, *, allow_http: bool) -> Named:
+def _fetch_file(address: str, *, allow_http: bool) -> NamedFiles:
     """Fetch the file at an address, which the user must have allowed."""
     if not allow_http:
         raise UsageError(f"{_redact_address(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
