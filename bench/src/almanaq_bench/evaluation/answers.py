@@ -120,7 +120,7 @@ class ShortAnswerScores:
 def normalize_answer(answer: str) -> str:
     """Return the form in which answers are compared.
 
-    >>> normalized("The Eiffel Tower!")
+    >>> normalize_answer("The Eiffel Tower!")
     'eiffel tower'
     """
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
