@@ -74,5 +74,5 @@ def test_wrong_names(name: str, message: str) -> None:
 
 def test_declared_fields_do_not_go_with_retrievers_that_see_their_own_text() -> None:
     check_fields_apply("bm25")
-    with pytest.raises(UsageError, match="--fields does not go with --retriever target-bm25"):
+    with pytest.raises(UsageError, match="--fields cannot be combined with --retriever target-bm25"):
         check_fields_apply("target-bm25")

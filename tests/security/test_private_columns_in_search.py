@@ -231,7 +231,7 @@ def test_a_schema_file_that_is_named_counts_as_one_beside_the_source(tmp_path: P
     found = almanaq.tables(table, schema=tmp_path / "s.toml", embedder="lexical")
     assert isinstance(found, Tables)
     assert [each.rows for each in found] == [(("open", ""),)]
-    with pytest.raises(UsageError, match="schema does not go with an index"):
+    with pytest.raises(UsageError, match="schema cannot be combined with an index"):
         almanaq.tables(index=tmp_path, schema=tmp_path / "s.toml")
 
 

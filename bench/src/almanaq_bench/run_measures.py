@@ -158,7 +158,7 @@ def describe_unfinished(run_dir: Path) -> str:
         return ""
     counts = {name: sum(1 for _ in whole_lines(run_dir / name)) for name in (RECORDS, REPLIES)}
     replies = f", {counts[REPLIES]:,} with a reply" if counts[REPLIES] else ""
-    return f"{run_dir} is not finished: {counts[RECORDS]:,} questions so far{replies}; go on with --resume"
+    return f"{run_dir} is not finished: {counts[RECORDS]:,} questions so far{replies}; continue with --resume"
 
 
 def keep_score(run_dir: Path) -> Scores:
