@@ -31,20 +31,20 @@ def pins() -> dict[str, str]:
     """Return the pinned versions by normalised name."""
     lines = FILE.read_text(encoding="utf-8").splitlines()
     named = (line.split("==") for line in lines if line and not line.startswith("#"))
-    return {normalised(name): version for name, version in named}
+    return {normalize_name(name): version for name, version in named}
 
 
-def normalised(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a package's name as the index compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def unfulfilled() -> list[str]:
+def find_unfulfilled() -> list[str]:
     """Name the requirements that no pin stands for, or whose pin they exclude."""
     have, off = pins(), []
     for line in (*_requirements(ROOT, "local", "test"), *_requirements(BENCH, "text-metrics")):
         asked = Requirement(line)
-        version = have.get(normalised(asked.name))
+        version = have.get(normalize_name(asked.name))
         if version is None:
             off.append(f"{asked.name} is not pinned")
         elif not asked.specifier.contains(version.split("+")[0], prereleases=True):
@@ -69,18 +69,18 @@ def resolve() -> dict[str, str]:
 def main() -> int:
     """Write the file, and say what changed; or check the one that is there."""
     if "--check" in sys.argv[1:]:
-        for line in unfulfilled():
+        for line in find_unfulfilled():
             print(line)
-        return int(bool(unfulfilled()))
+        return int(bool(find_unfulfilled()))
     before, made = pins(), resolve()
     head = [line for line in FILE.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     # What is installed beside what pip resolves, as the weights, keeps its pin.
-    beside = {name: version for name, version in before.items() if name not in map(normalised, made)}
+    beside = {name: version for name, version in before.items() if name not in map(normalize_name, made)}
     lines = sorted((f"{name}=={version}" for name, version in (made | beside).items()), key=str.lower)
     FILE.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
     for name, version in sorted(made.items()):
-        if before.get(normalised(name)) != version:
-            print(f"{name}: {before.get(normalised(name), 'new')} -> {version}")
+        if before.get(normalize_name(name)) != version:
+            print(f"{name}: {before.get(normalize_name(name), 'new')} -> {version}")
     return 0
 
 

@@ -89,7 +89,7 @@ def dataset_of(path: Path) -> str:
     return command[command.index("--dataset") + 1]
 
 
-def wanted(parts: list[str]) -> Iterator[Path]:
+def select_experiments(parts: list[str]) -> Iterator[Path]:
     """Yield the experiments that are asked for."""
     for path in sorted((ROOT / "experiments").glob("*/*.json")):
         asked = not parts or any(part in str(path.relative_to(ROOT)) for part in parts)
@@ -110,7 +110,7 @@ def size_of(group: list[Path]) -> int:
     return max((json.loads(path.read_text()).get("result") or {}).get("queries", 0) for path in group)
 
 
-def measured(groups: list[list[Path]], jobs: int) -> dict[str, Any]:
+def run_groups(groups: list[list[Path]], jobs: int) -> dict[str, Any]:
     """Run groups side by side, and give what they took in all and one by one."""
     load, started = os.getloadavg()[0], time.perf_counter()
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
@@ -143,12 +143,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timed", metavar="NAME")
     told = parser.parse_args()
-    groups = by_dataset(list(wanted(told.parts)))
+    groups = by_dataset(list(select_experiments(told.parts)))
     if told.timed is None:
-        return int(measured(groups, told.jobs)["failed"])
+        return int(run_groups(groups, told.jobs)["failed"])
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE] = folder
-        found = measured(groups, told.jobs)
+        found = run_groups(groups, told.jobs)
     command = " ".join(["python scripts/experiments.py --timed", told.timed, *told.parts])
     if not found["not_done"]:
         took = {name: value for name, value in found.items() if name not in ("not_done", "failed")}

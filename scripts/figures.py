@@ -84,13 +84,13 @@ def records() -> list[Record]:
     for name, read in _read_by_tables():
         for path in read:
             printed.setdefault(path, []).append(f"{where.get(name, 'nowhere')}#{name}")
-    for path in committed():
+    for path in list_results():
         if path not in printed and path not in NOT_PRINTED:
             printed[path] = list(_pages_that_name(path))
     return [Record(path, command_of(path), tuple(pages)) for path, pages in sorted(printed.items())]
 
 
-def committed() -> list[str]:
+def list_results() -> list[str]:
     """Return the results that are kept in the repository."""
     told = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     files = told.stdout.split() or [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.json")]

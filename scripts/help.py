@@ -38,7 +38,7 @@ def render() -> dict[Path, str]:
     return {FOLDER / f"{name}.txt": _help(arguments) for name, arguments in commands().items()}
 
 
-def drifted() -> list[str]:
+def find_drift() -> list[str]:
     """Name the golden files that are missing, stale, or left over from a command that is gone."""
     wanted = render()
     stale = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
@@ -70,5 +70,5 @@ def _help(arguments: list[str]) -> str:
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
         write()
-    elif stale := drifted():
+    elif stale := find_drift():
         sys.exit(f"drifted: {', '.join(stale)}; run `make docs` and read the difference")

@@ -67,9 +67,9 @@ def names() -> list[str]:
 def tables(only: Collection[str] = ()) -> dict[str, str]:
     """Return every declared table, or some, as Markdown, by name."""
     spec = tomllib.loads(SPEC.read_text(encoding="utf-8"), parse_float=float)
-    known = {"read": read, "results": results, "by_system": by_system, "grouped": grouped, "MISSING": MISSING}
-    known |= _wrapped(spec.pop("names"))
-    chosen = {name: table for name, table in _wrapped(spec).items() if not only or name in only}
+    known = {"read": read, "results": results, "by_system": by_system, "grouped": group_rows, "MISSING": MISSING}
+    known |= _wrap_records(spec.pop("names"))
+    chosen = {name: table for name, table in _wrap_records(spec).items() if not only or name in only}
     return {name: _table(table, dict(known)) for name, table in chosen.items()}
 
 
@@ -79,7 +79,7 @@ def read(path: str) -> Any:
     if not file.exists():
         return MISSING
     text = file.read_text(encoding="utf-8")
-    return _wrapped(tomllib.loads(text) if file.suffix == ".toml" else json.loads(text))
+    return _wrap_records(tomllib.loads(text) if file.suffix == ".toml" else json.loads(text))
 
 
 def results(group: str) -> list[Record]:
@@ -96,12 +96,12 @@ def by_system(group: str) -> Record:
     return found
 
 
-def grouped(rows: list[Record], key: str) -> list[tuple[Any, list[Record]]]:
+def group_rows(rows: list[Record], key: str) -> list[tuple[Any, list[Record]]]:
     """Return neighbours that have the same value of a key together."""
     return [(value, list(own)) for value, own in groupby(rows, key=lambda row: row[key])]
 
 
-def markdown(head: list[str], rows: list[list[str]]) -> str:
+def format_table(head: list[str], rows: list[list[str]]) -> str:
     """Return a table of Markdown; without rows, a word that it is not measured."""
     if not rows:
         return "*Not measured yet.*\n"
@@ -111,7 +111,7 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 def _table(table: Record, names: dict[str, Any]) -> str:
     names |= _let(table.get("let", {}), names)
     rows = [cells for block in table.rows for cells in _rows(block, names)]
-    return markdown(_cells(table.head, names), rows)
+    return format_table(_cells(table.head, names), rows)
 
 
 def _rows(block: Record, names: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -149,11 +149,11 @@ def _cells(templates: list[str], names: Mapping[str, Any]) -> list[str]:
         if template.startswith("{[") and template.endswith("]}"):
             cells += _value(template[1:-1], names)
         else:
-            cells.append(_HOLE.sub(lambda found: _filled(found, names), template))
+            cells.append(_HOLE.sub(lambda found: _fill_hole(found, names), template))
     return cells
 
 
-def _filled(hole: re.Match[str], names: Mapping[str, Any]) -> str:
+def _fill_hole(hole: re.Match[str], names: Mapping[str, Any]) -> str:
     return format(_value(hole[1], names), hole[2] or "")
 
 
@@ -161,7 +161,7 @@ def _value(expression: str, names: Mapping[str, Any]) -> Any:
     return eval(expression, dict(names))
 
 
-def _wrapped(value: Any) -> Any:
+def _wrap_records(value: Any) -> Any:
     if isinstance(value, dict):
-        return Record({name: _wrapped(own) for name, own in value.items()})
-    return [_wrapped(own) for own in value] if isinstance(value, list) else value
+        return Record({name: _wrap_records(own) for name, own in value.items()})
+    return [_wrap_records(own) for own in value] if isinstance(value, list) else value

@@ -90,10 +90,10 @@ def _openapi() -> dict[str, Any]:
     with almanaq.connect({"t": {"a": [1]}}, embedder="lexical", cache=False) as connection:
         service = open_service(connection, "t", store_mb=None)
         with contextlib.closing(service.store):
-            return asyncio.run(_asked(create_app(service, Access()), "/openapi.json"))
+            return asyncio.run(_get_json(create_app(service, Access()), "/openapi.json"))
 
 
-async def _asked(application: Any, path: str) -> dict[str, Any]:
+async def _get_json(application: Any, path: str) -> dict[str, Any]:
     """Return what an application replies to GET, which is JSON."""
     told: list[bytes] = []
     host = [(b"host", b"127.0.0.1:8765")]

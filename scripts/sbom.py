@@ -61,9 +61,9 @@ def packages(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Distribution]:
             package = distribution(name)
         except PackageNotFoundError:
             continue  # of an extra that is not installed here, or of another system
-        found[_normalised(name)] = package
-        for asked in _asked(package, extra):
-            waiting += [(_normalised(asked.name), each) for each in ("", *asked.extras)]
+        found[_normalize_name(name)] = package
+        for asked in _list_requirements(package, extra):
+            waiting += [(_normalize_name(asked.name), each) for each in ("", *asked.extras)]
     for own in ("almanaq", "almanaq-bench"):
         found.pop(own, None)
     return dict(sorted(found.items()))
@@ -124,7 +124,7 @@ def page() -> str:
     return text
 
 
-def _asked(package: Distribution, extra: str) -> Iterator[Requirement]:
+def _list_requirements(package: Distribution, extra: str) -> Iterator[Requirement]:
     environment = {**default_environment(), "extra": extra}
     for line in package.requires or []:
         asked = Requirement(line)
@@ -132,7 +132,7 @@ def _asked(package: Distribution, extra: str) -> Iterator[Requirement]:
             yield asked
 
 
-def _normalised(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

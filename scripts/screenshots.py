@@ -25,7 +25,7 @@ def main() -> None:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = opened(browser, address, viewport=WIDE)
+        page = open_page(browser, address, viewport=WIDE)
         shoot(page, "start")
         ask(page)
         page.locator(".quote button").first.click()
@@ -42,14 +42,14 @@ def main() -> None:
         page.get_by_role("button", name="Right", exact=True).click()
         page.goto(address + "accuracy")
         shoot(page, "accuracy")
-        page = opened(browser, address, viewport=NARROW, color_scheme="dark")
+        page = open_page(browser, address, viewport=NARROW, color_scheme="dark")
         ask(page)
         shoot(page, "narrow")
         browser.close()
         server.terminate()
 
 
-def opened(browser: Any, address: str, **options: Any) -> Any:
+def open_page(browser: Any, address: str, **options: Any) -> Any:
     page = browser.new_context(**options).new_page()
     page.goto(address)
     return page

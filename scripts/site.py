@@ -65,7 +65,7 @@ def write_source() -> None:
     pages |= {ROOT / name: SOURCE / "project" / f"{to}.md" for name, to in PROJECT.items()}
     for page, to in pages.items():
         to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(_relinked(page, to, pages), encoding="utf-8")
+        to.write_text(_relink_page(page, to, pages), encoding="utf-8")
     with (SOURCE / "decisions" / "README.md").open("a", encoding="utf-8") as index:
         index.write("\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n")
     shutil.copytree(ROOT / "docs" / "images", SOURCE / "images")
@@ -81,7 +81,7 @@ def write_source() -> None:
         to.write_text(text, encoding="utf-8")
 
 
-def _relinked(page: Path, to: Path, pages: dict[Path, Path]) -> str:
+def _relink_page(page: Path, to: Path, pages: dict[Path, Path]) -> str:
     """Return a page whose links lead to the copies; files that are no pages are copied, folders are named only."""
 
     def relink(match: re.Match[str]) -> str:

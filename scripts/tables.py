@@ -27,7 +27,7 @@ def documents() -> Iterator[tuple[Path, str, str]]:
             yield path, text, MARKED.sub(lambda found: _fill(found, made), text)
 
 
-def drifted() -> list[str]:
+def find_drift() -> list[str]:
     """Name the files whose tables are not what the results say."""
     return [str(path.relative_to(ROOT)) for path, text, wanted in documents() if text != wanted]
 
@@ -44,5 +44,5 @@ if __name__ == "__main__":
         for path, text, wanted in documents():
             if text != wanted:
                 path.write_text(wanted)
-    elif stale := drifted():
+    elif stale := find_drift():
         sys.exit(f"drifted: {', '.join(stale)}; run `make docs`")

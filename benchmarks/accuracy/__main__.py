@@ -73,7 +73,7 @@ def main() -> None:
     for task in tasks(given.reviews):
         for name, method in methods(task).items():
             for target in TARGETS:
-                report["rows"].append(_measured(task, name, method, target, given.seeds))
+                report["rows"].append(_measure_method(task, name, method, target, given.seeds))
                 print(json.dumps(report["rows"][-1]), flush=True)
     if given.out:
         given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -101,7 +101,7 @@ def methods(task: Task) -> dict[str, Callable[[Accuracy], Outcome]]:
     cheap = {seed: noise[seed] + 2.904 * task.passes for seed in noise}  # two normal distributions: AUC 0.98
     found: dict[str, Callable[[Accuracy], Outcome]] = {
         "audited tails, regression": lambda accuracy: _ours(task, accuracy),
-        "audited tails, score of AUC 0.98": lambda accuracy: _scored(task, cheap[accuracy.seed], accuracy),
+        "audited tails, score of AUC 0.98": lambda accuracy: _filter_scores(task, cheap[accuracy.seed], accuracy),
     }
     try:
         importlib.metadata.version("bargain")
@@ -125,7 +125,7 @@ def _ours(task: Task, accuracy: Accuracy) -> Outcome:
     return Outcome(model.calls, returned)
 
 
-def _scored(task: Task, scores: NDArray[np.float64], accuracy: Accuracy) -> Outcome:
+def _filter_scores(task: Task, scores: NDArray[np.float64], accuracy: Accuracy) -> Outcome:
     """Run audited tails over scores that are there already, as a cheaper model's would be."""
     from almanaq.suql.accuracy.tails import AuditedTails
 
@@ -149,7 +149,7 @@ def _regression(task: Task, seed: int) -> tuple[NDArray[np.float64], NDArray[np.
     return scores, task.passes, {int(row): bool(task.passes[row]) for row in rows}
 
 
-def _measured(
+def _measure_method(
     task: Task, name: str, method: Callable[[Accuracy], Outcome], target: float, seeds: int
 ) -> dict[str, Any]:
     asked, missed = [], 0

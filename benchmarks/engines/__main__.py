@@ -27,7 +27,7 @@ import psycopg
 import almanaq
 from almanaq.testing import FunctionModel
 
-from .server_log import logged, statements
+from .server_log import log_statements, statements
 
 ROUNDS = 7
 FILTER = "r.city = 'city 7' AND r.stars >= 4 AND r.price < 20"
@@ -81,7 +81,7 @@ QUERIES = (
 )
 
 
-def said(text: str, question: str) -> str | None:
+def read_answer(text: str, question: str) -> str | None:
     """Read the answer off the text."""
     return "Yes" if "calm=Yes" in text else "No"
 
@@ -95,10 +95,10 @@ def measure(url: str, log: Path, query: Query, order: str) -> dict[str, Any]:
     with psycopg.connect(url, autocommit=True) as other:
         con.sql(query.suql)  # what is imported and learned once
         for number in range(1, ROUNDS + 1):
-            taken["bare"].append(timed(lambda: other.execute(query.bare).fetchall()))
-            taken["read"].append(timed(lambda: other.execute(read).fetchall()))
-            taken["again"].append(timed(lambda: con.sql(query.suql)))
-            taken["new"].append(timed(lambda n=number: con.sql(query.suql + " " * n)))  # type: ignore[misc]
+            taken["bare"].append(time_run(lambda: other.execute(query.bare).fetchall()))
+            taken["read"].append(time_run(lambda: other.execute(read).fetchall()))
+            taken["again"].append(time_run(lambda: con.sql(query.suql)))
+            taken["new"].append(time_run(lambda n=number: con.sql(query.suql + " " * n)))  # type: ignore[misc]
     con.close()
     a, n, b, c = (statistics.median(seconds for seconds, _ in found) for found in taken.values())
     work, new_work = (statistics.median(cpu for _, cpu in taken[name]) for name in ("again", "new"))
@@ -125,7 +125,7 @@ def measure(url: str, log: Path, query: Query, order: str) -> dict[str, Any]:
 def prove(url: str, log: Path, query: Query, order: str) -> tuple[Any, dict[str, Any]]:
     """Run a query once while the server logs it; give its result, and the rows sent and the work done there."""
     before = log.stat().st_size
-    con = connect(logged(url), order)
+    con = connect(log_statements(url), order)
     start = log.stat().st_size if con.engine.catalog else 0
     result = con.sql(query.suql)
     con.close()
@@ -143,10 +143,10 @@ def prove(url: str, log: Path, query: Query, order: str) -> tuple[Any, dict[str,
 
 def connect(url: str, order: str) -> almanaq.Connection:
     """Connect with the model that answers at once."""
-    return almanaq.connect(url, model=FunctionModel(said), order=order, speculation=1, cache=False)  # type: ignore[arg-type]
+    return almanaq.connect(url, model=FunctionModel(read_answer), order=order, speculation=1, cache=False)  # type: ignore[arg-type]
 
 
-def timed(run: Callable[[], object]) -> tuple[float, float]:
+def time_run(run: Callable[[], object]) -> tuple[float, float]:
     """Return the seconds that a call takes, on the clock and of this process's work."""
     started, cpu = time.perf_counter(), time.process_time()
     run()

@@ -33,7 +33,7 @@ class Statement:
     nodes: tuple[str, ...]
 
 
-def logged(url: str) -> str:
+def log_statements(url: str) -> str:
     """Return the URL of a connection whose statements the server logs."""
     options = quote(" ".join(f"-c {name}={value}" for name, value in SETTINGS.items()))
     return f"{url}{'&' if '?' in url else '?'}options={options}"

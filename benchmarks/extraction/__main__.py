@@ -48,7 +48,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, serving() as server:
         place = Path(name)
         report = (
-            compared(place, server) if given.rates else measured(place, server, given.rows, given.kills, given.seed)
+            compare_clients(place, server)
+            if given.rates
+            else measure_run(place, server, given.rows, given.kills, given.seed)
         )
     text = json.dumps(report, indent=1)
     if given.out:
@@ -58,15 +60,15 @@ def main() -> int:
     return 0 if good else 1
 
 
-def measured(place: Path, server: Server, rows: int, kills: int, seed: int) -> dict[str, Any]:
+def measure_run(place: Path, server: Server, rows: int, kills: int, seed: int) -> dict[str, Any]:
     """Return every figure of a run over so many rows."""
     report: dict[str, Any] = {"rows": rows, "latency": LATENCY, "in_flight": IN_FLIGHT, "load": [load()]}
-    report |= _killed(place, server.url, rows, kills, random.Random(seed))
+    report |= _run_with_kills(place, server.url, rows, kills, random.Random(seed))
     report["load"].append(load())
     return report
 
 
-def compared(place: Path, server: Server) -> dict[str, Any]:
+def compare_clients(place: Path, server: Server) -> dict[str, Any]:
     """Return the rates of bare clients and of an extraction, with few calls at once and with many."""
     report: dict[str, Any] = {"latency": LATENCY, "sample": SAMPLE, "turns": TURNS, "load": [load()]}
     report["in_flight"] = {str(at_once): rates(place, server, at_once) for at_once in (4, IN_FLIGHT)}
@@ -123,7 +125,7 @@ def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int) -> d
     return {"rows_per_second": round(SAMPLE / wall, 1), "cpu_ms_per_row": round(1000 * cpu / SAMPLE, 3)}
 
 
-def _killed(place: Path, url: str, rows: int, kills: int, chance: random.Random) -> dict[str, Any]:
+def _run_with_kills(place: Path, url: str, rows: int, kills: int, chance: random.Random) -> dict[str, Any]:
     """Run the whole, killed some times on the way, whenever; then the next day, with one row in a hundred changed."""
     source, out = write(place / "data", rows), place / "numbers.parquet"
     before = count(url)

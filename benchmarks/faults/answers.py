@@ -77,7 +77,7 @@ def _rows(store: AnswerStore, id: str) -> bytes | None:
     return format_rows(found.rows, "csv") if found is not None and found.rows is not None else None
 
 
-def damaged(content: bytes, chance: random.Random) -> bytes:
+def damage(content: bytes, chance: random.Random) -> bytes:
     """Change a bit or a byte, also at the head of a page, where the tree is told; zero, move or cut off a range."""
     changed = bytearray(content)
     at = chance.randrange(len(changed))
@@ -106,7 +106,7 @@ def damages(file: Path, count: int, seed: int = 5) -> Counter[str]:
     for _ in range(count):
         for left in file.parent.glob(f"{file.name}*"):
             left.unlink()
-        file.write_bytes(damaged(whole, chance))
+        file.write_bytes(damage(whole, chance))
         ended[_end(file, right)] += 1
     return ended
 

@@ -55,13 +55,13 @@ def flips(file: Path, count: int, seed: int = 5) -> Counter[str]:
     for _ in range(count):
         for left in file.parent.glob(f"{file.name}*"):
             left.unlink()
-        file.write_bytes(flipped(whole, chance))
-        ended[asked(file)] += 1
+        file.write_bytes(flip_bit(whole, chance))
+        ended[check_replies(file)] += 1
         ended.update(commands(file))
     return ended
 
 
-def flipped(content: bytes, chance: random.Random) -> bytes:
+def flip_bit(content: bytes, chance: random.Random) -> bytes:
     """Change a bit, every other time one at the head of a page, where the tree is told."""
     changed = bytearray(content)
     place = chance.randrange(len(changed))
@@ -71,7 +71,7 @@ def flipped(content: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def asked(file: Path) -> str:
+def check_replies(file: Path) -> str:
     """Ask all again: each reply is the kept one or a new one."""
     inner = ScriptedModel(right)
     model = CachedModel(inner, ReplyCache(file), identity="scripted")

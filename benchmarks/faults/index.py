@@ -98,7 +98,7 @@ def _end(work: Callable[[], list[Any]], right: list[Any]) -> str:
     try:
         return "same" if work() == right else "wrong"
     except SourceError as error:
-        clear = ("build it again", "build the index again", "is not an index")
+        clear = ("rebuild it", "rebuild the index", "is not an index")
         return "refused" if any(words in str(error) for words in clear) else f"unclear: {error}"
     except Exception as error:
         return f"defect: {type(error).__name__}: {error}"

@@ -78,7 +78,7 @@ def _csv(folder: Path, runs: int) -> dict[str, Any]:
         assert tables is not None
         tables.clear()
         for name, work in (("duckdb", plain), ("first", ours), ("keeping", lambda: opened.close()), ("again", ours)):
-            took = _timed(work)
+            took = _time_work(work)
             if run:  # the first run imports
                 times[name].append(took)
         opened.close()
@@ -111,7 +111,7 @@ def _parquet(folder: Path, gigabytes: int, runs: int) -> dict[str, Any]:
         database.catalog()
         database.close()
 
-    took = _middle([_timed(ours) for _ in range(runs + 1)][1:])
+    took = _middle([_time_work(ours) for _ in range(runs + 1)][1:])
     command = [sys.executable, "-m", "almanaq", "find", "visits of north port", "--corpus", str(data), "--nearest"]
     environment = os.environ | {"ALMANAQ_EMBEDDER": "lexical"}
     started = time.perf_counter()
@@ -129,7 +129,7 @@ def _parquet(folder: Path, gigabytes: int, runs: int) -> dict[str, Any]:
     }
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, float]:
+def _time_work(work: Callable[[], Any]) -> tuple[float, float]:
     """Return the seconds on the clock, and those that all threads worked."""
     clock, used = time.perf_counter(), time.process_time()
     work()

@@ -80,7 +80,7 @@ def more_than(count: int, trials: int, chance: float) -> float:
     return 1 - math.fsum(terms) if count >= 0 else 1.0
 
 
-def covered(seeds: int, holds: Callable[[np.random.Generator], bool]) -> float:
+def measure_coverage(seeds: int, holds: Callable[[np.random.Generator], bool]) -> float:
     """Return the share of seeds for which something holds."""
     return float(np.mean([holds(np.random.default_rng([3, seed])) for seed in range(seeds)]))
 
@@ -142,12 +142,12 @@ def main() -> None:
         "confidence": CONFIDENCE,
         "audited_tails": tails(given.cases),
         "coverage": {
-            "exact counts": covered(given.cases, exact_holds),
-            "all groups at once": covered(given.cases, groups_hold),
-            "means within bounds": covered(given.cases, mean_holds),
-            "counts with a proxy, 60 calls (refused)": covered(given.cases, assisted_holds(60)),
-            "counts with a proxy, 200 calls": covered(given.cases, assisted_holds(200)),
-            "counts with a proxy, 400 calls": covered(given.cases, assisted_holds(400)),
+            "exact counts": measure_coverage(given.cases, exact_holds),
+            "all groups at once": measure_coverage(given.cases, groups_hold),
+            "means within bounds": measure_coverage(given.cases, mean_holds),
+            "counts with a proxy, 60 calls (refused)": measure_coverage(given.cases, assisted_holds(60)),
+            "counts with a proxy, 200 calls": measure_coverage(given.cases, assisted_holds(200)),
+            "counts with a proxy, 400 calls": measure_coverage(given.cases, assisted_holds(400)),
         },
     }
     print(json.dumps(found, indent=1))

@@ -29,12 +29,12 @@ def hostile(_: Path) -> dict[str, Any]:
     named = (*KINDS, *HOSTILE)
     script = [each for fault in named for each in (None, fault, None)]
     with serving(script=script, hang=60.0, slow=0.2) as server:
-        told = {fault: _ended(fault, server) for fault in named}
+        told = {fault: _run_fault(fault, server) for fault in named}
     bad = [fault for fault, one in told.items() if one["held"] is not True]
     return {"faults": len(told), "timeout": TIMEOUT, "by_fault": told, "not_held": bad, "passed": not bad}
 
 
-def _ended(fault: str, server: Server) -> dict[str, Any]:
+def _run_fault(fault: str, server: Server) -> dict[str, Any]:
     before = server.ledger()["sent"]
     first, failed, last = asyncio.run(_three(server.url))
     sent = server.ledger()["sent"] - before

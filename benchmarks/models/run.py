@@ -65,7 +65,7 @@ async def all_of(make: Callable[[int], Awaitable[Any]], calls: int, at_once: int
     return found
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
+def time_work(work: Callable[[], Any]) -> tuple[Any, float, float]:
     """Return a result, and the seconds and CPU seconds that it took."""
     started, cpu = time.perf_counter(), time.process_time()
     result = work()
@@ -115,7 +115,7 @@ def throughput(folder: Path, calls: int = 10_000) -> dict[str, Any]:
         for turn, name in enumerate(("bare", "ours", "ours", "bare")):
             file = folder / f"{turn}.sqlite"
             work = partial(bare, server.url, half) if name == "bare" else partial(ours, server.url, half, file)
-            _, seconds, cpu = timed(work)
+            _, seconds, cpu = time_work(work)
             figures[name] = [figures[name][0] + seconds, figures[name][1] + cpu]
         made = server.ledger()["calls"] - before
     (bare_seconds, bare_cpu), (our_seconds, our_cpu) = figures["bare"], figures["ours"]
@@ -156,7 +156,7 @@ def _faults(file: Path, calls: int, budget: Budget) -> dict[str, Any]:
     with serving(rates=RATES, latency=0.05, retry_after=0.05, seed=7) as server:
         model = OpenAIModel("m", server.url, "k", price=PRICE)
         reader = PromptedReader(wrap_model(model, settings, True))
-        found, seconds, _ = timed(lambda: asyncio.run(all_of(lambda n: reader.read(call_of(n)), calls, 64)))
+        found, seconds, _ = time_work(lambda: asyncio.run(all_of(lambda n: reader.read(call_of(n)), calls, 64)))
         ledger = server.ledger()
     failed = sum(ledger["outcomes"].get(name, 0) for name in RATES)
     replies = [item for item in found if isinstance(item, TextReply)]

@@ -99,10 +99,10 @@ def _filter(path: Path, runs: int) -> dict[str, Any]:
 
 def _beside(times: dict[str, dict[str, float]]) -> dict[str, Any]:
     bounds = {"again": RATIO, "new": RATIO_OF_NEW}
-    return {name: _compared(times[name], times["database"], bound) for name, bound in bounds.items()}
+    return {name: _compare_times(times[name], times["database"], bound) for name, bound in bounds.items()}
 
 
-def _compared(ours: dict[str, float], base: dict[str, float], bound: float) -> dict[str, Any]:
+def _compare_times(ours: dict[str, float], base: dict[str, float], bound: float) -> dict[str, Any]:
     ratio = round(ours["median_ms"] / base["median_ms"], 2)
     cpu = round(ours["cpu_ms"] / base["cpu_ms"], 2)
     return {**ours, "time_ratio": ratio, "cpu_ratio": cpu, "within": ratio <= bound}

@@ -37,7 +37,7 @@ def main() -> None:
     started = time.perf_counter()
     rows, calls = run()
     first = time.perf_counter() - started
-    taken = [_timed(run) for _ in range(int(runs))]
+    taken = [_time_run(run) for _ in range(int(runs))]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
     found = {"first": first, "taken": taken, "rows": rows, "calls": calls, "peak_mib": peak}
     print(json.dumps(found))
@@ -54,11 +54,11 @@ def _turns(path: str, order: str, predicate: str, rounds: int) -> dict[str, Any]
     found = {name: {"counts": run(), "taken": []} for name, run in turns.items()}
     for _ in range(rounds):
         for name, run in turns.items():
-            found[name]["taken"].append(_timed(run))  # type: ignore[attr-defined]
+            found[name]["taken"].append(_time_run(run))  # type: ignore[attr-defined]
     return found
 
 
-def _timed(run: Run) -> tuple[float, float]:
+def _time_run(run: Run) -> tuple[float, float]:
     """Return the seconds that a run takes, on the clock and of all its threads' work."""
     start, cpu = time.perf_counter(), time.process_time()
     run()

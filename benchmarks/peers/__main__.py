@@ -28,13 +28,13 @@ PACKAGES = {"lotus": "lotus-ai", **dict.fromkeys(OURS, "almanaq")}
 """What is installed for a system, where it is called otherwise."""
 
 
-def measured(system: str, python: str, chosen: list[PeerTask], answer: Any) -> dict[str, Any]:
+def measure_system(system: str, python: str, chosen: list[PeerTask], answer: Any) -> dict[str, Any]:
     """Run a system's tasks; give what each took."""
     faults = Faults(latency=LATENCY)
     with (
         StandInServer(reply_of(system, answer), faults=faults, keep_requests=False) as server,
         tempfile.TemporaryDirectory() as folder,
-        _started(system, python, server.url, folder) as child,
+        _start_system(system, python, server.url, folder) as child,
     ):
         found = {task.name: _task(child, server, task, Path(folder)) for task in chosen}
     return {"version": _version(system, python), "tasks": found}
@@ -60,7 +60,7 @@ def _task(child: subprocess.Popen[str], server: StandInServer, task: PeerTask, f
     return {**found, "quality": round(task.quality(said["rows"]), 4)}
 
 
-def _started(system: str, python: str, url: str, folder: str) -> subprocess.Popen[str]:
+def _start_system(system: str, python: str, url: str, folder: str) -> subprocess.Popen[str]:
     tokenizers = [str(path) for path in Path(python).parent.parent.glob("lib/*/site-packages/litellm/*/tokenizers")]
     own = {
         "OPENAI_BASE_URL": url,
@@ -99,7 +99,7 @@ def main() -> None:
         "systems": {},
     }
     for system, python in {**dict.fromkeys(OURS, sys.executable), **pythons}.items():
-        found["systems"][system] = measured(system, python, chosen, answer)
+        found["systems"][system] = measure_system(system, python, chosen, answer)
         if given.out is not None:
             given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))

@@ -25,7 +25,7 @@ def reply_of(system: str, answer: Answer) -> Reply:
         "lotus": (_lotus, _claim),
         "blendsql": (_blendsql, _bare),
         "docetl": (_docetl, _tool),
-        "palimpzest": (_palimpzest, _reasoned),
+        "palimpzest": (_palimpzest, _format_reply),
     }[system]
 
     def reply(request: Mapping[str, Any]) -> str | Mapping[str, object]:
@@ -80,7 +80,7 @@ def _bare(request: Mapping[str, Any], value: str) -> str:
     return str(_truth(value)) if "Output 'True'" in request["messages"][0]["content"] else value
 
 
-def _reasoned(request: Mapping[str, Any], value: str) -> str:
+def _format_reply(request: Mapping[str, Any], value: str) -> str:
     if "FILTER CONDITION" in request["messages"][-1]["content"]:
         return f"ANSWER: {str(_truth(value)).upper()}\n---"
     number = re.fullmatch(r"[\d.]+", value)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.text_calls import tasks as rows_200
 
 from almanaq.models.protocols import TextCall
-from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measured
+from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measure_query
 from almanaq_bench.sembench.generator import LabelReader
 
 NAMES = ("limit 3", "no limit", "or", "equal texts", "order by rating, limit 3", "count and limit")
@@ -35,7 +35,7 @@ def tasks(folder: Path) -> tuple[list[PeerTask], Answer]:
     once = data.tables["reviews"].combine_chunks()
     movie = {"movies": data.tables["movies"], "reviews": once}
     found = [
-        PeerTask(query.id, query.suql, movie, lambda rows, q=query: measured(q, rows, data.gold(q))["quality"])
+        PeerTask(query.id, query.suql, movie, lambda rows, q=query: measure_query(q, rows, data.gold(q))["quality"])
         for query in QUERIES
     ]
     return found + row_tasks(), _answer(data)

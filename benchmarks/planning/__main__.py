@@ -73,7 +73,7 @@ def main() -> int:
         "rounds": TURNS * given.rounds,
     }
     for what in ("plan", "call"):
-        report[what] = _compared({name: [turn[what] for turn in found] for name, found in turns.items()})
+        report[what] = _compare_turns({name: [turn[what] for turn in found] for name, found in turns.items()})
     text = json.dumps(report, indent=1)
     if given.out:
         given.out.write_text(text + "\n", encoding="utf-8")
@@ -81,7 +81,7 @@ def main() -> int:
     return 0 if report["plan"]["within"] and report["call"]["within"] else 1
 
 
-def _compared(turns: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+def _compare_turns(turns: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
     least = {name: {query: min(turn[query] for turn in found) for query in found[0]} for name, found in turns.items()}
     total = {name: sum(times.values()) for name, times in least.items()}
     ratio = total["now"] / total["before"]

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from learn import FOLDS, KEPT_ASSOCIATION, KINDS, asked_of, fold_of, hash_of, read_record, write_record
+from learn import FOLDS, KEPT_ASSOCIATION, KINDS, fold_of, hash_of, read_record, sample_questions, write_record
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.table import Table, TableId, parse_fields
@@ -72,14 +72,14 @@ def cases(data: Path, kind: str, sight: str, store: VectorStore, kept: Kept) -> 
     datasets, fields = KINDS[kind]
     for name in datasets:
         tables = list(open_dataset(data / name).corpus("validation"))
-        asked = asked_of(data, name, QUESTIONS)
+        asked = sample_questions(data, name, QUESTIONS)
         several = len({table.id.database for table in tables}) > 1
         for size, piece in _pieces(tables, several):
-            index = indexed(piece, fields, sight, store)
-            for question, own in _asked_here(asked, piece, size, name):
+            index = index_tables(piece, fields, sight, store)
+            for question, own in _choose_questions(asked, piece, size, name):
                 style = is_statement(question.text) and not several
                 fold = fold_of(question, several)
-                for figures, fits in _both(index, question, own, _unseen(index.weights, kept, fold)):
+                for figures, fits in _both(index, question, own, _relearn_without(index.weights, kept, fold)):
                     made[style].add(figures, fits, f"{name}, {size} tables", fold)
     return made
 
@@ -94,7 +94,7 @@ class Indexed:
     scored: Callable[[str, Styles], ScoredCandidates]
 
 
-def _unseen(weights: Styles, kept: Kept, fold: int) -> Styles:
+def _relearn_without(weights: Styles, kept: Kept, fold: int) -> Styles:
     """Return weights with the words that go together learned without a fold, where they have such words."""
     if weights.questions.association is None:
         return weights
@@ -114,7 +114,7 @@ class Remembering:
         self.name, self.embed = store.embedder.name, store.vectors
 
 
-def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore) -> Indexed:
+def index_tables(tables: Sequence[Table], fields: str, sight: str, store: VectorStore) -> Indexed:
     """Index tables in memory, or on disk where the sight is that of an index on disk."""
     ids = [table.id for table in tables]
     if sight.startswith("stored"):
@@ -123,18 +123,18 @@ def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore
             kept = build_index(tables, Path(folder), parse_fields(fields), store=store if sight == "stored" else None)
         dense = StoredHybrid(kept, Remembering(store)) if sight == "stored" else None
         stored = StoredRerank(kept, dense)
-        return Indexed(ids, group_by_database(ids), stored.weights, partial(_scored_on_disk, stored))
+        return Indexed(ids, group_by_database(ids), stored.weights, partial(_score_question_on_disk, stored))
     aspects = None if sight == "lexical" else Aspects(store, rows=VIEW_ROWS if sight == "rows" else 0)
     made = Rerank(aspects=aspects).index(tables, parse_fields(fields))
-    return Indexed(ids, made.searches.databases, made.weights, partial(_scored, made))
+    return Indexed(ids, made.searches.databases, made.weights, partial(_score_question, made))
 
 
-def _scored(index: RerankIndex, question: str, weights: Styles) -> ScoredCandidates:
+def _score_question(index: RerankIndex, question: str, weights: Styles) -> ScoredCandidates:
     ((scored, _),) = replace(index, weights=weights).score_candidates([question])
     return scored
 
 
-def _scored_on_disk(index: StoredRerank, question: str, weights: Styles) -> ScoredCandidates:
+def _score_question_on_disk(index: StoredRerank, question: str, weights: Styles) -> ScoredCandidates:
     ((scored, _),) = replace(index, own=weights).score_candidates([question])
     return scored
 
@@ -152,7 +152,7 @@ def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Seque
             yield str(size), drawn[start : start + size]
 
 
-def _asked_here(
+def _choose_questions(
     asked: Sequence[Question], piece: Sequence[Table], size: str, name: str
 ) -> Iterator[tuple[Question, bool]]:
     """Yield the questions whose table is in a piece, and as many whose is not."""

@@ -83,7 +83,7 @@ class Examples:
         return len(self.databases.starts) > 2
 
 
-def asked_of(folder: Path, name: str, most: int = MOST_QUESTIONS) -> list[Question]:
+def sample_questions(folder: Path, name: str, most: int = MOST_QUESTIONS) -> list[Question]:
     """Return a sample of a dataset's validation questions, the same every time."""
     questions = open_dataset(folder / name).questions("validation")
     return sorted(questions, key=lambda question: hash_of(question.id + question.text))[:most]
@@ -101,7 +101,7 @@ def hash_of(text: str) -> int:
 
 def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[str, Examples]:
     """Return the examples of a dataset's validation split, by sight; features are computed once for all of them."""
-    corpus, asked = open_dataset(folder / name).corpus("validation"), asked_of(folder, name)
+    corpus, asked = open_dataset(folder / name).corpus("validation"), sample_questions(folder, name)
     index = Rerank(aspects=Aspects(store), weights=Weights("none", {})).index(corpus, parse_fields(fields))
     number = {table: place for place, table in enumerate(index.ids)}
     databases = index.searches.databases
@@ -109,10 +109,10 @@ def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[st
     for start in range(0, len(asked), BATCH):
         batch = asked[start : start + BATCH]
         scores = index.searches.scores([question.text for question in batch])
-        seen = {sight: _seen(scores, names, databases) for sight, names in SIGHTS.items()}
+        seen = {sight: _collect_scores(scores, names, databases) for sight, names in SIGHTS.items()}
         first = {sight: fuse_scores(own) for sight, own in seen.items()}
         for row, question in enumerate(batch):
-            chosen = {sight: _filled(top_k(own[row], CANDIDATES), len(number)) for sight, own in first.items()}
+            chosen = {sight: _fill_candidates(top_k(own[row], CANDIDATES), len(number)) for sight, own in first.items()}
             every = np.unique(np.concatenate(list(chosen.values())))
             features = index.featurizer.features(question.text, every)
             for sight, tables in chosen.items():
@@ -144,13 +144,13 @@ def names_of(sight: str) -> tuple[str, ...]:
     return tuple(SIGHTS[sight])
 
 
-def _seen(scores: dict[str, np.ndarray], names: Sequence[str], databases: Databases) -> dict[str, np.ndarray]:
+def _collect_scores(scores: dict[str, np.ndarray], names: Sequence[str], databases: Databases) -> dict[str, np.ndarray]:
     seen = {name: scores[name] for name in names if name in scores and name != "company"}
     seen["company"] = databases.pool(fuse_scores(seen))
     return seen
 
 
-def _filled(chosen: np.ndarray, size: int) -> np.ndarray:
+def _fill_candidates(chosen: np.ndarray, size: int) -> np.ndarray:
     """Fill up with others where too few tables share a word, so that all questions have as many candidates."""
     wanted = min(CANDIDATES, size)
     rest = np.setdiff1d(np.arange(size), chosen)[: wanted - len(chosen)] if len(chosen) < wanted else chosen[:0]
@@ -193,13 +193,13 @@ def measure(examples: Examples, scores: np.ndarray) -> dict[str, float]:
         ranked = np.take_along_axis(examples.tables, order, 1)
         found["database_recall@1"] = float((databases.of[ranked[:, 0]] == examples.home).mean())
         best = -np.sort(-scores, axis=1)
-        routed = [_routed(databases.of[t[:50]], s[:50]) for t, s in zip(ranked, best, strict=True)]
+        routed = [_route_question(databases.of[t[:50]], s[:50]) for t, s in zip(ranked, best, strict=True)]
         found["routed_database_recall@1"] = float((np.array(routed) == examples.home).mean())
         found |= {f"complete_recall@{k}": float((hits[:, :k].sum(1) == examples.wanted).mean()) for k in (5, 10)}
     return {name: round(value, 4) for name, value in found.items()}
 
 
-def _routed(databases: np.ndarray, scores: np.ndarray) -> int:
+def _route_question(databases: np.ndarray, scores: np.ndarray) -> int:
     from almanaq.corpus.table import TableId
 
     hits = tuple(Hit(TableId(str(d), str(n)), float(s)) for n, (d, s) in enumerate(zip(databases, scores, strict=True)))
@@ -223,14 +223,14 @@ def learn_association(
     folder: Path, sets: list[Examples], kept: dict[tuple[bool, int] | str, WordAssociation]
 ) -> Associations:
     """Learn what goes together from everything, without each fold, and without each dataset; `kept` was learned."""
-    opened = [(asked_of(folder, each.dataset), open_dataset(folder / each.dataset)) for each in sets]
+    opened = [(sample_questions(folder, each.dataset), open_dataset(folder / each.dataset)) for each in sets]
     made = Associations(
         associations.bags([(asked, list(dataset.corpus("validation"))) for asked, dataset in opened]), kept
     )
     if kept:
         return made
 
-    def learned(chosen: list[np.ndarray]) -> WordAssociation:
+    def learn_fold(chosen: list[np.ndarray]) -> WordAssociation:
         own = {n: np.flatnonzero(each & sets[n].gold.any(1)) for n, each in enumerate(chosen)}
         parts = {n: (own[n], sets[n].x, sets[n].gold, sets[n].tables) for n in own if len(own[n])}
         return associations.cut(made.bags, associations.learn_pairs(made.bags, parts, PENALTY))
@@ -239,12 +239,12 @@ def learn_association(
         of = [(each.statement == statements) for each in sets]
         of = [own & (own.sum() >= FEWEST_QUESTIONS) for own in of]
         for fold in (-1, *range(FOLDS)):
-            made.learned[statements, fold] = learned(
+            made.learned[statements, fold] = learn_fold(
                 [own & (each.folds != fold) for own, each in zip(of, sets, strict=True)]
             )
             print("association", statements, fold, flush=True)
     for each in sets:
-        made.learned[each.dataset] = learned([np.full(len(o.gold), o is not each) for o in sets])
+        made.learned[each.dataset] = learn_fold([np.full(len(o.gold), o is not each) for o in sets])
     return made
 
 
@@ -344,7 +344,9 @@ def _digest(folder: Path, name: str) -> dict[str, str]:
     }
 
 
-def _collected(folder: Path, name: str, fields: str, store: VectorStore, keep: Path | None) -> dict[str, Examples]:
+def _collect_examples(
+    folder: Path, name: str, fields: str, store: VectorStore, keep: Path | None
+) -> dict[str, Examples]:
     file = keep / f"{name}-{fields.count(',')}.pickle" if keep else None
     if file and file.exists():
         return pickle.loads(file.read_bytes())
@@ -379,7 +381,7 @@ def main() -> None:
     record = read_record(file)
     for kind in asked.kinds.split(","):
         datasets, fields = KINDS[kind]
-        collected = [_collected(asked.data, name, fields, store, asked.keep) for name in datasets]
+        collected = [_collect_examples(asked.data, name, fields, store, asked.keep) for name in datasets]
         learned_words = (
             _association(asked, [each[ASSOCIATION_SIGHT] for each in collected]) if kind == "untitled" else None
         )

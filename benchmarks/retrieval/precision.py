@@ -46,24 +46,24 @@ def main() -> None:
     ]
     vectors = np.concatenate(parts)
     questions = store.question_vectors([question for question, _ in corpus.questions(QUESTIONS)])
-    exact = asked(questions, lambda question: top_k(vectors @ question, NEAREST))
+    exact = ask_questions(questions, lambda question: top_k(vectors @ question, NEAREST))
     told: dict[str, object] = {"tables": given.size, "embedder": store.embedder.name, "dimensions": vectors.shape[1]}
-    told["float32"] = described(exact, exact, vectors.nbytes)
+    told["float32"] = describe_result(exact, exact, vectors.nbytes)
     half = vectors.astype(np.float16)
     for precision in (Precision.INT8, Precision.BINARY):
         codes = precision.codes(vectors)
-        nearest = functools.partial(rescored, precision, codes, half)
-        told[str(precision)] = described(asked(questions, nearest), exact, codes.nbytes)
+        nearest = functools.partial(rescore, precision, codes, half)
+        told[str(precision)] = describe_result(ask_questions(questions, nearest), exact, codes.nbytes)
     tell(told | {"load": round(os.getloadavg()[0], 1)}, given.out)
 
 
-def rescored(precision: Precision, codes: NDArray[np.int8], half: NDArray[np.float16], question: Vectors) -> object:
+def rescore(precision: Precision, codes: NDArray[np.int8], half: NDArray[np.float16], question: Vectors) -> object:
     """Return the nearest of those that are nearest by their codes."""
     places = np.sort(precision.nearest(codes, question, RESCORED * precision.spare))
     return places[top_k(half[places].astype(np.float32) @ question, NEAREST)]
 
 
-def asked(questions: Vectors, nearest: Callable[[Vectors], object]) -> Found:
+def ask_questions(questions: Vectors, nearest: Callable[[Vectors], object]) -> Found:
     """Ask one question after another; give what each finds, and the processor's milliseconds."""
     found, took = [], []
     for question in questions:
@@ -74,7 +74,7 @@ def asked(questions: Vectors, nearest: Callable[[Vectors], object]) -> Found:
     return found, took
 
 
-def described(found: Found, exact: Found, size: int) -> dict[str, float]:
+def describe_result(found: Found, exact: Found, size: int) -> dict[str, float]:
     """Return how much is scanned for a question, how long that takes, and what it finds."""
     shares = [len(a & b) / len(b) for a, b in zip(found[0], exact[0], strict=True)]
     half, most = np.percentile(found[1], [50, 95])

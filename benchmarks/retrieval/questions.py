@@ -63,11 +63,11 @@ def main() -> None:
             Hybrid(BM25(), Dense(store), name="hybrid-untuned"),
             Rerank(aspects=Aspects(store, rows=0), name="hybrid"),
         ]
-        told[name] = {each.name: measured(each.index(corpus, FIELDS), asked) for each in retrievers}
+        told[name] = {each.name: measure_index(each.index(corpus, FIELDS), asked) for each in retrievers}
     tell(told | {"load": round(os.getloadavg()[0], 1)}, out)
 
 
-def measured(index: TableIndex, asked: Sequence[str]) -> dict[str, float]:
+def measure_index(index: TableIndex, asked: Sequence[str]) -> dict[str, float]:
     """Ask some questions one by one, after a few that warm caches, and the others at once."""
     index.search(asked[:5], 10)
     took, worked = [], []

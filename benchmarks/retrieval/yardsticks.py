@@ -38,11 +38,11 @@ def main() -> None:
     told: dict[str, object] = {"tables": asked.size}
     for name in SYSTEMS:
         with multiprocessing.get_context("spawn").Pool(1) as process:
-            told[name] = process.apply(measured, (name, asked.size))
+            told[name] = process.apply(measure_system, (name, asked.size))
     tell(told | {"load": round(os.getloadavg()[0], 1)}, asked.out)
 
 
-def measured(name: str, size: int) -> dict[str, object]:
+def measure_system(name: str, size: int) -> dict[str, object]:
     """Build one system's index and ask it the planted questions."""
     corpus = SyntheticCorpus(size)
     with tempfile.TemporaryDirectory() as folder:

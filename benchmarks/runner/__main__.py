@@ -63,7 +63,7 @@ class Counting:
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def embedded(request: RunRequest) -> dict[str, int]:
+def count_embedded(request: RunRequest) -> dict[str, int]:
     """Return how many texts a run embeds, and how many the same with other cutoffs embeds after it."""
     counting = Counting()
     request = replace(
@@ -133,7 +133,7 @@ def main() -> None:
         asked = best(ask)
         whole = best(lambda number: run(replace(request, out=root / f"out{number}")), 2)
         scored = best(lambda _: keep_score(root / "out0"), 2)
-        texts_embedded = embedded(replace(request, out=root / "dense"))
+        texts_embedded = count_embedded(replace(request, out=root / "dense"))
     per_question = {
         "bare_ms": bare / QUESTIONS * 1e3,
         "asked_and_recorded_ms": asked / QUESTIONS * 1e3,

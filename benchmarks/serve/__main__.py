@@ -134,9 +134,9 @@ def paint() -> dict[str, Any]:
         for _ in range(10):
             for name, path in (("new_tab", ""), ("one_line_in_a_new_tab", "healthz")):
                 page = browser.new_context().new_page()
-                found[name].append(_painted(page, address + path))
+                found[name].append(_time_paint(page, address + path))
                 page.context.close()
-            found["same_tab"].append(_painted(open_page, address))
+            found["same_tab"].append(_time_paint(open_page, address))
         browser.close()
         server.terminate()
     return {
@@ -144,7 +144,7 @@ def paint() -> dict[str, Any]:
     } | {"bound": 200}
 
 
-def _painted(page: Any, address: str) -> float:
+def _time_paint(page: Any, address: str) -> float:
     page.goto(address)
     page.screenshot(clip={"x": 0, "y": 0, "width": 8, "height": 8})  # a frame has been painted
     return float(page.evaluate("performance.getEntriesByName('first-paint')[0].startTime"))

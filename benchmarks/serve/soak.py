@@ -353,7 +353,7 @@ def _report(going: Soak, minutes: float, began: float, log: str, code: int) -> d
         "memory_change": None if change is None else round(change, 3),
         "log_bytes": len(log),
         "log_ends": log[-1_500:],
-        "ended_and_restarted": log.count("it is started again"),
+        "ended_and_restarted": log.count("restarting it"),
         "links_told": len(going.told),
         "ended": dict(sorted(going.ended.items())),
         "wrong": going.wrong[:20],

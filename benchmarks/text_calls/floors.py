@@ -208,14 +208,14 @@ def _dnf_calls(condition: Any, lines: Sequence[Line], wanted: int | None) -> set
         for line in lines:
             if wanted is not None and hits >= wanted:
                 break
-            if any(_signed(line.values[a], sign) is not True for a, sign in conjunct if not a.text):
+            if any(_apply_sign(line.values[a], sign) is not True for a, sign in conjunct if not a.text):
                 continue
             parts = tuple(("not", (a,)) if not sign else a for a, sign in conjunct if a.text)
             hits += _asking(("and", parts), line, asked) is True
     return asked
 
 
-def _signed(value: Truth, sign: bool) -> Truth:
+def _apply_sign(value: Truth, sign: bool) -> Truth:
     return None if value is None else value is sign
 
 

@@ -25,7 +25,7 @@ from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.protocols import Retriever
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq_bench.question_sets import Question, open_dataset
 
 SOURCES = {
@@ -115,7 +115,7 @@ def compared(
     measured: dict[str, dict[str, list[float]]] = {}
     for name in RETRIEVERS:
         for way, far in WAYS.items() if name != "bm25" else [("no embedder", 0.0)]:
-            parts = Parts(partial(Simulated, store, gold, far))
+            parts = RetrieverParts(partial(Simulated, store, gold, far))
             retriever = open_retriever(name, parts).retriever
             measured.setdefault(name, {})[way] = recall(retriever, tables, questions, fields)
     return measured

@@ -17,7 +17,7 @@ import numpy as np
 
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq_bench.evaluation.significance import intervals
 from almanaq_bench.question_sets import open_dataset
 
@@ -44,7 +44,7 @@ def main() -> None:
     options.add_argument("--fields", nargs="+", default=FIELDS, help="field sets; the figures of others stay")
     asked = options.parse_args()
     embedder = open_embedder("local")
-    parts = Parts(lambda: embedder, default_cache_folder())
+    parts = RetrieverParts(lambda: embedder, default_cache_folder())
     kept = json.loads(asked.out.read_text())["measured"] if asked.out.exists() else {}
     found: dict[str, dict[str, dict[str, object]]] = kept
     for name in asked.datasets.split(","):

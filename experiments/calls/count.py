@@ -35,7 +35,7 @@ from almanaq_bench.hybridqa.places import answer_nodes  # noqa: E402
 from almanaq_bench.hybridqa.relation import make_relation  # noqa: E402
 from almanaq_bench.linked import LinkedTables  # noqa: E402
 from almanaq_bench.question_sets import Question, open_dataset  # noqa: E402
-from almanaq_bench.restaurants.dataset import bundled_restaurants  # noqa: E402
+from almanaq_bench.restaurants.dataset import load_bundled_restaurants  # noqa: E402
 from almanaq_bench.runner import run  # noqa: E402
 
 QUESTIONS = 100
@@ -122,7 +122,7 @@ def _fits(question: Question) -> bool:
 
 def restaurants(split: str, batch: int | None = None) -> dict[str, Any]:
     """Run the restaurants task."""
-    conversations = bundled_restaurants().conversations(split)
+    conversations = load_bundled_restaurants().conversations(split)
     with tempfile.TemporaryDirectory() as made:
         reply = Counted(Served(conversations))
         told, scores = measured(reply, made, "restaurants", "restaurants", split, batch)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from almanaq_bench.hybridqa.evidence import FEATURES, Evidence, Spot
+from almanaq_bench.hybridqa.evidence import FEATURES, CellPlace, Evidence
 from almanaq_bench.hybridqa.relation import make_relation
 from almanaq_bench.linked import LinkedTables
 from almanaq_bench.question_sets import Question, open_dataset
@@ -29,7 +29,7 @@ def is_development(question_id: str) -> bool:
     return int(hashlib.sha256(question_id.encode()).hexdigest(), 16) % 2 == 0
 
 
-def example(question: Question, tables: LinkedTables) -> tuple[np.ndarray, np.ndarray, list[Spot]]:
+def example(question: Question, tables: LinkedTables) -> tuple[np.ndarray, np.ndarray, list[CellPlace]]:
     """Return the features of every place, which of them hold the answer, and the places."""
     evidence = Evidence(question.text, make_relation(tables.get(question.gold[0])))
     spots = evidence.spots()

@@ -27,9 +27,9 @@ from almanaq.testing import FunctionModel
 from almanaq.text.sql_literals import quote
 from almanaq_bench.config import RunRequest
 from almanaq_bench.evaluation.answers import exact_match, f1, mutual_substring
-from almanaq_bench.generation.protocols import Asked, Reply
+from almanaq_bench.generation.protocols import GenerationRequest, Reply
 from almanaq_bench.generation.replies import read_replies
-from almanaq_bench.hybridqa.pipeline import Prediction, Tried, find_stage
+from almanaq_bench.hybridqa.pipeline import Attempt, Prediction, find_stage
 from almanaq_bench.hybridqa.places import answer_nodes
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations, short_answer
 from almanaq_bench.linked import LinkedTables
@@ -107,7 +107,7 @@ class Queries:
         self._questions = {question.id: question for question in data.questions("sixty")}
         self._queries = {question: (kind, suql) for kind, question, suql in queries()}
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return what became of a question's query."""
         return await asyncio.to_thread(self._reply, self._questions[asked.id])
 
@@ -116,7 +116,7 @@ class Queries:
         record = run_one(*self._queries[question.id], question, relation)
         fault, suql = record.get("error", ""), named(record["suql"], relation)
         outcome = "failed" if fault else "rows" if record["answer"] else "empty"
-        tried = (Tried(suql, outcome, fault),)
+        tried = (Attempt(suql, outcome, fault),)
         prediction = Prediction(record["answer"], suql, tried, warnings=tuple(record["warnings"]))
         stage = find_stage(prediction, question.answer, answer_nodes(question), relation, retrieved=True)
         told = json.dumps(record | {"stage": stage}, ensure_ascii=False)

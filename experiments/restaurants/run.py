@@ -27,9 +27,9 @@ from almanaq.models.protocols import Embedder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest
-from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.dataset import load_bundled_restaurants
 from almanaq_bench.restaurants.generator import RestaurantsGenerator, SuqlDialogue, agent_dialogues
-from almanaq_bench.restaurants.play import Dialogue, Said
+from almanaq_bench.restaurants.play import Dialogue, TurnReply
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run
 
@@ -73,7 +73,7 @@ def measure(system: str, split: str, embedder: str) -> dict[str, float]:
 
 def by_truth(system: str, split: str) -> RestaurantsGenerator:
     """Return the generator whose texts are read by the sample's ground truth."""
-    data = bundled_restaurants()
+    data = load_bundled_restaurants()
     reader = open_models(FunctionModel(truth_function()), embedder="lexical", cache=False)
     if system == "local/truth":
         dialogues = agent_dialogues(data, open_models("local", embedder="lexical"), reader)
@@ -95,7 +95,7 @@ class _Right:
     def __init__(self, dialogue: Dialogue, writer: object, conversation: Conversation) -> None:
         self._dialogue, self._writer, self._turns = dialogue, writer, list(conversation.turns)
 
-    def say(self, words: str) -> Said:
+    def say(self, words: str) -> TurnReply:
         while self._turns[0].say != words:
             self._turns.pop(0)  # turns about rows that were never shown are not said
         turn = self._turns.pop(0)

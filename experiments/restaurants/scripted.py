@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from almanaq.models.protocols import Completion, Prompt, Usage
-from almanaq_bench.restaurants.wanted import Wanted
+from almanaq_bench.restaurants.wanted import ExpectedTurn
 
 QUESTIONS = {
     "romantic": "is it romantic?",
@@ -51,7 +51,7 @@ RANK = "CASE price WHEN 'cheap' THEN 1 WHEN 'moderate' THEN 2 WHEN 'expensive' T
 SHOWN = re.compile(r'"name = (?:[^"\\]|\\.)*?; id = (\d+)\b')
 
 
-def fields_of(turn: Wanted) -> dict[str, Any]:
+def fields_of(turn: ExpectedTurn) -> dict[str, Any]:
     """Return what a turn says of itself."""
     return {name: value for name, value in asdict(turn).items() if value is not None and (value or name == "where")}
 

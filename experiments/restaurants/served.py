@@ -23,7 +23,7 @@ from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import StandInServer, replies_from
 from almanaq_bench.config import RunRequest
-from almanaq_bench.restaurants.dataset import bundled_restaurants
+from almanaq_bench.restaurants.dataset import load_bundled_restaurants
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run
 
@@ -81,7 +81,7 @@ def measure(split: str) -> dict[str, object]:
     told: list[str] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        StandInServer(Served(bundled_restaurants().conversations(split))) as at,
+        StandInServer(Served(load_bundled_restaurants().conversations(split))) as at,
     ):
         os.environ |= {"OPENAI_BASE_URL": at.url, "OPENAI_API_KEY": "key", "ALMANAQ_CACHE_DIR": f"{folder}/cache"}
         request = RunRequest(

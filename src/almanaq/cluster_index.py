@@ -25,8 +25,8 @@ from almanaq.models.model_names import open_embedder
 from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.index_files import lock_folder
 from almanaq.retrieval.stored import (
+    IndexRecipe,
     Lengths,
-    Recipe,
     Shard,
     StoredIndex,
     check_shards,
@@ -64,14 +64,16 @@ def index_on_cluster(
         SourceError: the cluster, or a task of it, fails; the index is then what it was.
     """
     if not isinstance(corpus, ParquetCorpus) or corpus.split is not None:
-        raise UsageError("--spark takes a dataset folder of Parquet files, which the workers can read as well")
+        raise UsageError("--spark needs a dataset folder of Parquet files that the workers can read")
     folder = folder.absolute()
     check_shards(folder, shards)
     if embedder not in ("", *KEYLESS):
         known = ", ".join(KEYLESS)
-        raise UsageError(f"--embedder {embedder} does not go with --spark, whose workers have no keys: one of {known}")
+        raise UsageError(
+            f"--embedder {embedder} cannot be combined with --spark, whose workers have no keys: choose one of {known}"
+        )
     name = open_embedder(embedder).name if embedder else ""
-    recipe = Recipe(parse_fields(fields), language, name, vectors)
+    recipe = IndexRecipe(parse_fields(fields), language, name, vectors)
     remote = Remote(read_spark_url(url))
     files = [str(file.absolute()) for file in corpus.files]
     try:
@@ -92,11 +94,13 @@ def index_on_cluster(
         remote.close()
 
 
-def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
+def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
     settings = recipe.to_record()
 
     def count(batches: Batches) -> Batches:
-        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.from_record(settings))
+        found = count_lengths(
+            (table for batch in batches for table in _tables(batch)), IndexRecipe.from_record(settings)
+        )
         yield _row(asdict(found))
 
     total = Lengths({})
@@ -110,7 +114,7 @@ def _write(
     remote: Remote,
     files: list[str],
     folder: Path,
-    recipe: Recipe,
+    recipe: IndexRecipe,
     means: Mapping[str, float],
     shards: int,
     embedder: str,
@@ -124,7 +128,7 @@ def _write(
                 held.setdefault(shard_of(table.id, shards), []).append(table)
         store = VectorStore(None, open_embedder(embedder)) if embedder else None
         for number, tables in held.items():
-            made = write_shard(tables, number, Path(where), build, Recipe.from_record(settings), means, store)
+            made = write_shard(tables, number, Path(where), build, IndexRecipe.from_record(settings), means, store)
             if made is not None:
                 yield _row(asdict(made))
 

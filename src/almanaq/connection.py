@@ -512,8 +512,8 @@ def connect(
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
         max_money: budget of US dollars, for a model whose price is known; None: any sum.
         speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
-        order: in which order rows are tried when the query does not say.
-        strict: fail on a model call that failed, rather than count it as unknown.
+        order: the order in which rows are tried if the query gives none.
+        strict: fail if a model call fails, instead of counting it as unknown.
         deadline: seconds after which a query is interrupted; None: never, and 120 for a reply.
         passages: approximate: read the best K passages of each document only; None reads all.
         candidates: approximate: try the K most similar rows only.
@@ -537,7 +537,7 @@ def connect(
 
     Raises:
         SourceError: the source cannot be opened.
-        UsageError: there is no such model or embedder, or an option is out of its range.
+        UsageError: unknown model or embedder, or an option is out of its range.
         MissingExtraError: the source or the model needs an optional dependency.
 
     >>> with connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}}) as con:
@@ -545,7 +545,7 @@ def connect(
     [('Rex',)]
     >>> connect("sample:restaurant")
     Traceback (most recent call last):
-    almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
+    almanaq.errors.UsageError: no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
     # The schema of options names the arguments, so this body does not.
     named = {name: value for name, value in locals().items() if name not in ("source", "options")}
@@ -616,11 +616,11 @@ def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageM
     from almanaq.models.protocols import LanguageModel
 
     if not isinstance(batch, int | Batching) or isinstance(batch, bool) or (isinstance(batch, int) and batch < 1):
-        raise UsageError(f"batch: {batch!r} is out of range; give a whole number of 1 or more")
+        raise UsageError(f"batch: {batch!r} is out of range; give a whole number of at least 1")
     if model == "local" or not isinstance(model, str | LanguageModel):
         kind = "local" if model == "local" else type(model).__name__
         raise UsageError(
-            f"batch: the model {kind!r} has no calls that could be shared; give a language model, as openai:MODEL"
+            f"batch: the model {kind!r} makes no calls to share; choose a language model, such as openai:MODEL"
         )
     return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch))
 

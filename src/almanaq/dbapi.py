@@ -249,7 +249,7 @@ class Cursor:
         (('rex',), ('REX',))
         """
         if not _NAME.fullmatch(procname):
-            self._report_error(ProgrammingError(f"{procname!r} is no name of a function"))
+            self._report_error(ProgrammingError(f"{procname!r} is not the name of a function"))
             return parameters
         self.execute(f"SELECT {procname}({', '.join('?' * len(parameters))})", parameters)
         return parameters
@@ -299,7 +299,7 @@ class Cursor:
             raise ProgrammingError(f"scroll: {mode!r} is unknown; give 'relative' or 'absolute'")
         place = self._next + value if mode == "relative" else value
         if not 0 <= place < len(self._rows):
-            raise IndexError(f"there is no row {place}: the query has {len(self._rows)} rows, the first is 0")
+            raise IndexError(f"there is no row {place}: the query has {len(self._rows)} rows, counted from 0")
         self._next = place
 
     def nextset(self) -> None:

@@ -131,12 +131,12 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(visible(text)).replace(chr(10), '<br>')}</p>"
 
 
-def folded(title: str, text: str) -> str:
+def fold_text(title: str, text: str) -> str:
     """Return a text that is shown when somebody opens it."""
-    return f"<details><summary>{escape(title)}</summary>{preformatted(text)}</details>"
+    return f"<details><summary>{escape(title)}</summary>{preformat_text(text)}</details>"
 
 
-def preformatted(text: str) -> str:
+def preformat_text(text: str) -> str:
     """Return a text as it is laid out."""
     return f"<pre>{escape(visible(text))}</pre>"
 

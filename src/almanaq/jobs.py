@@ -146,7 +146,7 @@ class JobRunner:
 
     def _end_late(self, job: Job, token: CancelToken, events: asyncio.Queue[Event | BaseException]) -> None:
         self._cancel(token)
-        message = f"it took longer than {job.deadline:g} s, and was stopped: ask for less, or allow more"
+        message = f"stopped after {job.deadline:g} s: ask for less, or raise the deadline"
         events.put_nowait(DeadlineExceeded(message))
 
     def _cancel(self, token: CancelToken) -> None:
@@ -191,7 +191,7 @@ def _do(job: Job, token: CancelToken, put: Callable[[Event | BaseException], Non
 def _describe_place(before: int) -> str:
     if before == 0:
         return "waiting: yours is next"
-    return f"waiting: {before} {'question is' if before == 1 else 'questions are'} before yours"
+    return f"waiting: {before} {'question is' if before == 1 else 'questions are'} ahead of yours"
 
 
 class RequestQueue:

@@ -104,7 +104,7 @@ class Magics:
             if not (isinstance(stopped.partial, Result) and len(stopped.partial)):
                 raise
             reason = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
-            print(f"{reason}: these rows are in the result, and are not all of it")
+            print(f"{reason}: these rows are in the result, but may not be all of it")
             return stopped.partial
 
 
@@ -128,7 +128,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message}")
 
 
-class _Shown:
+class _ProgressLine:
     """A line of progress, as HTML and as text."""
 
     def __init__(self, words: str) -> None:
@@ -166,8 +166,8 @@ def _display() -> Callable[[str], None]:
     def update(words: str) -> None:
         if handles:
             if handles[0] is not None:  # outside a shell there is none
-                handles[0].update(_Shown(words))
+                handles[0].update(_ProgressLine(words))
         elif words:
-            handles.append(show(_Shown(words), display_id=True))
+            handles.append(show(_ProgressLine(words), display_id=True))
 
     return update

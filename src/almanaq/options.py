@@ -100,7 +100,7 @@ class Option:
     def _range(self) -> str:
         if self.above is not None:
             return f"{self.unit}, more than {self.above}"
-        return f"a number from {self.least} to {self.most}" if self.most else f"a number of {self.least} or more"
+        return f"a number from {self.least} to {self.most}" if self.most else f"a number of at least {self.least}"
 
     def pydantic_bounds(self) -> dict[str, Any]:
         """Return the range of a number as arguments of pydantic's `Field`."""
@@ -177,12 +177,12 @@ def read_accuracy(text: str) -> Accuracy:
         if not equals or name not in known:
             raise UsageError(
                 f"accuracy: {part.strip()!r} is not understood{suggest(name, list(known))}; "
-                "write recall=0.9,precision=0.9 and, if need be, delta=0.1, proxy=local, seed=0"
+                "write recall=0.9,precision=0.9 and optionally delta=0.1, proxy=local, seed=0"
             )
         try:
             given[name] = known[name](value)
         except ValueError as error:
-            raise UsageError(f"accuracy: {name} is {value!r}, which is no number") from error
+            raise UsageError(f"accuracy: {name} is {value!r}, which is not a number") from error
     return Accuracy(**given)
 
 
@@ -254,7 +254,7 @@ class Options:
     )
     order: Literal["similarity", "table"] = _option(
         "similarity",
-        "In which order rows are tried when the query does not say.",
+        "The order in which rows are tried if the query gives none.",
         choices=("similarity", "table"),
         commands="sql",
         setting=True,
@@ -263,7 +263,7 @@ class Options:
     )
     strict: bool = _option(
         False,
-        "Fail on a model call that failed, rather than count it as unknown.",
+        "Fail if a model call fails, instead of counting it as unknown.",
         commands="sql ask shell serve mcp",
         setting=True,
         untrusted="any",
@@ -271,7 +271,7 @@ class Options:
     )
     deadline: float | None = _option(
         None,
-        "Interrupt a query, or a turn of ask and chat (120), that takes longer.",
+        "Interrupt a query, or a turn of ask and chat (120), after so long.",
         python="Seconds after which a query is interrupted; None: never, and 120 for a reply.",
         unit="seconds",
         above=0,
@@ -323,7 +323,7 @@ class Options:
     )
     link: bool = _option(
         True,
-        "Compare literals with ENUM columns as they are written.",
+        "Compare literals with ENUM columns as written.",
         python="Map literals compared with ENUM columns to the column's values.",
         flag="--no-link",
         commands="sql",
@@ -331,7 +331,7 @@ class Options:
     )
     allow_functions: Sequence[str] = _option(
         (),
-        "Let queries call this function of your database's own.",
+        "Let queries call this function of your database.",
         python="Functions of the database's own that queries may call besides those that only compute from their "
         "arguments; you vouch for what they read and do.",
         metavar="NAME",
@@ -340,7 +340,7 @@ class Options:
     )
     dialect: str | None = _option(
         None,
-        "The dialect that queries are written in, as postgres; default: that of the source's engine.",
+        "The SQL dialect of the queries, such as postgres; default: the engine's own.",
         python="The dialect of SQL, as sqlglot calls it, that queries are written in: `postgres`, `mysql`, … They are "
         "carried over to that of the source's engine, or refused. None: the engine's own, as for the queries of `ask`.",
         metavar="NAME",
@@ -442,8 +442,8 @@ _BEFORE = (
         name="model",
         annotation="str | Reader | LanguageModel | Models",
         default="local",
-        help="auto (default: what is at hand, else local), local (no language model), ollama:MODEL, openai:MODEL …; see"
-        " almanaq models.",
+        help="auto (default: the available model, else local), local (no language model), ollama:MODEL, openai:MODEL …;"
+        " see almanaq models.",
         python="`local` (no language model), `openai:MODEL`, an object with the methods of a Reader or LanguageModel, "
         "or opened Models, which keep replies as `open_models(…, cache=…)` says, whatever `cache` is here.",
         metavar="NAME",
@@ -488,7 +488,7 @@ _AFTER = (
     Option(
         name="batch",
         annotation="int | Batching | None",
-        help="Ask up to N short texts, or questions on a text, in one call; 1: none.",
+        help="Put up to N short texts, or questions about a text, into one call; 1: no sharing.",
         python="Most questions on one text, or short texts with one question, that share a call of a language model, or"
         " a Batching that says it in full; None: each is asked alone.",
         least=1,
@@ -501,7 +501,7 @@ _AFTER = (
         name="cache",
         annotation="bool",
         default=True,
-        help="Neither read nor write what is kept: replies, and tables of files.",
+        help="Use no cache of replies or file tables.",
         python="Keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for"
         " the connection: equal calls are made once.",
         flag="--no-cache",

@@ -124,9 +124,9 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
     def options(self) -> dict[str, Any]:
         """Return the options that are set, as arguments of `connect`; the model's name is that behind an alias."""
         found = {name: getattr(self, name) for name, option in OPTIONS.items() if option.setting}
-        return {name: value for name, value in found.items() if value is not None} | {"model": self.named_model()}
+        return {name: value for name, value in found.items() if value is not None} | {"model": self.resolve_model()}
 
-    def named_model(self) -> str:
+    def resolve_model(self) -> str:
         """Return the model's name, that of an alias in its place."""
         return self.aliases.get(self.model, self.model)
 
@@ -156,7 +156,9 @@ def read_file(path: Path) -> SettingsFile | None:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST_FILE:
-            raise UsageError(f"{path}: no file of settings: a regular file of at most {_LONGEST_FILE:,} bytes is one")
+            raise UsageError(
+                f"{path}: not a settings file: it must be a regular file of at most {_LONGEST_FILE:,} bytes"
+            )
         content = path.read_bytes()
         return SettingsFile(path, content, tomllib.loads(content.decode()))
     except FileNotFoundError:
@@ -187,7 +189,7 @@ def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
     """Have a person allow a file for good; raises UsageError where nobody does."""
     listed = ", ".join(show_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
-    if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this file, as it is, for good?"):
+    if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this version of the file?"):
         trust(file.path, file.content)
         return
     raise UsageError(
@@ -300,4 +302,6 @@ def _write_trusted(known: dict[str, str]) -> None:
         draft.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         draft.replace(file)
     except OSError as error:
-        raise UsageError(f"cannot remember it in {file}: {error.strerror}; make room, or mend the folder") from error
+        raise UsageError(
+            f"cannot remember it in {file}: {error.strerror}; free some space, or repair the folder"
+        ) from error

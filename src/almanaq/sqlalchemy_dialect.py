@@ -99,9 +99,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of `almanaq.connect` that a URL stands for."""
         if url.host:
-            raise exc.ArgumentError(
-                f"almanaq://{url.host}… names a host; three slashes stand before a path: almanaq:///"
-            )
+            raise exc.ArgumentError(f"almanaq://{url.host}… names a host; put three slashes before a path: almanaq:///")
         given = {name: _option(name, str(value)) for name, value in url.query.items()}
         return [], {"source": url.database, **given} if url.database else given
 
@@ -192,7 +190,7 @@ def _option(name: str, text: str) -> Any:
         return known[name].from_text(text)
     except (KeyError, ValueError) as error:
         listed = ", ".join(sorted(known))
-        raise exc.ArgumentError(f"almanaq:///…?{name}={text} is no option of that kind; known: {listed}") from error
+        raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}") from error
 
 
 def _relations(connection: Any) -> tuple[Relation, ...]:

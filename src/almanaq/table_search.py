@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.engines.sources import Source
     from almanaq.models.protocols import Embedder
-    from almanaq.retrieval.protocols import Found, TableIndex
+    from almanaq.retrieval.protocols import JudgedRanking, TableIndex
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
 
 FIELDS = ("title", "section", "header", "cells")
-"""What is searched of a table unless other fields are named."""
+"""The fields of a table that are searched by default."""
 Progress = Callable[[int, int], None]
 
 
@@ -101,9 +101,9 @@ class Tables:
     @cached_property
     def _index(self) -> TableIndex:
         from almanaq.models.private_files import default_cache_folder
-        from almanaq.retrieval.retriever_names import Parts, open_retriever
+        from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 
-        parts = Parts(lambda: _open_embedder(self._embedder), default_cache_folder())
+        parts = RetrieverParts(lambda: _open_embedder(self._embedder), default_cache_folder())
         return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
 
 
@@ -153,7 +153,7 @@ class IndexedTables:
             return given
         if named not in ("lexical", "static", "local") and given != named:
             raise UsageError(
-                f"the index was made with the embedder {named!r}, which its folder alone does not get asked: agree by "
+                f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with "
                 f"embedder={named!r}, or search words only, with retriever='bm25'"
             )
         return _open_embedder(named)
@@ -188,15 +188,15 @@ def tables(
     2
     """
     if (source is None) == (index is None):
-        raise UsageError("name the tables: either a source or index=FOLDER")
+        raise UsageError("give the tables: either a source or index=FOLDER")
     _check_embedder(embedder)
     if index is not None:
         from almanaq.retrieval.stored import open_index
 
         if schema is not None:
-            raise UsageError("schema does not go with an index: columns were private, or not, when it was made")
+            raise UsageError("schema cannot be combined with an index: private columns were fixed when it was built")
         if fields is not None:
-            raise UsageError("fields do not go with an index: they were chosen when it was made")
+            raise UsageError("fields cannot be combined with an index: they were fixed when it was built")
         return IndexedTables(open_index(Path(index)), _read_index(retriever), embedder)
     assert source is not None
     from almanaq.retrieval.retriever_names import check_retriever
@@ -263,7 +263,7 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
 
     if is_dataset_folder(Path(source)):
         if schema is not None:
-            raise UsageError("schema does not go with a folder in the layout of a dataset: leave private columns out")
+            raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
         return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
         return _read_database(source, schema, allow_http=allow_http)
@@ -293,7 +293,7 @@ def _read_database(source: Source, schema: str | os.PathLike[str] | None, *, all
 
 def search_index(
     index: StoredIndex, question: str, k: int, retriever: str, open_embedder: Callable[[str], Embedder]
-) -> tuple[list[tuple[TableEntry, float]], Found | None]:
+) -> tuple[list[tuple[TableEntry, float]], JudgedRanking | None]:
     """Search an index by words, by vectors too where it has them, and rank anew unless the retriever says otherwise.
 
     Returns:
@@ -327,7 +327,7 @@ def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:
     from almanaq.corpus.table import parse_fields
 
     if isinstance(fields, str):
-        raise UsageError(f"fields are given as a list: {fields.split(',')!r}")
+        raise UsageError(f"fields must be a list: {fields.split(',')!r}")
     return parse_fields(",".join(FIELDS if fields is None else fields))
 
 

@@ -20,9 +20,9 @@ from almanaq_bench import search
 from almanaq_bench.cli.output import print_scores
 from almanaq_bench.config import RunRequest
 from almanaq_bench.evaluation.rankings import MEASURES
-from almanaq_bench.records import held
+from almanaq_bench.records import hold_folder
 from almanaq_bench.report.page import write_report
-from almanaq_bench.run_measures import score, unfinished
+from almanaq_bench.run_measures import describe_unfinished, score
 from almanaq_bench.runner import run
 
 
@@ -66,7 +66,7 @@ def test_a_finished_run_is_not_asked_again(request_: RunRequest, monkeypatch: py
 
 
 def test_a_run_folder_is_written_by_one_process_at_a_time(request_: RunRequest) -> None:
-    with held(request_.out), pytest.raises(BenchmarkError, match="another process is writing"):
+    with hold_folder(request_.out), pytest.raises(BenchmarkError, match="another process is writing"):
         run(replace(request_, resume=True))
     assert run(request_).queries == 20
 
@@ -77,7 +77,7 @@ def test_a_run_folder_is_written_by_one_process_at_a_time(request_: RunRequest) 
         ({"fields": ["title"], "resume": True}, "another configuration .*fields"),
         ({"cutoffs": (1, 2), "resume": True}, "another configuration .*cutoffs"),
         ({"retriever": "random", "resume": True}, "another configuration .*retriever"),
-        ({}, "go on with --resume"),
+        ({}, "continue with --resume"),
     ],
 )
 def test_a_run_folder_is_never_mixed(request_: RunRequest, change: dict, message: str) -> None:
@@ -166,7 +166,7 @@ def test_questions_without_any_table_are_said(request_: RunRequest, capsys: pyte
     scores = run(replace(request_, retriever=f"{__name__}:Empty"))
     nothing, few = scores.warnings
     assert "19 of 20 questions got no table from" in nothing
-    assert "1 of 20 questions got fewer than the 20 tables asked for, the least 3" in few
+    assert "1 of 20 questions got fewer than the 20 tables requested, as few as 3" in few
     assert scores.to_dict()["warnings"] == [nothing, few]
     print_scores(scores, as_json=True)
     told = capsys.readouterr()
@@ -198,9 +198,9 @@ class Wrong:
     [
         ([("db0", "t0", 1.0), ("db0", "t0", 0.5)], "lists db0/t0 twice"),
         ([("db0", "nope", 1.0)], "db0/nope, which is not in the corpus"),
-        ([("db0", "t0", float("nan"))], "score that is not a number"),
-        ([("db0", "t0", 0.5), ("db1", "t1", 1.0)], "scores that rise"),
-        ([("db0", "t0", "best")], "which is no Hit"),
+        ([("db0", "t0", float("nan"))], "with a value that is not a number"),
+        ([("db0", "t0", 0.5), ("db1", "t1", 1.0)], "its scores rise"),
+        ([("db0", "t0", "best")], "which is not a Hit"),
     ],
 )
 def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, monkeypatch) -> None:
@@ -212,7 +212,7 @@ def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, 
 @pytest.mark.parametrize("ranking", [None, 5, "db0/t0"])
 def test_a_ranking_that_is_none_is_named(request_: RunRequest, ranking: object, monkeypatch) -> None:
     monkeypatch.setattr(Wrong, "hits", ranking)
-    with pytest.raises(BenchmarkError, match=r"Wrong, question 'q0': it gave .* no list of hits"):
+    with pytest.raises(BenchmarkError, match=r"Wrong, question 'q0': it gave .* not a list of hits"):
         run(replace(request_, retriever=f"{__name__}:Wrong"))
 
 
@@ -227,7 +227,7 @@ def test_scores_of_numpy_are_numbers(request_: RunRequest, monkeypatch: pytest.M
 def test_folders_that_cannot_be_scored(tmp_path: Path, request_: RunRequest) -> None:
     with pytest.raises(BenchmarkError, match="no such run folder"):
         score(tmp_path / "nowhere")
-    with pytest.raises(BenchmarkError, match="is no run folder"):
+    with pytest.raises(BenchmarkError, match="is not a run folder"):
         score(tmp_path)
     run(request_)
     config = request_.out / "config.json"
@@ -328,7 +328,7 @@ def test_a_full_disk_loses_nothing(request_: RunRequest, tmp_path: Path) -> None
 
     os.waitpid(forked(fill), 0)
     assert "cannot write" in message.read_text()
-    assert "what it held before is whole" in message.read_text()
+    assert "its earlier content is intact" in message.read_text()
     assert not list(request_.out.glob("*.part"))
     assert (request_.out / "records.jsonl").stat().st_size > 0
     run(replace(request_, resume=True))
@@ -437,9 +437,9 @@ def test_a_cutoff_below_another_takes_the_same_vectors(request_: RunRequest, tmp
 
 def test_what_is_wrong_with_a_run_folder_is_named(request_: RunRequest) -> None:
     run(request_)
-    assert unfinished(request_.out) == ""
+    assert describe_unfinished(request_.out) == ""
     (request_.out / "metrics.json").unlink()
-    assert "is not finished: 20 questions so far; go on with --resume" in unfinished(request_.out)
+    assert "is not finished: 20 questions so far; continue with --resume" in describe_unfinished(request_.out)
     timings = request_.out / "timings.jsonl"
     timings.write_text(timings.read_text() + "half\n")
     with pytest.raises(BenchmarkError, match=r"timings\.jsonl, line \d+: not a timing"):

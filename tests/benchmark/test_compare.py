@@ -65,13 +65,13 @@ def test_replies_are_compared_too(request_: RunRequest, tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_be_compared(runs: list[Path], request_: RunRequest, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="two run folders or more"):
+    with pytest.raises(UsageError, match="two or more different run folders"):
         compare([runs[0], runs[0]])
     run(replace(request_, out=tmp_path / "few", limit=3))
     with pytest.raises(BenchmarkError, match="their limit is None and 3"):
         compare([runs[0], tmp_path / "few"])
     run(replace(request_, out=tmp_path / "deep", cutoffs=(7,)))
-    with pytest.raises(BenchmarkError, match="no cutoff in common"):
+    with pytest.raises(BenchmarkError, match="share no cutoff"):
         compare([runs[0], tmp_path / "deep"])
     records = runs[1] / "records.jsonl"
     records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))

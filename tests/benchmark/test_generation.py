@@ -156,7 +156,7 @@ def test_queries_are_run_and_judged_where_their_database_is_whole(sql: RunReques
     assert found.timings["valid_efficiency_score"] > 0
     assert found.queries == 7
     assert len(replies(sql.out)) == 3
-    assert "1 questions whose database is not here, 3 questions of databases that are cut down" in found.config.counts
+    assert "1 questions whose database is missing, 3 questions of reduced databases" in found.config.counts
 
 
 def test_a_model_sees_the_schema_and_each_query_ends_as_it_does(sql: RunRequest) -> None:
@@ -398,10 +398,10 @@ def test_replies_that_are_damaged(qa: RunRequest) -> None:
     ("name", "message"),
     [
         ("locale", "did you mean 'local'"),
-        ("json:dumps", "is none: it has neither"),
+        ("json:dumps", "is not a generator: it has neither"),
         ("json:dumbs", "did you mean 'dumps'"),
         ("nowhere:x", "cannot import"),
-        ("datetime:date", "it cannot be made: TypeError"),
+        ("datetime:date", "it cannot be created: TypeError"),
     ],
 )
 def test_generators_that_are_not_there(qa: RunRequest, name: str, message: str) -> None:

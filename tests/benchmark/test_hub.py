@@ -156,7 +156,7 @@ def test_what_is_there_and_whole_is_not_fetched_again(hub: type[Hub], tmp_path: 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_broken_download_goes_on_where_it_stopped(hub: type[Hub], tmp_path: Path, ranges: bool) -> None:
     hub.cut, hub.ranges = 100, ranges
-    with pytest.raises(SourceError, match=r"broke off .*the next fetch goes on there"):
+    with pytest.raises(SourceError, match=r"broke off .*the next fetch continues there"):
         fetch(CARD, tmp_path, revision=COMMIT)
     assert [file.stat().st_size for file in tmp_path.rglob("*.part")] == [100]
     hub.cut = 0

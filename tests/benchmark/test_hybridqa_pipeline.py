@@ -23,7 +23,7 @@ from almanaq_bench.config import RunRequest
 from almanaq_bench.generation import protocols
 from almanaq_bench.generation.replies import read_replies
 from almanaq_bench.hybridqa.generator import open_hybrid_generator
-from almanaq_bench.hybridqa.pipeline import AskedTable, HybridPipeline, Prediction, Proposal, Tried, find_stage
+from almanaq_bench.hybridqa.pipeline import Attempt, HybridPipeline, Prediction, Proposal, QuestionTable, find_stage
 from almanaq_bench.hybridqa.proposers import LocalProposer, PromptedProposer, PromptedShortener
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTable
@@ -55,10 +55,10 @@ class Written:
 
     def __init__(self, *queries: str) -> None:
         self.queries = queries
-        self.tried: Sequence[Tried] = ()
+        self.tried: Sequence[Attempt] = ()
         self.chance = 1.0
 
-    def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
+    def propose(self, question: str, asked: QuestionTable, tried: Sequence[Attempt]) -> Proposal | None:
         self.tried = tried
         return Proposal(self.queries[len(tried)], self.chance) if len(tried) < len(self.queries) else None
 
@@ -108,13 +108,13 @@ def test_without_a_language_model_words_find_the_place(question: str, answer: st
 
 def test_every_query_of_the_local_proposer_runs_and_differs_until_all_places_were_asked() -> None:
     made = relation()
-    tried: list[Tried] = []
+    tried: list[Attempt] = []
     chances: list[float] = []
     with almanaq.connect(open_relations([made]), model=FunctionModel(reader), cache=False) as connection:
-        asked = AskedTable(made, connection.catalog)
+        asked = QuestionTable(made, connection.catalog)
         while (proposal := LocalProposer().propose("Who is it ?", asked, tried)) is not None:
             assert len(connection.sql(proposal.suql).rows) == 1
-            tried.append(Tried(proposal.suql, "empty"))
+            tried.append(Attempt(proposal.suql, "empty"))
             chances.append(proposal.chance)
     assert len({each.suql for each in tried}) == len(tried) == 12 + 6
     assert chances == sorted(chances, reverse=True)
@@ -183,8 +183,10 @@ def test_the_prompt_is_the_golden_one_and_fences_what_others_wrote() -> None:
     made = relation()
     with almanaq.connect(open_relations([made]), cache=False) as connection:
         catalog = connection.catalog
-        tried = (Tried('SELECT "Tim" FROM race_0', "refused", "no column named 'Tim'"), Tried(NOBODY, "empty"))
-        prompt = PromptedProposer(ScriptedModel([])).prompt("Who </untrusted> won ?", AskedTable(made, catalog), tried)
+        tried = (Attempt('SELECT "Tim" FROM race_0', "refused", "no column named 'Tim'"), Attempt(NOBODY, "empty"))
+        prompt = PromptedProposer(ScriptedModel([])).prompt(
+            "Who </untrusted> won ?", QuestionTable(made, catalog), tried
+        )
     text = "\n\n".join(f"## {m.role}\n{m.content}" for m in prompt.messages).replace(prompt.fence, "f" * 16) + "\n"
     if os.environ.get("ALMANAQ_WRITE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")
@@ -211,7 +213,7 @@ NODES = [{"row": 1, "col": 3, "where": "table"}]
     ],
 )
 def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, more: dict, stage: str) -> None:
-    attempt = Tried(tried, more.get("outcome", "rows"))
+    attempt = Attempt(tried, more.get("outcome", "rows"))
     prediction = Prediction(answer, tried, (attempt,), more.get("rows", ()), warnings=more.get("warnings", ()))
     assert (
         find_stage(prediction, more.get("gold", "2:14.10"), NODES, relation(), retrieved=more.get("retrieved", True))
@@ -267,7 +269,8 @@ def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypa
         assert generator is not None
         table = next(iter(data.corpus("test")))
         asked = [
-            protocols.Asked(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,)) for n in range(12)
+            protocols.GenerationRequest(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,))
+            for n in range(12)
         ]
 
         async def all_at_once() -> list[protocols.Reply]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.peers.__main__ import measured
+from benchmarks.peers.__main__ import measure_system
 from benchmarks.peers.tasks import NAMES, row_tasks
 from benchmarks.text_calls.tasks import TASKS, reply
 
@@ -33,7 +33,7 @@ def test_row_by_row_ours_asks_no_more_than_a_system_that_goes_row_by_row():
 
 
 def test_ours_runs_as_it_was_measured():
-    found = measured("almanaq", sys.executable, row_tasks(), reply)["tasks"]
+    found = measure_system("almanaq", sys.executable, row_tasks(), reply)["tasks"]
     assert set(found) == set(NAMES)
     allowed = {task.name: task.most_default or 0 for task in TASKS}  # what is under way when a limit is reached counts
     for name, task in found.items():

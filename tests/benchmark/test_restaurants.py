@@ -17,19 +17,19 @@ from almanaq.testing import Faults, ScriptedModel, StandInServer
 from almanaq_bench.config import RunRequest
 from almanaq_bench.data import datasets_in, find_dataset
 from almanaq_bench.generation.replies import read_replies
-from almanaq_bench.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
+from almanaq_bench.restaurants.dataset import RestaurantsData, load_bundled_restaurants, open_restaurants
 from almanaq_bench.restaurants.linearize import Linearized, LinearizedDialogue
 from almanaq_bench.restaurants.play import (
     Analysis,
-    Said,
     TurnRecord,
+    TurnReply,
     from_text,
     nearest_stage,
     play,
     score_turns,
     to_text,
 )
-from almanaq_bench.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
+from almanaq_bench.restaurants.wanted import Conversation, ExpectedTurn, half_of, read_conversations
 from almanaq_bench.run_measures import score
 from almanaq_bench.runner import run
 
@@ -49,37 +49,37 @@ def request(folder: Path, split: str, **changes: Any) -> RunRequest:
 class Speaker:
     """A Dialogue of written replies."""
 
-    def __init__(self, *replies: Said) -> None:
+    def __init__(self, *replies: TurnReply) -> None:
         self.replies, self.heard = list(replies), []
 
-    def say(self, words: str) -> Said:
+    def say(self, words: str) -> TurnReply:
         self.heard.append(words)
         return self.replies.pop(0)
 
 
-def gave(*ids: int) -> Said:
-    return Said("", ids, ids, searched=True)
+def gave(*ids: int) -> TurnReply:
+    return TurnReply("", ids, ids, searched=True)
 
 
-def turns(*wanted: Wanted) -> Conversation:
+def turns(*wanted: ExpectedTurn) -> Conversation:
     return Conversation("c", "c", wanted)
 
 
-def judged(data: RestaurantsData, conversation: Conversation, *replies: Said) -> list[TurnRecord]:
+def judged(data: RestaurantsData, conversation: Conversation, *replies: TurnReply) -> list[TurnRecord]:
     return play(conversation, Speaker(*replies), data.restaurants)[0]
 
 
 def test_turns_are_judged_by_what_was_shown_before_them(folder: Path) -> None:
     data = open_restaurants(folder)
     wanted = turns(
-        Wanted("thai", where=THAI),
-        Wanted("cheaper", "compare", column="price"),
-        Wanted("more", "another"),
-        Wanted("best rated", "best", order="rating DESC"),
-        Wanted("pizza", "replace", where=PIZZA),
-        Wanted("the second", "detail", row=2),
-        Wanted("the last", "detail", row=-1, attribute="candles"),
-        Wanted("any other", "another"),
+        ExpectedTurn("thai", where=THAI),
+        ExpectedTurn("cheaper", "compare", column="price"),
+        ExpectedTurn("more", "another"),
+        ExpectedTurn("best rated", "best", order="rating DESC"),
+        ExpectedTurn("pizza", "replace", where=PIZZA),
+        ExpectedTurn("the second", "detail", row=2),
+        ExpectedTurn("the last", "detail", row=-1, attribute="candles"),
+        ExpectedTurn("any other", "another"),
     )
     found = judged(data, wanted, gave(4), gave(3), gave(), gave(3), gave(1, 2), gave(2), gave(1), gave(1))
     assert [turn.right for turn in found] == [(3, 4), (3,), (), (3,), (1, 2), (2,), (2,), ()]
@@ -89,7 +89,7 @@ def test_turns_are_judged_by_what_was_shown_before_them(folder: Path) -> None:
 
 def test_top_turns_accept_whatever_ties_with_the_last_of_them(folder: Path) -> None:
     restaurants = open_restaurants(folder).restaurants
-    wanted = Wanted("best", where="", expect="top", order="rating DESC", limit=1)
+    wanted = ExpectedTurn("best", where="", expect="top", order="rating DESC", limit=1)
     assert set(restaurants.right(wanted, [])) == {2, 3}
 
 
@@ -109,7 +109,9 @@ def test_turn_accuracy_is_over_entities_and_false_negatives_over_searches() -> N
 
 def test_only_three_entities_of_a_turn_are_judged_but_later_turns_may_mean_the_fourth(folder: Path) -> None:
     data = open_restaurants(folder)
-    found = judged(data, turns(Wanted("all", where=""), Wanted("4th", "detail", row=4)), gave(1, 2, 3, 4), gave(4))
+    found = judged(
+        data, turns(ExpectedTurn("all", where=""), ExpectedTurn("4th", "detail", row=4)), gave(1, 2, 3, 4), gave(4)
+    )
     assert (found[0].given, found[1].right) == ((1, 2, 3), (4,))
 
 
@@ -308,12 +310,12 @@ def test_turns_survive_their_record() -> None:
 
 
 def test_the_bundled_data_need_no_folder() -> None:
-    assert bundled_restaurants().splits[0] == "single-turn"
+    assert load_bundled_restaurants().splits[0] == "single-turn"
 
 
 CANDLES = "answer(reviews, 'are there candles?') = 'Yes'"
-COUNT = Wanted("how many", where=THAI, expect="count")
-WANTED = Wanted("Thai with candles", where=THAI, attributes={"candles": True})
+COUNT = ExpectedTurn("how many", where=THAI, expect="count")
+WANTED = ExpectedTurn("Thai with candles", where=THAI, attributes={"candles": True})
 
 
 @pytest.mark.parametrize(
@@ -337,7 +339,7 @@ WANTED = Wanted("Thai with candles", where=THAI, attributes={"candles": True})
         (WANTED, f"SELECT price, count(*) FROM restaurants WHERE {THAI} GROUP BY price", (), {}, "format"),
         (WANTED, f"SELECT nme FROM restaurants WHERE {THAI}", (), {"fault": "no column named 'nme'"}, "parse"),
         (WANTED, f"SELECT name FROM restaurants WHERE {CANDLES}", (), {"fault": "the server is busy"}, "text call"),
-        (Wanted("hi", "talk"), "SELECT name FROM restaurants", (1,), {}, "parse"),
+        (ExpectedTurn("hi", "talk"), "SELECT name FROM restaurants", (1,), {}, "parse"),
         (COUNT, f"SELECT name FROM restaurants WHERE {THAI}", (), {}, "format"),
         (
             COUNT,
@@ -349,10 +351,10 @@ WANTED = Wanted("Thai with candles", where=THAI, attributes={"candles": True})
     ],
 )  # fmt: skip
 def test_a_wrong_turn_names_the_stage_that_lost_it(
-    folder: Path, turn: Wanted, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
+    folder: Path, turn: ExpectedTurn, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
 ) -> None:
     data = open_restaurants(folder)
-    said = Said("", ids, ids, searched=bool(query), query=query, **more)
+    said = TurnReply("", ids, ids, searched=bool(query), query=query, **more)
     ((record,), _) = play(turns(turn), Speaker(said), data.restaurants, Analysis(data).find_stage)
     assert record.stage == stage
     assert score_turns([record]).get(f"lost_{stage.replace(' ', '_')}", 0) == (stage != "right")
@@ -360,7 +362,10 @@ def test_a_wrong_turn_names_the_stage_that_lost_it(
 
 def test_the_baseline_loses_turns_to_its_query_or_to_the_retrieval(folder: Path) -> None:
     data = open_restaurants(folder)
-    for said, stage in ((Said("", (4,), (4,), query="thai"), "retrieval"), (Said("", fault="no JSON"), "parse")):
+    for said, stage in (
+        (TurnReply("", (4,), (4,), query="thai"), "retrieval"),
+        (TurnReply("", fault="no JSON"), "parse"),
+    ):
         ((record,), _) = play(turns(WANTED), Speaker(said), data.restaurants, nearest_stage)
         assert record.stage == stage
 

@@ -8,7 +8,7 @@ import pytest
 from tests.benchmark.test_bench_commands import call
 
 from almanaq_bench.evaluation.significance import spearman
-from almanaq_bench.sembench.dataset import FEW, MANY, QUERIES, SembenchData, measured
+from almanaq_bench.sembench.dataset import FEW, MANY, QUERIES, SembenchData, measure_query
 
 QUERY = {query.id: query for query in QUERIES}
 
@@ -62,7 +62,7 @@ def test_a_run_answered_by_the_labels_is_right_and_asks_little(data_dir, tmp_pat
     ],
 )
 def test_measures(query, found, gold, measures):
-    given = measured(QUERY[query], found, gold)
+    given = measure_query(QUERY[query], found, gold)
     assert {name: given[name] for name in measures} == pytest.approx(measures)
 
 

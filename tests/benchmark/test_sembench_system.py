@@ -13,7 +13,7 @@ from tests.benchmark.test_sembench import data_dir as data_dir
 from almanaq.models.protocols import TextCall
 from almanaq.testing import StandInServer
 from almanaq.testing.read_requests import replies_from
-from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measured
+from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measure_query
 from almanaq_bench.sembench.generator import LabelReader
 
 INSTALL = Path(__file__).parents[2] / "experiments/sembench/system/install.py"
@@ -87,7 +87,7 @@ def test_the_harness_gets_the_rows_that_its_evaluator_reads(runner_class, monkey
         for number, query in enumerate(QUERIES, 1):
             metric = runner.execute_query(number)
             rows = list(metric.results.itertuples(index=False, name=None))
-            assert measured(query, rows, data.gold(query))["quality"] == 1.0
+            assert measure_query(query, rows, data.gold(query))["quality"] == 1.0
             assert metric.status == "success"
             assert metric.token_usage > 0
             assert metric.results.columns.is_unique

@@ -113,7 +113,7 @@ def test_by_default_it_runs_table_retrieval_on_all_at_hand(folder: Path) -> None
     [
         ("Table Retreival", "did you mean 'Table Retrieval'"),
         (("Fact Verification", "ottqa"), "has no task 'Fact Verification'; those that have: tabfact"),
-        ([("Table Retrieval", "ottqa"), "Table Retrieval"], "named twice"),
+        ([("Table Retrieval", "ottqa"), "Table Retrieval"], "listed twice"),
         ("Fact Verification", "holds no dataset of 'fact-verification'"),
     ],
 )

@@ -304,7 +304,7 @@ def test_where_the_log_goes() -> None:
         (("Table Question Answering Task", "spider"), "is not of task"),
         (("Table Question Answering Task", "spider-test"), "is not of task"),
         (("Table Retrieval Task", 5), "neither a dataset's name nor a list"),
-        (5, "is no task"),
+        (5, "is not a task"),
     ],
 )
 def test_what_is_no_task(spec, message: str) -> None:

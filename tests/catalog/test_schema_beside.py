@@ -68,5 +68,5 @@ def test_private_for_one_is_private(ward) -> None:
 def test_two_of_one_source_are_told(ward) -> None:
     for name in ("patients.csv.almanaq.toml", "patients.almanaq.toml"):
         ward.joinpath(name).write_text(SCHEMA)
-    with pytest.raises(SourceError, match="two schema files speak of patients"):
+    with pytest.raises(SourceError, match="two schema files describe patients"):
         is_private("ward/patients.csv")

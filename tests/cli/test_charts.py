@@ -50,7 +50,7 @@ def test_cells_of_a_chart_do_not_steer_the_terminal():
 @pytest.mark.parametrize("format", ["json", "csv"])
 def test_chart_goes_with_a_table(format):
     finished = CliRunner().invoke(app, ["sql", "SELECT 1 AS n", "sample:restaurants", "--chart", "--format", format])
-    assert "--chart goes with --format table" in str(finished.exception)
+    assert "--chart needs --format table" in str(finished.exception)
 
 
 def test_json_holds_the_chart():

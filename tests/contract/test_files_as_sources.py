@@ -43,7 +43,7 @@ def test_standard_input_lists_and_patterns(almanaq, refused, tmp_path):
         assert (run.returncode, run.stdout.split()) == (0, ["a", "x"]), source
         run = almanaq("find", "x", "--corpus", source, "--retriever", "bm25", "--nearest", "--json")
         assert run.stdout.count("table_id") == 2
-    refused(almanaq("sql", "SELECT 1", "--db", "*.parquet"), 1, "no file fits '*.parquet'")
+    refused(almanaq("sql", "SELECT 1", "--db", "*.parquet"), 1, "no file matches '*.parquet'")
     refused(almanaq("sql", "SELECT 1", "--db", "one.csv,three.csv"), 1, "'three.csv'")
     refused(almanaq("sql", "SELECT 1", "--db", "-", input=""), 1, "standard input is empty")
 
@@ -93,4 +93,4 @@ def test_schema_writes_what_it_found_and_leaves_what_is_there(almanaq, refused, 
     assert 'named_by = "company"' in file.read_text()
     assert "header = true" in file.read_text()
     refused(almanaq("schema", "people.csv", "--overwrite"), 2, "--write")
-    refused(almanaq("schema", "sample:restaurants", "--write"), 2, "--write goes with a file")
+    refused(almanaq("schema", "sample:restaurants", "--write"), 2, "--write needs a file")

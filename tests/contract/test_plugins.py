@@ -10,7 +10,7 @@ import pytest
 import almanaq
 from almanaq.models.model_names import open_models
 from almanaq.plugins import plugin_names
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 
 MODULE = """
 from almanaq.retrieval.bm25 import BM25
@@ -65,7 +65,7 @@ def test_a_model_a_database_and_a_retriever_of_another_package_are_found_by_name
         assert connection.sql("SELECT id, url, answer(url, 'is it?') FROM places").rows == [
             (1, "acme://host/db", "Yes")
         ]
-    opened = open_retriever("acme", Parts(lambda: None))
+    opened = open_retriever("acme", RetrieverParts(lambda: None))
     assert (opened.name, type(opened.retriever).__name__) == ("acme", "Retriever")
 
 
@@ -81,11 +81,14 @@ def test_names_are_listed_without_importing_anything():
     [
         (lambda: open_models("broken:x"), "'broken' of the package 'acme-almanaq'.*acme_missing"),
         (lambda: open_models("wrong:x"), "'wrong' gives a int"),
-        (lambda: open_retriever("broken", Parts(lambda: None)), "'broken' of the package 'acme-almanaq'.*Missing"),
+        (
+            lambda: open_retriever("broken", RetrieverParts(lambda: None)),
+            "'broken' of the package 'acme-almanaq'.*Missing",
+        ),
         (lambda: almanaq.connect("wrong://x"), "'wrong' gives a int"),
         (lambda: almanaq.connect("failing://x"), "'failing'.*no licence"),
         (lambda: open_models("acmee:x"), "did you mean"),
-        (lambda: open_retriever("acmee", Parts(lambda: None)), "did you mean 'acme'"),
+        (lambda: open_retriever("acmee", RetrieverParts(lambda: None)), "did you mean 'acme'"),
     ],
 )
 def test_what_is_broken_is_named(work, said):

@@ -90,10 +90,10 @@ def test_the_first_query_that_fails_ends_a_file(almanaq, places):
         (["SELECT 1", "-f", "x.sql", "--db", "places"], "", "-f FILE"),
         (["-f", "nothing.sql", "--db", "places"], "", "cannot be read"),
         (["-", "--db", "places"], "-- nothing\n;", "holds no query"),
-        (["-", "--db", "-"], "SELECT 1", "standard input is either"),
-        (["-", "--db", "places", "--out", "a.csv"], "SELECT 1; SELECT 2", "--out goes with one query"),
-        (["SELECT 1", "--db", "places", "--out", "a.xlsx"], "", "no spreadsheets are written"),
-        (["SELECT 1", "--db", "places", "--out", "a.xlsx", "--format", "csv"], "", "no spreadsheets are written"),
+        (["-", "--db", "-"], "SELECT 1", "standard input can be either"),
+        (["-", "--db", "places", "--out", "a.csv"], "SELECT 1; SELECT 2", "--out takes one query"),
+        (["SELECT 1", "--db", "places", "--out", "a.xlsx"], "", "spreadsheets cannot be written"),
+        (["SELECT 1", "--db", "places", "--out", "a.xlsx", "--format", "csv"], "", "spreadsheets cannot be written"),
         (["SELECT 1", "--db", "places", "--out", "a.data"], "", "what is .data?"),
     ],
 )
@@ -229,9 +229,9 @@ def test_a_conversation_lists_sorts_and_exports(almanaq, tmp_path):
     assert run.returncode == 0
     assert "Traceback" not in run.stderr
     assert [line for line in run.stderr.splitlines() if "table" not in line] == [
-        "almanaq: there are no rows to write yet: ask for some first",
+        "almanaq: there are no rows to export yet: ask a question first",
         "almanaq: written: all.csv",
-        "almanaq: --out all.xlsx: no spreadsheets are written; a spreadsheet opens FILE.csv as it is",
+        "almanaq: --out all.xlsx: spreadsheets cannot be written; write FILE.csv, which they open",
     ]
     assert (tmp_path / "all.csv").read_text().count("Person") == 120
     cut, whole = run.stdout.split("I searched for")[1:]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.corpus.files import records
-from almanaq.corpus.files.records import _streamed, read_json
+from almanaq.corpus.files.records import _parse_stream, read_json
 
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 values = st.recursive(
@@ -23,7 +23,7 @@ values = st.recursive(
 def streamed(text: str, chunk: int) -> Any:
     before, records._CHUNK = records._CHUNK, chunk
     try:
-        return _streamed(records.JSONStream(io.StringIO(text)))
+        return _parse_stream(records.JSONStream(io.StringIO(text)))
     finally:
         records._CHUNK = before
 

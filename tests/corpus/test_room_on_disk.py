@@ -36,14 +36,14 @@ def _packed(folder: Path, size: int) -> Path:
 
 @pytest.mark.usefixtures("full_disk")
 def test_a_small_file_is_unpacked_on_a_full_disk(tmp_path: Path) -> None:
-    with reader.unpacked(_packed(tmp_path, 4000), "gzip") as file:
+    with reader.unpack_file(_packed(tmp_path, 4000), "gzip") as file:
         assert file.read_bytes().startswith(b"a,b\n1,x\n")
 
 
 @pytest.mark.usefixtures("full_disk")
 def test_a_large_file_that_would_fill_the_disk_is_refused(tmp_path: Path) -> None:
     packed = _packed(tmp_path, 4 << 20)
-    with pytest.raises(SourceError, match="more than the disk has room for"), reader.unpacked(packed, "gzip"):
+    with pytest.raises(SourceError, match="too large for the disk"), reader.unpack_file(packed, "gzip"):
         pass
 
 
@@ -55,7 +55,7 @@ def test_a_disk_that_is_full_already_is_not_told_as_a_broken_file(
 
     monkeypatch.setattr(reader, "_copy", full)
     with (
-        pytest.raises(SourceError, match="more than the disk has room for"),
-        reader.unpacked(_packed(tmp_path, 40), "gzip"),
+        pytest.raises(SourceError, match="too large for the disk"),
+        reader.unpack_file(_packed(tmp_path, 40), "gzip"),
     ):
         pass

@@ -49,7 +49,7 @@ def test_messy_cells_are_typed_and_failures_counted(tmp_path: Path) -> None:
     assert table.column("number").null_count == 1
     assert report.messages == (
         "t.number: 1 of 40 cells are not bigint and read as NULL: 'oops'",
-        "t.money: 1 of 40 cells say that there is no value, such as n/a or -, and read as NULL",
+        "t.money: 1 of 40 cells are placeholders such as n/a or -, and read as NULL",
     )
 
 
@@ -103,7 +103,7 @@ def test_enum_is_inferred_for_text_files_only(tmp_path: Path) -> None:
     [
         ("empty.csv", b"", r"empty\.csv: not opened: is empty"),
         ("bad.jsonl", b'{"a":\n{"a": \n', r"bad\.jsonl: not opened: line 1: not JSON"),
-        ("list.jsonl", b"[1]\n", r"list\.jsonl: not opened: line 1: one object a line, not a list"),
+        ("list.jsonl", b"[1]\n", r"list\.jsonl: not opened: line 1: one object per line, not a list"),
         ("none.jsonl", b"\n\n", r"none\.jsonl: not opened: is empty"),
         ("bad.parquet", b"PAR1 but not really", r"bad\.parquet: not opened: is not a Parquet file"),
         ("bad.sqlite", b"certainly no database" * 100, "bad.sqlite is not a SQLite database"),

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from benchmarks.engines.server_log import logged, statements
+from benchmarks.engines.server_log import log_statements, statements
 
 import almanaq
 from almanaq.testing import FunctionModel
@@ -46,7 +46,7 @@ def url(postgres_server: PostgresServer) -> str:
 @pytest.mark.parametrize(("sql", "most", "node"), QUERIES)
 def test_few_rows_leave_the_server(postgres_server: PostgresServer, url: str, sql: str, most: int, node: str) -> None:
     model = FunctionModel(lambda text, question: "Yes" if "calm=Yes" in text else "No")
-    with almanaq.connect(logged(url), model=model, cache=False) as con:
+    with almanaq.connect(log_statements(url), model=model, cache=False) as con:
         con.sql("SELECT count(*) FROM owners")  # reads the catalog, its functions too
         start = postgres_server.log.stat().st_size
         result = con.sql(sql)
@@ -82,7 +82,7 @@ def test_nothing_is_compiled_for_few_rows(postgres_server: PostgresServer, url: 
         if connection.execute("SELECT pg_jit_available()").fetchone() != (True,):
             pytest.skip("this server compiles nothing")
     model = FunctionModel(lambda text, question: "Yes" if "calm=Yes" in text else "No")
-    with almanaq.connect(f"{logged(url)}{quote(' -c jit_above_cost=0')}", model=model, cache=False) as con:
+    with almanaq.connect(f"{log_statements(url)}{quote(' -c jit_above_cost=0')}", model=model, cache=False) as con:
         con.sql("SELECT count(*) FROM owners")  # reads the catalog, its functions too
         compiled = []
         for sql in (QUERIES[0][0], "SELECT sum(price) FROM reviews"):

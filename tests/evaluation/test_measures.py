@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.errors import BenchmarkError, UsageError
-from almanaq_bench.evaluation.rankings import MEASURES, Found, Measure, evaluate, parse_measure, query_value
+from almanaq_bench.evaluation.rankings import MEASURES, Measure, RankedResult, evaluate, parse_measure, query_value
 
 items = st.integers(0, 14).map(lambda number: (f"db{number % 3}", f"t{number}"))
 rankings = st.lists(items, max_size=12, unique=True)
@@ -33,13 +33,13 @@ def test_measures_equal_ir_measures(run: list[tuple[list, list]], k: int) -> Non
         ours = evaluate(
             [Measure(name, k)],
             {str(q): gold for q, (gold, _) in enumerate(run)},
-            {str(q): Found(hits) for q, (_, hits) in enumerate(run) if hits},
+            {str(q): RankedResult(hits) for q, (_, hits) in enumerate(run) if hits},
         )
         assert math.isclose(ours[0], expected, abs_tol=1e-9), name
 
 
 def value(name: str, k: int, gold: Sequence, hits: Sequence, databases: Sequence[str] = ()) -> float:
-    return query_value(Measure(name, k), gold, Found(hits, databases))
+    return query_value(Measure(name, k), gold, RankedResult(hits, databases))
 
 
 @given(st.sampled_from(sorted(MEASURES)), golds, rankings, cutoffs)
@@ -87,7 +87,7 @@ def test_what_tells_the_recalls_apart() -> None:
 
 def test_micro_recall_counts_gold_and_macro_counts_queries() -> None:
     qrels = {"1": [("a", "1")], "2": [("a", "2"), ("a", "3"), ("a", "4")]}
-    run = {"1": Found([("a", "1")])}
+    run = {"1": RankedResult([("a", "1")])}
     micro, macro = evaluate([Measure("recall_micro", 5), Measure("recall", 5)], qrels, run)
     assert (micro, macro) == (pytest.approx(1 / 4), pytest.approx(1 / 2))
 
@@ -118,4 +118,4 @@ def test_runs_that_cannot_be_scored() -> None:
     with pytest.raises(BenchmarkError, match="no gold table, first 'q'"):
         evaluate(measures, {"q": []}, {})
     with pytest.raises(BenchmarkError, match="does not hold, first 'z'"):
-        evaluate(measures, {"q": [("a", "1")]}, {"z": Found()})
+        evaluate(measures, {"q": [("a", "1")]}, {"z": RankedResult()})

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from almanaq_bench.evaluation.significance import groups, holm, intervals, p_values, pairs, pooled_intervals
+from almanaq_bench.evaluation.significance import groups, holm, intervals, p_values, pairs, pool_intervals
 
 chances = st.lists(st.floats(0.0001, 1), min_size=1, max_size=8)
 
@@ -83,7 +83,7 @@ def test_pooled_intervals_are_those_of_means_where_measures_are_means() -> None:
     random = np.random.default_rng(3)
     values = random.random((60, 2))
     counts = np.column_stack([values, np.ones(60)])
-    assert pooled_intervals(counts, lambda sums: sums[:, :2] / sums[:, 2:]) == pytest.approx(intervals(values))
+    assert pool_intervals(counts, lambda sums: sums[:, :2] / sums[:, 2:]) == pytest.approx(intervals(values))
 
 
 def test_pooled_intervals_cover_a_ratio_as_often_as_they_say() -> None:
@@ -92,6 +92,6 @@ def test_pooled_intervals_cover_a_ratio_as_often_as_they_say() -> None:
     for _ in range(100):
         parts = random.integers(1, 9, 150)
         counts = np.column_stack([random.binomial(parts, 0.3), parts]).astype(float)
-        low, high = pooled_intervals(counts, lambda sums: sums[:, :1] / sums[:, 1:])
+        low, high = pool_intervals(counts, lambda sums: sums[:, :1] / sums[:, 1:])
         held += low[0] <= 0.3 <= high[0]
     assert held >= 88

@@ -164,7 +164,7 @@ def test_the_command_line_says_what_it_took_and_the_budget(monkeypatch: pytest.M
         assert (plain.exit_code, plain.stderr, asked) == (0, "", [])
         result = CliRunner().invoke(app, ["sql", query, "--db", SAMPLE, "--max-calls", "50", "--format", "csv"])
         assert result.exit_code == 0, result.stderr
-        line = f"almanaq: model ollama:small at {address} (answers on this machine); at most 50 calls a query"
+        line = f"almanaq: model ollama:small at {address} (answers on this machine); at most 50 calls per query"
         assert result.stderr.startswith(line)
         listed = json.loads(CliRunner().invoke(app, ["models", "--json"]).stdout)
     assert listed["auto"] == "ollama:small"

@@ -77,7 +77,7 @@ def test_a_budget_gives_the_rows_that_are_sure(shell, capsys):
     query = "SELECT n FROM t WHERE answer(s, 'q') = 'Yes' LIMIT 2"
     found = shell.magics["suql"]("--max-calls 10", query)
     assert found.rows == [(0,)]
-    assert "not all of it" in capsys.readouterr().out
+    assert "not be all of it" in capsys.readouterr().out
     assert "not all of the result" in found._repr_html_()
     with pytest.raises(BudgetExceeded, match="nothing was asked"):
         shell.magics["suql"]("--max-calls 2", query)

@@ -42,9 +42,9 @@ def experiments(script, tmp_path, monkeypatch):
 
 
 def test_results_are_kept_and_what_went_wrong_is_said(experiments, tmp_path, capsys):
-    paths = list(experiments.wanted(["kind"]))
+    paths = list(experiments.select_experiments(["kind"]))
     assert [path.stem for path in paths] == ["away-bm25", "small-bm25", "small-none"]
-    assert [path.stem for path in experiments.wanted(["small-b"])] == ["small-bm25"]
+    assert [path.stem for path in experiments.select_experiments(["small-b"])] == ["small-bm25"]
     away, done, failed = experiments.run_all(paths)
     assert "passed over: no" in away["outcome"]
     assert (done["outcome"], done["name"]) == ("done", "experiments/kind/small-bm25.json")
@@ -58,6 +58,6 @@ def test_results_are_kept_and_what_went_wrong_is_said(experiments, tmp_path, cap
 
 
 def test_datasets_run_side_by_side_the_largest_first(experiments):
-    experiments.run_all(list(experiments.wanted(["small-bm25"])))
-    groups = experiments.by_dataset(list(experiments.wanted([])))
+    experiments.run_all(list(experiments.select_experiments(["small-bm25"])))
+    groups = experiments.by_dataset(list(experiments.select_experiments([])))
     assert [[path.stem for path in group] for group in groups] == [["small-bm25", "small-none"], ["away-bm25"]]

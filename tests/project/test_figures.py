@@ -31,7 +31,7 @@ def test_every_record_that_is_printed_says_how_it_is_made(figures, root) -> None
 
 def test_every_committed_result_is_printed_or_says_why_it_is_not(figures) -> None:
     listed = {each.path: each for each in figures.records()}
-    kept = figures.committed()
+    kept = figures.list_results()
     assert len(kept) > 150
     assert set(kept) - set(listed) == set(figures.NOT_PRINTED)
     assert [path for path, each in listed.items() if not each.pages] == []

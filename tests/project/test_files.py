@@ -102,11 +102,11 @@ def test_versions_agree(root):
 
 
 def test_measured_tables_are_those_of_the_results(script):
-    assert script("tables").drifted() == []
+    assert script("tables").find_drift() == []
 
 
 def test_help_is_what_the_golden_files_say(script):
-    assert script("help").drifted() == []
+    assert script("help").find_drift() == []
 
 
 def test_lower_layers_import_no_higher_ones(root):

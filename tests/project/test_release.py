@@ -45,5 +45,5 @@ def test_the_bill_of_materials_is_of_the_format(scripts) -> None:
 
 def test_the_pins_fulfil_what_is_asked(scripts) -> None:
     _, constraints = scripts
-    assert constraints.unfulfilled() == []
+    assert constraints.find_unfulfilled() == []
     assert constraints.KEPT.keys() <= constraints.pins().keys()

@@ -12,7 +12,7 @@ from almanaq.errors import BenchmarkError, SourceError, UsageError
 from almanaq.retrieval.adapters import TableText, adapt_retriever
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq_bench.retrievers.paper_retrievers import adapt
 
 FIELDS = ["title", "header", "cells"]
@@ -150,7 +150,7 @@ def make(documents: list[TableText]) -> LangChainShaped:
 
 
 def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
-    index = open_retriever(f"{__name__}:make", Parts(BagOfWords)).retriever.index(CORPUS, ["title"])
+    index = open_retriever(f"{__name__}:make", RetrieverParts(BagOfWords)).retriever.index(CORPUS, ["title"])
     assert ids(index.search(["longest rivers"], 1)[0]) == [RIVERS.id]
     assert len(index.search(["longest rivers"], 3)[0]) == 3
 
@@ -179,7 +179,11 @@ def gives(found):
 
 @pytest.mark.parametrize(
     ("found", "message"),
-    [(object(), "is not a retriever"), (NeedsArguments, "cannot be made"), (lambda documents: make, "gave a function")],
+    [
+        (object(), "is not a retriever"),
+        (NeedsArguments, "cannot be created"),
+        (lambda documents: make, "returned a function"),
+    ],
 )
 def test_what_is_no_retriever(found, message: str) -> None:
     with pytest.raises(UsageError, match=message):
@@ -193,7 +197,10 @@ def test_what_is_no_retriever(found, message: str) -> None:
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: ["films"]), "gave 'films'"),
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: [5]), "gave 5"),
         (gives([("d", "a"), ("d", "b"), ("d", "a")]), "question 'q': it lists d/a twice"),
-        (gives([("d", "a", 0.5), ("d", "b", float("nan"))]), r"question 'q': it gave d/b a score that is not finite"),
+        (
+            gives([("d", "a", 0.5), ("d", "b", float("nan"))]),
+            r"question 'q': it scored d/b as nan, which is not finite",
+        ),
         (LlamaIndexShaped([scored(FILMS, float("inf"))]), "not finite|not numbers"),
         (
             SimpleNamespace(embed_corpus=lambda entry: np.full(3, np.nan), embed_query=lambda query: np.ones(3)),

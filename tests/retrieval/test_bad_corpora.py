@@ -4,12 +4,12 @@ import pytest
 from small_corpora import CORPUS, FILMS, BagOfWords, table
 
 from almanaq.errors import SourceError, UsageError
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq.testing import ScriptedModel
 from almanaq_bench.retrievers.openers import NAMES
 
 WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
-PARTS = Parts(BagOfWords, gold={"films": (FILMS.id,)}, language=WRITER)
+PARTS = RetrieverParts(BagOfWords, gold={"films": (FILMS.id,)}, language=WRITER)
 FIELDS = ["title", "header", "cells"]
 READING = [name for name in NAMES if name not in ("none", "random", "oracle")]
 

@@ -15,7 +15,7 @@ from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.model_reranker import CrossEncoderJudge, JudgeReranker, LanguageModelJudge
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq.testing import StandInServer
 
 FIELDS = ("title", "header", "cells")
@@ -134,7 +134,7 @@ def test_a_cross_encoder_is_loaded_and_asked(tiny: Path) -> None:
 
 
 def test_names(tiny: Path, server: StandInServer) -> None:
-    parts = Parts(BagOfWords, model=lambda _: language_model(server))
+    parts = RetrieverParts(BagOfWords, model=lambda _: language_model(server))
     assert open_retriever(f"rerank:{tiny}", parts).retriever.judge.name == str(tiny)
     opened = open_retriever("rerank:openai:stand-in", parts)
     assert opened.name == "rerank:openai:stand-in"
@@ -142,6 +142,6 @@ def test_names(tiny: Path, server: StandInServer) -> None:
     with pytest.raises(UsageError, match="slash"):
         open_retriever("rerank:gpt", parts)
     with pytest.raises(UsageError, match="language model"):
-        open_retriever("rerank:openai:x", Parts(BagOfWords))
+        open_retriever("rerank:openai:x", RetrieverParts(BagOfWords))
     with pytest.raises(ModelError, match="cannot be loaded"):
         CrossEncoder("/no/such/folder").scores("a", ["b"])

@@ -10,7 +10,7 @@ from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.index_encoding import Precision, parse_precision
-from almanaq.retrieval.stored import Change, build_index, open_index, update_index
+from almanaq.retrieval.stored import IndexChange, build_index, open_index, update_index
 from almanaq.retrieval.stored_search import StoredHybrid, StoredVectors, recall_of_codes
 
 FIELDS = ["title", "header", "cells"]
@@ -81,7 +81,7 @@ def test_an_update_and_a_search_keep_to_it(tmp_path: Path, precision: Precision)
     many = (*CORPUS, *(table(f"t{n}", f"walk {n}", ("a", "b"), [(f"x{n}", "y")]) for n in range(60)))
     build_index(many, tmp_path / "i", FIELDS, store=store, vectors=precision)
     index, change = update_index((*many[1:], table("new", "owl")), tmp_path / "i", store=store)
-    assert change == Change(added=1, deleted=1, kept=len(many) - 1)
+    assert change == IndexChange(added=1, deleted=1, kept=len(many) - 1)
     assert len(index.segments) == 2
     assert all(segment.vectors.all().dtype == precision.dtype for segment in index.segments)
     assert all((segment.codes is None) == (precision not in CODED) for segment in index.segments)

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget, estimate_tokens
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq.testing import StandInServer
 from almanaq.testing.faults import Faults
-from almanaq_bench.retrievers.target_dense import markdown, summary_prompt
+from almanaq_bench.retrievers.target_dense import format_markdown, summary_prompt
 
 
 def reply(request):
@@ -41,8 +41,8 @@ class Named:
         raise AssertionError("the paper's embedder is asked")
 
 
-def parts(tmp_path: Path, told: list[str], **more) -> Parts:
-    return Parts(Named, tmp_path / "vectors", tell=told.append, **more)
+def parts(tmp_path: Path, told: list[str], **more) -> RetrieverParts:
+    return RetrieverParts(Named, tmp_path / "vectors", tell=told.append, **more)
 
 
 @pytest.mark.parametrize("name", ["openai-embedding", "openai-embedding-header"])
@@ -64,16 +64,16 @@ def test_markdown_is_embedded_by_the_papers_model(server, tmp_path: Path, name: 
 
 
 def foreseen(name: str) -> int:
-    return sum(estimate_tokens(markdown(each, 100 if name == "openai-embedding" else 0)) for each in CORPUS)
+    return sum(estimate_tokens(format_markdown(each, 100 if name == "openai-embedding" else 0)) for each in CORPUS)
 
 
 def test_markdown_has_the_header_and_as_many_rows_as_fit() -> None:
-    assert markdown(FILMS, 0) == "| Year | Film |\n"
-    assert markdown(FILMS, 1) == "| Year | Film |\n| --- | --- |\n| 1950 | Rashomon |\n"
+    assert format_markdown(FILMS, 0) == "| Year | Film |\n"
+    assert format_markdown(FILMS, 1) == "| Year | Film |\n| --- | --- |\n| 1950 | Rashomon |\n"
     long = table("long", header=("a",), rows=[("x" * 1000,)] * 150)
-    assert markdown(long, 100).count("xxx\n") + markdown(long, 100).count("x |\n") == 30
-    assert markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100).startswith("| a |\n")
-    assert len(markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100)) < 100
+    assert format_markdown(long, 100).count("xxx\n") + format_markdown(long, 100).count("x |\n") == 30
+    assert format_markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100).startswith("| a |\n")
+    assert len(format_markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100)) < 100
 
 
 def test_summaries_are_written_once_and_embedded(server, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_summary_that_fails_fails_the_index_and_the_rest_is_kept(
 def test_another_embedder_takes_its_place_and_is_named(server, tmp_path: Path) -> None:
     from small_corpora import BagOfWords
 
-    opened = open_retriever("openai-embedding", Parts(BagOfWords, tmp_path / "vectors"))
+    opened = open_retriever("openai-embedding", RetrieverParts(BagOfWords, tmp_path / "vectors"))
     assert "embeds with bag-of-words, where the paper has openai:text-embedding-3-small" in opened.note
     opened.retriever.index(CORPUS, [])
     assert server.ledger.calls == 0
@@ -160,7 +160,7 @@ def test_rows_of_the_published_code_by_name(tmp_path: Path, name: str, published
     from small_corpora import BagOfWords
 
     embedder = BagOfWords()
-    opened = open_retriever(name, Parts(lambda: embedder, tmp_path / "vectors"))
+    opened = open_retriever(name, RetrieverParts(lambda: embedder, tmp_path / "vectors"))
     assert opened.note == f"{name} embeds with bag-of-words, where the paper has {published}"
     index = opened.retriever.index(CORPUS, [])
     assert index.search(["Amazon 6,400"], 1)[0][0].id == RIVERS.id
@@ -172,12 +172,12 @@ def test_a_table_without_rows_is_a_row_of_its_header(tmp_path: Path) -> None:
     from small_corpora import BagOfWords
 
     embedder = BagOfWords()
-    retriever = open_retriever("row-serial", Parts(lambda: embedder, tmp_path / "vectors")).retriever
+    retriever = open_retriever("row-serial", RetrieverParts(lambda: embedder, tmp_path / "vectors")).retriever
     index = retriever.index([RIVERS, table("empty", header=("mountain", "height"))], [])
     assert index.search(["mountain height"], 1)[0][0].id.table == "empty"
 
 
 def test_all_rows_are_embedded_by_the_one_that_takes_all() -> None:
     many = table("t", header=("n",), rows=[(f"row{number}",) for number in range(300)])
-    assert "row299" in markdown(many, 10**9)
-    assert "row150" not in markdown(many, 100)
+    assert "row299" in format_markdown(many, 10**9)
+    assert "row150" not in format_markdown(many, 100)

@@ -3,13 +3,13 @@ from small_corpora import CORPUS, BagOfWords
 
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, check_fields_apply, open_retriever
 from almanaq.testing import ScriptedModel
 from almanaq_bench.retrievers.openers import NAMES
 
 GOLD = {"which film?": (CORPUS[0].id,)}
 WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
-PARTS = Parts(BagOfWords, seed=3, gold=GOLD, language=WRITER)
+PARTS = RetrieverParts(BagOfWords, seed=3, gold=GOLD, language=WRITER)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,7 +33,7 @@ def test_without_an_embedder_of_meaning_words_alone_decide_and_it_is_said(name: 
     class Lexical(BagOfWords):
         name = "lexical"
 
-    opened = open_retriever(name, Parts(Lexical))
+    opened = open_retriever(name, RetrieverParts(Lexical))
     assert opened.name == resolved
     assert opened.embedder == ""
     assert opened.note.startswith(f"{name} runs ")
@@ -45,7 +45,7 @@ def test_oracle_finds_the_gold_and_random_depends_on_the_seed() -> None:
     drawn = {
         tuple(
             hit.id.table
-            for hit in open_retriever("random", Parts(BagOfWords, seed=seed))
+            for hit in open_retriever("random", RetrieverParts(BagOfWords, seed=seed))
             .retriever.index(CORPUS, [])
             .search(["q"], 3)[0]
         )
@@ -74,5 +74,5 @@ def test_wrong_names(name: str, message: str) -> None:
 
 def test_declared_fields_do_not_go_with_retrievers_that_see_their_own_text() -> None:
     check_fields_apply("bm25")
-    with pytest.raises(UsageError, match="--fields does not go with --retriever target-bm25"):
+    with pytest.raises(UsageError, match="--fields cannot be combined with --retriever target-bm25"):
         check_fields_apply("target-bm25")

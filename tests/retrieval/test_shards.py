@@ -9,8 +9,8 @@ import pytest
 from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.errors import SourceError
 from almanaq.retrieval.stored import (
+    IndexRecipe,
     Lengths,
-    Recipe,
     build_index,
     check_shards,
     commit_shards,
@@ -22,7 +22,7 @@ from almanaq.retrieval.stored import (
 
 FIELDS = ("title", "header", "cells")
 WORDS = "ferry island harbour price season year winner team city river bridge length opened owner goals rank".split()
-RECIPE = Recipe(parse_fields(FIELDS))
+RECIPE = IndexRecipe(parse_fields(FIELDS))
 
 
 def corpus() -> list[Table]:

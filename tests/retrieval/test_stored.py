@@ -15,7 +15,7 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import stored
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.index_files import MANIFEST, lock_folder
-from almanaq.retrieval.stored import Change, build_index, open_index, update_index
+from almanaq.retrieval.stored import IndexChange, build_index, open_index, update_index
 
 FIELDS = ["title", "header", "cells"]
 
@@ -68,7 +68,7 @@ def test_an_update_writes_what_changed_only(tmp_path: Path) -> None:
     changed = replace(MANY[3], rows=(("walrus", "y"),))
     new = table("new", "A penguin")
     index, change = update_index((*MANY[:3], changed, *MANY[5:], new), tmp_path / "i")
-    assert change == Change(added=1, changed=1, deleted=1, kept=38)
+    assert change == IndexChange(added=1, changed=1, deleted=1, kept=38)
     assert len(index) == 40
     assert before < {path.name for path in (tmp_path / "i").glob("segment-*")}
     assert found(index, "walrus") == ["t3"]
@@ -81,7 +81,7 @@ def test_a_value_that_moves_to_another_column_is_a_change(tmp_path: Path) -> Non
     moved = table("t", "moves", ("a", "b"), [("x", "")])
     build_index((*MANY, moved), tmp_path, FIELDS)
     _, change = update_index((*MANY, replace(moved, rows=(("", "x"),))), tmp_path)
-    assert change == Change(changed=1, kept=len(MANY))
+    assert change == IndexChange(changed=1, kept=len(MANY))
 
 
 def test_an_update_without_change_writes_nothing(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_an_update_without_change_writes_nothing(tmp_path: Path) -> None:
     before = (tmp_path / "i" / MANIFEST).stat().st_mtime_ns
     (tmp_path / "i" / "segment-killed").mkdir()
     _, change = update_index(CORPUS, tmp_path / "i")
-    assert change == Change(kept=3)
+    assert change == IndexChange(kept=3)
     assert (tmp_path / "i" / MANIFEST).stat().st_mtime_ns == before
     assert len(list((tmp_path / "i").glob("segment-*"))) == 1  # what a killed one left is gone all the same
 

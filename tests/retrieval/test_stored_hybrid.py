@@ -9,7 +9,7 @@ from almanaq.errors import UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.stored import Change, build_index, open_index, update_index
+from almanaq.retrieval.stored import IndexChange, build_index, open_index, update_index
 from almanaq.retrieval.stored_search import StoredHybrid
 from almanaq_bench.retrievers.variants import Hybrid
 
@@ -55,7 +55,7 @@ def test_an_update_embeds_what_changed(folder: Path) -> None:
     )
     embedder = BagOfWords()
     index, change = update_index(changed, folder, store=VectorStore(None, embedder))
-    assert change == Change(added=1, changed=2, kept=len(MANY) - 2)
+    assert change == IndexChange(added=1, changed=2, kept=len(MANY) - 2)
     assert len(embedder.embedded) == 3
     for exact in (1000, 0):
         stored = StoredHybrid(index, BagOfWords(), exact=exact)

@@ -13,7 +13,7 @@ from almanaq import sample
 from almanaq.errors import UsageError
 from almanaq.sample.dishes import serves
 from almanaq.sample.questions import is_right, questions, right_ids
-from almanaq.sample.rules import asked
+from almanaq.sample.rules import parse_question
 from almanaq.sample.truth import load_truth, truth_for, truth_function
 
 DATA = Path(os.environ.get("ALMANAQ_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -59,7 +59,7 @@ def test_one_review_answers_for_itself_alone(rows):
     ],
 )
 def test_questions_map_to_attributes(question, attribute, form):
-    found = asked(question)
+    found = parse_question(question)
     assert (found and (found.attributes[0], found.form)) == ((attribute, form) if attribute else None)
 
 

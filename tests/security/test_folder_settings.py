@@ -199,7 +199,7 @@ def test_what_is_no_file_of_settings_is_refused_at_once(kind: str) -> None:
         file.mkdir()
     else:
         file.write_bytes(b"#" * (2**20 + 1))
-    with pytest.raises(UsageError, match="no file of settings"):
+    with pytest.raises(UsageError, match="not a settings file"):
         read_settings()
 
 

@@ -26,7 +26,7 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import LanguageModel
 from almanaq.retrieval.protocols import find_tables
-from almanaq.retrieval.retriever_names import Parts, open_retriever
+from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq.table_search import FIELDS, Tables, parse_field_names, read_tables
 from almanaq.testing.stand_in_server import Request, StandInServer
 from almanaq_bench.own_dataset import open_card
@@ -174,7 +174,7 @@ def test_the_tables_of_a_source_hold_no_private_cell(kind: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", SERVED)
 def test_no_retriever_sends_a_private_cell(name: str, server: StandInServer, tmp_path: Path) -> None:
     """`dense`, `rerank:openai:…`, `llm-summary` and all others: the law holds of what a server is sent."""
-    parts = Parts(lambda: open_embedder("openai:emb"), None, model=language)
+    parts = RetrieverParts(lambda: open_embedder("openai:emb"), None, model=language)
     for seed, kind in enumerate(random.Random(name).sample(KINDS, 2)):
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -231,7 +231,7 @@ def test_a_schema_file_that_is_named_counts_as_one_beside_the_source(tmp_path: P
     found = almanaq.tables(table, schema=tmp_path / "s.toml", embedder="lexical")
     assert isinstance(found, Tables)
     assert [each.rows for each in found] == [(("open", ""),)]
-    with pytest.raises(UsageError, match="schema does not go with an index"):
+    with pytest.raises(UsageError, match="schema cannot be combined with an index"):
         almanaq.tables(index=tmp_path, schema=tmp_path / "s.toml")
 
 

@@ -95,7 +95,7 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         page.get_by_role("button", name="Why isn’t").first.click()
         page.get_by_label("Its value").fill("Nonna Ines")
         page.get_by_role("button", name="Tell me why").click()
-        page.get_by_text("Each condition is told for that row.").wait_for(state="attached")
+        page.get_by_text("The conditions are shown for that row.").wait_for(state="attached")
         assert violations(page) == []
 
         page.get_by_role("button", name="Right", exact=True).click()

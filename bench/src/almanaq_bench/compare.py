@@ -16,7 +16,7 @@ from almanaq_bench.evaluation.rankings import Measure, PerQuery
 from almanaq_bench.evaluation.significance import groups, holm, intervals, p_values, pairs
 from almanaq_bench.generation.replies import score_replies
 from almanaq_bench.records import Record
-from almanaq_bench.run_measures import measured, read_run, read_run_replies
+from almanaq_bench.run_measures import measure_rankings, read_run, read_run_replies
 
 ALPHA = 0.05
 _DIGITS = 6
@@ -102,12 +102,12 @@ def compare(folders: Sequence[Path]) -> Comparison:
     """
     names = [str(folder) for folder in folders]
     if len(set(names)) < 2:
-        raise UsageError("a comparison takes two run folders or more, each of them once")
+        raise UsageError("a comparison needs two or more different run folders")
     read = {name: read_run(Path(name)) for name in names}
     runs = {name: config for name, (config, _) in read.items()}
     cutoffs = _common_cutoffs(runs)
     found: list[Mapping[str, PerQuery[Any]]] = [
-        {name: measured(records, cutoffs) for name, (_, records) in read.items()}
+        {name: measure_rankings(records, cutoffs) for name, (_, records) in read.items()}
     ]
     if all(config.generator for config in runs.values()):
         found.append({name: _of_replies(Path(name), config) for name, config in runs.items()})
@@ -128,7 +128,7 @@ def alike(
         BenchmarkError: the runs did not ask the same of the same.
     """
     chosen = Measure(measure, _common_cutoffs(runs)[0])
-    found = {name: measured(own, [chosen.k], [measure]) for name, own in records.items()}
+    found = {name: measure_rankings(own, [chosen.k], [measure]) for name, own in records.items()}
     _check_queries(found)
     return str(chosen), _groups([found], _test_pairs([found]))[str(chosen)]
 
@@ -137,7 +137,7 @@ def _common_cutoffs(runs: Mapping[str, RunConfig]) -> list[int]:
     _check_same(runs)
     cutoffs = sorted(set.intersection(*(set(config.cutoffs) for config in runs.values())))
     if not cutoffs:
-        raise BenchmarkError("the runs have no cutoff in common: run them with the same --k")
+        raise BenchmarkError("the runs share no cutoff: run them with the same --k")
     return cutoffs
 
 
@@ -219,6 +219,6 @@ def _groups(
     return {measure: groups(found, differ[measure]) for measure, found in means.items()}
 
 
-def shown(p: float) -> str:
+def format_p_value(p: float) -> str:
     """Return a p-value for people: never more digits than it has, never 0."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if not math.isclose(p, 1.0) else "1"

@@ -94,7 +94,7 @@ class RunConfig:
         """Return the configuration with its hash, for people and for `read_config`."""
         return json.dumps({**asdict(self), "format": FORMAT, "hash": self.hash}, indent=2, ensure_ascii=False) + "\n"
 
-    def changed(self, other: RunConfig) -> list[str]:
+    def describe_changes(self, other: RunConfig) -> list[str]:
         """Return one line per setting in which `other` differs from this one."""
         mine, theirs = asdict(self), asdict(other)
         return [f"{key}: {mine[key]!r} → {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]
@@ -111,7 +111,7 @@ def read_config(file: Path) -> RunConfig:
         values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         stated, form = values.pop("hash"), values.pop("format", 1)
     except FileNotFoundError:
-        raise BenchmarkError(f"{file.parent} is no run folder: it holds no {file.name}") from None
+        raise BenchmarkError(f"{file.parent} is not a run folder: it has no {file.name}") from None
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise BenchmarkError(f"{file} is damaged: {error}") from error
     known = {each.name for each in fields(RunConfig)}
@@ -119,7 +119,7 @@ def read_config(file: Path) -> RunConfig:
         written = (values.get("versions") or {}).get("almanaq", "another version")
         keys = ", ".join(sorted(set(values) ^ known))
         why = f"in format {form}; this one reads format {FORMAT}" if form != FORMAT else f"with other settings ({keys})"
-        raise BenchmarkError(f"{file.parent} was written by almanaq {written} {why}: run it again into a new folder")
+        raise BenchmarkError(f"{file.parent} was written by almanaq {written} {why}: run it again in a new folder")
     config = RunConfig(**{**values, "fields": tuple(values["fields"]), "cutoffs": tuple(values["cutoffs"])})
     if config.hash != stated:
         raise BenchmarkError(f"{file} was edited: its hash is {stated}, its content's {config.hash}")
@@ -208,7 +208,9 @@ def check_request(request: RunRequest) -> None:
         raise UsageError(f"--limit must be 1 or more, not {request.limit}")
     if request.sample is not None and (request.sample < 1 or request.limit is not None):
         fault = (
-            "cannot stand beside --limit" if request.limit is not None else f"must be 1 or more, not {request.sample}"
+            "cannot be combined with --limit"
+            if request.limit is not None
+            else f"must be 1 or more, not {request.sample}"
         )
         raise UsageError(f"--sample {fault}")
     if request.distractors is not None and request.distractors < 0:

@@ -55,7 +55,7 @@ class CostForecast:
         if self.budget.calls is not None and calls > self.budget.calls:
             raise BudgetExceeded(
                 f"{what} is expected to take {calls:,} calls of {model}, above the budget of {self.budget.calls:,}: "
-                f"raise {self.budget.setting}, or do less; nothing was asked"
+                f"raise {self.budget.setting}, or run less; no call was made"
             )
         most = Usage(calls, 0, read, written, money)
         self.budget.reserve(most)

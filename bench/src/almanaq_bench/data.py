@@ -19,14 +19,14 @@ from almanaq_bench.linked import DescribedByPassages, LinkedTables
 from almanaq_bench.own_dataset import CARD_SUFFIXES, open_card
 from almanaq_bench.question_sets import Dataset, DatasetFolder, Question, open_dataset
 from almanaq_bench.records import TIMINGS, Appender, whole_lines
-from almanaq_bench.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
+from almanaq_bench.restaurants.dataset import is_restaurants_folder, load_bundled_restaurants, open_restaurants
 from almanaq_bench.sembench.dataset import SembenchData, is_sembench_folder
 
 _PLACE = "data"  # the stage that notes where a run's data lie
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class RunData:
     """What a run asks and searches.
 
     Attributes:
@@ -72,7 +72,7 @@ class Haystack:
                 )  # fmt: skip
 
 
-def open_data(request: RunRequest) -> Data:
+def open_data(request: RunRequest) -> RunData:
     """Open the data of a run.
 
     Raises:
@@ -90,8 +90,8 @@ def open_data(request: RunRequest) -> Data:
     asked, drawn = _choose_questions(every, request)
     files = [*dataset.files(request.split), *(others.files if others else ())]
     if find_task(request.task).name == "hybrid-qa":
-        files.append(_linked_folder(dataset, request).passages_file)
-    return Data(
+        files.append(_open_linked_folder(dataset, request).passages_file)
+    return RunData(
         dataset,
         asked,
         corpus,
@@ -127,10 +127,10 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
     """
     if not data_dir.is_dir():
         fetch = "; `almanaq bench fetch NAME --data-dir DIR` downloads a published dataset into one"
-        raise SourceError(f"no such folder: {data_dir}: name the one that holds the dataset {name!r}{fetch}")
+        raise SourceError(f"no such folder: {data_dir}: name the folder that holds the dataset {name!r}{fetch}")
     if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
         # The name may be that of a run folder, which may come from anybody.
-        raise UsageError(f"dataset {name!r} names another place than a folder in {data_dir}")
+        raise UsageError(f"dataset {name!r} names a place outside {data_dir}")
     card = find_card(name)
     for each in dict.fromkeys((name, card.name if card else name)):
         for file in (
@@ -142,7 +142,7 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
         if is_restaurants_folder(data_dir / each):
             return open_restaurants(data_dir / each)
         if each == "restaurants" and not is_dataset_folder(data_dir / each):
-            return bundled_restaurants()
+            return load_bundled_restaurants()
         if is_sembench_folder(data_dir / each):
             return SembenchData(data_dir / each)
         if is_dataset_folder(data_dir / each):
@@ -211,12 +211,12 @@ def _holds_dataset(folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Others:
+class _OtherDataset:
     name: str
     files: tuple[Path, ...]
 
 
-def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _Others | None]:
+def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _OtherDataset | None]:
     """Return the corpus with the distractors asked for: drawn by the seed, all where the task is to find needles."""
     needles = find_task(request.task).name == "needle-in-haystack"
     if not request.distractors and not (needles and request.distractors is None):
@@ -229,7 +229,7 @@ def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _Others
         raise UsageError(f"--distractors {wanted}: {name} holds {len(others)} tables")
     chosen = frozenset(Random(f"{request.seed} {name}").sample(range(len(others)), wanted))
     files = tuple(file for split in dataset.splits or ("",) for file in _corpus_files(dataset, split))
-    return Haystack(own, others, chosen, name), _Others(name, tuple(dict.fromkeys(files)))
+    return Haystack(own, others, chosen, name), _OtherDataset(name, tuple(dict.fromkeys(files)))
 
 
 def _corpus_files(dataset: Dataset, split: str) -> Sequence[Path]:
@@ -266,10 +266,10 @@ def _name(file: Path, dataset: Path) -> str:
 
 def _describe_tables(dataset: Dataset, request: RunRequest) -> Corpus:
     """Return the tables with their cells' passages as description, for retrievers whose fields name it."""
-    return DescribedByPassages(LinkedTables(_linked_folder(dataset, request), request.split))
+    return DescribedByPassages(LinkedTables(_open_linked_folder(dataset, request), request.split))
 
 
-def _linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
+def _open_linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
     """Return a dataset that has the texts which cells link; raises UsageError for one that has none."""
     if isinstance(dataset, DatasetFolder) and dataset.passages_file.is_file():
         return dataset

@@ -25,7 +25,7 @@ def resolve_inside(named: object, beside: Path, within: Path) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise SourceError(f"{beside}: {str(named)[:80]!r} is not a valid path: {error}") from error
     raise SourceError(
-        f"{beside}: {str(named)[:80]!r} lies outside {within}, and data names only what came with it: put it there"
+        f"{beside}: {str(named)[:80]!r} lies outside {within}, and data may name only files beside it: put it there"
     )
 
 

@@ -68,7 +68,7 @@ def fetch(
     """
     if card.source is None:
         raise UsageError(
-            f"{card.name} is not published in TARGET's layout: put it into {data_dir / card.name} yourself"
+            f"{card.name} is not published in TARGET's layout: download it to {data_dir / card.name} yourself"
         )
     folder = data_dir / card.name
     revisions = _revisions(card, revision)
@@ -140,7 +140,7 @@ def _tree(repository: str, revision: str) -> Iterator[dict[str, Any]]:
             try:
                 entries = json.loads(reply.read(_MOST_LISTED))
             except ValueError as error:
-                raise SourceError(f"{page}: the hub's reply is no JSON") from error
+                raise SourceError(f"{page}: the hub's reply is not JSON") from error
             following = re.search(r'<([^>]+)>\s*;\s*rel="next"', reply.headers.get("Link") or "")
         yield from entries
         page = urljoin(page, following[1]) if following else ""
@@ -164,11 +164,11 @@ def _download(file: RemoteFile, revision: str, folder: Path, progress: Progress 
         _receive(file, revision, draft, progress)
     except OSError as error:
         raise SourceError(
-            f"cannot write {draft}: {error}; what is there is kept, and the next fetch goes on"
+            f"cannot write {draft}: {error}; what is there is kept, and the next fetch continues"
         ) from error
     size, sha256 = draft.stat().st_size, _sha256(draft)
     if size < file.size:
-        raise _broken(file, f"{size} of {file.size} bytes")
+        raise _interrupted_error(file, f"{size} of {file.size} bytes")
     if size > file.size or file.sha256 not in ("", sha256):
         draft.unlink()
         raise SourceError(f"{file.repository}/{file.path}: the hub sent another file than it announced; fetch again")
@@ -204,11 +204,11 @@ def _pieces(reply: Any, file: RemoteFile) -> Iterator[bytes]:
         while piece := reply.read(_PIECE):
             yield piece
     except (HTTPException, OSError) as error:
-        raise _broken(file, str(error)) from error
+        raise _interrupted_error(file, str(error)) from error
 
 
-def _broken(file: RemoteFile, why: str) -> SourceError:
-    return SourceError(f"{file.repository}/{file.path} broke off ({why}): the next fetch goes on there")
+def _interrupted_error(file: RemoteFile, why: str) -> SourceError:
+    return SourceError(f"{file.repository}/{file.path} broke off ({why}): the next fetch continues there")
 
 
 def _open_url(request: urllib.request.Request, repository: str) -> Any:

@@ -150,7 +150,7 @@ def open_card(path: Path, within: Path | None = None) -> OwnDataset:
             raise SourceError(f"{path}: {kind!r} must be a mapping, as `{kind}: {{test: …}}`")
     wrong = next((name for name in card.get("columns", {}) if name not in _COLUMNS), None)
     if wrong is not None:
-        raise SourceError(f"{path}: 'columns' knows no {wrong!r}{suggest(str(wrong), _COLUMNS)}")
+        raise SourceError(f"{path}: 'columns' has no {wrong!r}{suggest(str(wrong), _COLUMNS)}")
     _check_counts(path, card.get("counts", {}), card["queries"])
     within = within or path.parent
     queries = {str(split): _place(path, named, within) for split, named in card["queries"].items()}
@@ -168,7 +168,7 @@ def _check_counts(path: Path, counts: Mapping[str, object], splits: Mapping[str,
             raise SourceError(f"{path}: 'counts' of {split!r} must be numbers: {{questions: 12, tables: 3}}")
         wrong = next((name for name in expected if name not in _COUNTED), None)
         if wrong is not None:
-            raise SourceError(f"{path}: 'counts' knows no {wrong!r}{suggest(str(wrong), _COUNTED)}")
+            raise SourceError(f"{path}: 'counts' has no {wrong!r}{suggest(str(wrong), _COUNTED)}")
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _load(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SourceError(f"{path} cannot be read as a card: {' '.join(str(error).split())}") from error
     if not isinstance(card, dict):
-        raise SourceError(f"{path} is no card: it must be a mapping with `corpus` and `queries`")
+        raise SourceError(f"{path} is not a card: it must be a mapping with `corpus` and `queries`")
     return card
 
 

@@ -109,7 +109,7 @@ class TARGET:
         for spec in downstream_tasks if isinstance(downstream_tasks, list) else [downstream_tasks]:
             task = self._task("Table Retrieval" if spec is None else spec)
             if task.name in self._tasks:
-                raise UsageError(f"task {task.name!r} is named twice: name it once, with all its datasets")
+                raise UsageError(f"task {task.name!r} is listed twice: list it once, with all its datasets")
             self._tasks[task.name] = task
 
     def get_loaded_tasks(self) -> list[str]:
@@ -268,7 +268,7 @@ def _model(name: str) -> LanguageModel:
 
     language = open_models(name, embedder="lexical").language
     if language is None:
-        raise UsageError(f"{name!r} is no language model: name one, as openai:MODEL")
+        raise UsageError(f"{name!r} is not a language model: name one, such as openai:MODEL")
     return language
 
 
@@ -284,7 +284,7 @@ def _retriever(given: Any, batch: int) -> tuple[Any, str]:
 
 
 def _opener(embedder: str | Embedder | None) -> Any:
-    def opened() -> Embedder:
+    def open_lazily() -> Embedder:
         from almanaq.models.embedders.base import as_embedder
         from almanaq.models.model_names import open_embedder
         from almanaq.retrieval.retriever_names import default_embedder
@@ -293,7 +293,7 @@ def _opener(embedder: str | Embedder | None) -> Any:
             return as_embedder(embedder)
         return open_embedder(embedder or default_embedder())
 
-    return opened
+    return open_lazily
 
 
 @contextmanager

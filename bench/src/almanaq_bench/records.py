@@ -54,7 +54,7 @@ def read_records(file: Path) -> Iterator[Record]:
             fields: dict[str, Any] = json.loads(line)
             hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
             if not math.isfinite(sum(hit.score for hit in hits)):
-                raise ValueError("a score is no number")
+                raise ValueError("a score is not a number")
             gold = tuple(TableId(*table) for table in fields["gold"])
             yield Record(fields["query_id"], gold, hits, fields["question"], fields.get("fault", ""))
         except (ValueError, KeyError, TypeError) as error:
@@ -79,7 +79,7 @@ class Appender:
                 os.fsync(out.fileno())
         except OSError as error:
             raise BenchmarkError(
-                f"cannot write {self._file}: {error}; what it held before is whole: mend it and go on with --resume"
+                f"cannot write {self._file}: {error}; its earlier content is intact: continue with --resume"
             ) from error
 
 
@@ -91,11 +91,11 @@ def write_whole(file: Path, text: str) -> None:
         os.replace(draft, file)
     except OSError as error:
         draft.unlink(missing_ok=True)  # on a full disk it would take what room there is
-        raise BenchmarkError(f"cannot write {file}: {error}; what it held before, if anything, is whole") from error
+        raise BenchmarkError(f"cannot write {file}: {error}; its earlier content, if any, is intact") from error
 
 
 @contextmanager
-def held(out: Path) -> Iterator[None]:
+def hold_folder(out: Path) -> Iterator[None]:
     """Make a run folder if need be, and hold it: two processes at once would each write every record.
 
     The hold ends with the process, however that ends. Where the system has no such locks nothing is held.
@@ -118,7 +118,7 @@ def held(out: Path) -> Iterator[None]:
             try:
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise BenchmarkError(f"another process is writing {out}: wait until it is done") from error
+                raise BenchmarkError(f"another process is writing {out}: wait until it has finished") from error
         yield
     finally:
         os.close(folder)

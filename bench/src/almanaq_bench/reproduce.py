@@ -149,7 +149,7 @@ def _downstream(
     why = missing
     if scores is not None:
         other = "" if split == measures["split"] else f"; other split: {split} here, {measures['split']} there"
-        why = f"another generator, {scores.config.generator}, with prompts of ours{other}"
+        why = f"another generator, {scores.config.generator}, with our prompts{other}"
     return Cell(
         *_cell_fields(row, dataset, name, split, measures),
         *_read_measure(name, scores),
@@ -199,7 +199,7 @@ def _reasons(
     if printed is not None and split != measures["split"]:
         yield f"other split: {split} here, {scores.config.tables:,} tables; {measures['split']} there"
     if scores.config.limit is not None:
-        yield f"the first {scores.queries} questions only"
+        yield f"only the first {scores.queries} questions"
     if scores.config.counts:
         yield scores.config.counts
     ours = scores.metrics[measures["retrieval"]]

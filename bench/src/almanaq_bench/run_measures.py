@@ -14,7 +14,7 @@ import numpy as np
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.retrieval.protocols import Ranking
 from almanaq_bench.config import RunConfig, read_config
-from almanaq_bench.evaluation.rankings import MEASURES, Found, Measure, PerQuery, per_query
+from almanaq_bench.evaluation.rankings import MEASURES, Measure, PerQuery, RankedResult, per_query
 from almanaq_bench.evaluation.significance import intervals
 from almanaq_bench.generation.replies import ReplyRecord, ReplyScores, read_replies, score_replies
 from almanaq_bench.records import (
@@ -83,10 +83,10 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
         UsageError: a cutoff is below 1, or beyond what the run retrieved.
     """
     config, records = read_run(run_dir)
-    return scored(run_dir, config, records, read_run_replies(run_dir, config), cutoffs)
+    return score_records(run_dir, config, records, read_run_replies(run_dir, config), cutoffs)
 
 
-def scored(
+def score_records(
     run_dir: Path,
     config: RunConfig,
     records: Sequence[Record],
@@ -97,7 +97,7 @@ def scored(
     chosen = cutoffs or config.cutoffs
     if min(chosen) < 1 or max(chosen) > config.depth:
         raise UsageError(f"--k: {run_dir} holds {config.depth} tables per question; give 1 to {config.depth}")
-    found = measured(records, chosen)
+    found = measure_rankings(records, chosen)
     bounds = intervals(found.values, found.weights)
     names = [str(measure) for measure in found.measures]
     metrics = dict(zip(names, found.means(), strict=True))
@@ -138,8 +138,8 @@ def _warnings(config: RunConfig, records: Sequence[Record]) -> Iterator[str]:
     if short and config.resolved not in NAMES:
         least = min(size for size in found if size)
         yield (
-            f"{short:,} of {len(records):,} questions got fewer than the {wanted} tables asked for, the least {least}: "
-            "what is not listed counts as not found"
+            f"{short:,} of {len(records):,} questions got fewer than the {wanted} tables requested, as few as {least}: "
+            "unlisted tables count as not found"
         )
 
 
@@ -152,20 +152,20 @@ def _warnings_of_replies(outcomes: Mapping[str, int], replies: Sequence[ReplyRec
         yield f"{outcomes['gold']:,} gold queries fail: their questions count 0"
 
 
-def unfinished(run_dir: Path) -> str:
+def describe_unfinished(run_dir: Path) -> str:
     """Say that a run has not ended and what there is of it; "" where it has."""
     if (run_dir / METRICS).exists():
         return ""
     counts = {name: sum(1 for _ in whole_lines(run_dir / name)) for name in (RECORDS, REPLIES)}
     replies = f", {counts[REPLIES]:,} with a reply" if counts[REPLIES] else ""
-    return f"{run_dir} is not finished: {counts[RECORDS]:,} questions so far{replies}; go on with --resume"
+    return f"{run_dir} is not finished: {counts[RECORDS]:,} questions so far{replies}; continue with --resume"
 
 
 def keep_score(run_dir: Path) -> Scores:
     """Return the measures of a run folder, and write them into it, timings aside."""
     config, records = _read_run(run_dir)
     replies = _read_replies(run_dir, config)
-    scores = scored(run_dir, config, records, replies)
+    scores = score_records(run_dir, config, records, replies)
     kept = {
         "records": len(records),
         "replies": len(replies),
@@ -219,15 +219,15 @@ def _check_whole(run_dir: Path, name: str, found: int) -> None:
     try:
         finished = json.loads(file.read_text(encoding="utf-8")).get(Path(name).stem, found)
     except (OSError, ValueError, AttributeError) as error:
-        raise BenchmarkError(f"{file} is damaged: {error}; delete it and go on with --resume") from error
+        raise BenchmarkError(f"{file} is damaged: {error}; delete it and continue with --resume") from error
     if found != finished:
         raise BenchmarkError(
             f"{run_dir / name} holds {found:,} lines, and {finished:,} when the run ended: put it back, or delete "
-            f"{METRICS} and go on with --resume"
+            f"{METRICS} and continue with --resume"
         )
 
 
-def measured(
+def measure_rankings(
     records: Sequence[Record], cutoffs: Iterable[int], names: Iterable[str] = tuple(MEASURES)
 ) -> PerQuery[Measure]:
     """Return every measure, or those named, at every cutoff for every query."""
@@ -265,11 +265,11 @@ def read_timings(file: Path) -> dict[str, float]:
         timings["latency_mean"] = round(float(sample.mean()), 7)
         timings |= {f"latency_p{q}": round(float(np.percentile(sample, q)), 7) for q in (50, 95)}
     if stages["generate"]:
-        timings |= _spent(stages["generate"])
+        timings |= _sum_costs(stages["generate"])
     return timings
 
 
-def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _sum_costs(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return what the generator took: per question, and in all."""
     efficiency = [each for batch in batches for each in batch["efficiency"]]
     spent = {
@@ -283,8 +283,8 @@ def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return spent
 
 
-def _ranking_of(record: Record) -> Found:
-    return Found([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
+def _ranking_of(record: Record) -> RankedResult:
+    return RankedResult([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
 
 
 def _provenance(config: RunConfig) -> dict[str, Any]:

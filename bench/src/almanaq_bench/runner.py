@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from almanaq.corpus.table import TableId, parse_fields
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.retrieval.retriever_names import Opened, Parts, open_retriever
+from almanaq.retrieval.retriever_names import OpenedRetriever, RetrieverParts, open_retriever
 from almanaq_bench.cards import find_task
 from almanaq_bench.config import RunConfig, RunRequest, check_request, read_config, versions
 from almanaq_bench.cost_forecast import CostForecast
-from almanaq_bench.data import Data, keep_place, open_data
+from almanaq_bench.data import RunData, keep_place, open_data
 from almanaq_bench.evaluation.answers import check_sacrebleu
 from almanaq_bench.generation.generators import open_generator
 from almanaq_bench.generation.protocols import Generator
@@ -22,10 +22,10 @@ from almanaq_bench.hybridqa.generator import open_hybrid_generator
 from almanaq_bench.hybridqa.relation import table_faults
 from almanaq_bench.linked import LinkedTables
 from almanaq_bench.question_sets import DatasetFolder, Question
-from almanaq_bench.records import CONFIG, check_unused, held, write_whole
+from almanaq_bench.records import CONFIG, check_unused, hold_folder, write_whole
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator
-from almanaq_bench.restaurants.wanted import broken_turns
+from almanaq_bench.restaurants.wanted import describe_broken_turns
 from almanaq_bench.retrievers.paper_retrievers import adapt
 from almanaq_bench.run_measures import Scores, keep_score
 from almanaq_bench.search import Progress, Search, log_progress
@@ -49,25 +49,27 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     opened = _open(request, data.questions)
     replying = _replying(request, data)
     config = _config(request, data, opened, replying)
-    with held(request.out):
+    with hold_folder(request.out):
         _prepare(request, config)
         keep_place(request.out, request.data_dir)
         with log_progress(request.out, progress) as log:
             Search(request.out, config, data.ids, log).run(opened.retriever, data.corpus, data.questions)
             if replying is not None:
                 generator, databases = replying.generator, replying.databases
-                generation = Generation(request.out, config, generator, databases, log, foreseen=_foreseen(request))
+                generation = Generation(
+                    request.out, config, generator, databases, log, foreseen=_forecast_cost(request)
+                )
                 generation.run(replying.questions, data.corpus)
         return keep_score(request.out)
 
 
-def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
+def _open(request: RunRequest, questions: Sequence[Question]) -> OpenedRetriever:
     if request.made is not None:
-        return Opened(request.made, request.retriever)
+        return OpenedRetriever(request.made, request.retriever)
     gold: dict[str, list[TableId]] = {}
     for question in questions:
         gold.setdefault(question.text, []).extend(question.gold)
-    parts = Parts(
+    parts = RetrieverParts(
         request.embedder,
         request.cache,
         request.seed,
@@ -89,7 +91,7 @@ class _Replying:
     left_out: str = ""
 
 
-def _replying(request: RunRequest, data: Data) -> _Replying | None:
+def _replying(request: RunRequest, data: RunData) -> _Replying | None:
     """Open the generator; None for a task that asks for no replies."""
     task = find_task(request.task)
     if not task.generates:
@@ -117,11 +119,11 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
     return _Replying(generator, databases, questions, left_out)
 
 
-def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
+def _restaurants(request: RunRequest, data: RunData) -> tuple[RunRequest, str]:
     """Return the request with its generator, and say which turns cannot be read."""
     if not isinstance(data.dataset, RestaurantsData):
         raise UsageError(f"the restaurants task asks turns of conversations, and {request.dataset} holds none")
-    broken = broken_turns(data.dataset.conversations(request.split))
+    broken = describe_broken_turns(data.dataset.conversations(request.split))
     if request.replies is not None:
         return request, broken
     generator = open_restaurants_generator(
@@ -131,13 +133,13 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
         language=request.model,
         embedder=request.embedder,
         cache=request.cache,
-        foreseen=_foreseen(request),
+        foreseen=_forecast_cost(request),
         batch=request.batch,
     )
     return replace(request, replies=generator), broken
 
 
-def _sembench(request: RunRequest, data: Data) -> RunRequest:
+def _sembench(request: RunRequest, data: RunData) -> RunRequest:
     """Return the request with its generator."""
     if not isinstance(data.dataset, SembenchData):
         raise UsageError(f"the sembench-movie task asks about {' and '.join(FILES)}, not in {request.dataset}")
@@ -147,11 +149,11 @@ def _sembench(request: RunRequest, data: Data) -> RunRequest:
     return replace(request, replies=made)
 
 
-def _foreseen(request: RunRequest) -> CostForecast:
+def _forecast_cost(request: RunRequest) -> CostForecast:
     return CostForecast(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
 
 
-def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:
+def _config(request: RunRequest, data: RunData, opened: OpenedRetriever, replying: _Replying | None) -> RunConfig:
     return RunConfig(
         task=find_task(request.task).name,
         dataset=request.dataset,
@@ -190,7 +192,7 @@ def _prepare(request: RunRequest, config: RunConfig) -> None:
         return
     before = read_config(file)
     if before.hash != config.hash:
-        changes = "; ".join(before.changed(config))
+        changes = "; ".join(before.describe_changes(config))
         raise BenchmarkError(f"{request.out} holds a run of another configuration ({changes}): name another --out")
     if not request.resume:
-        raise BenchmarkError(f"{request.out} holds this run already: go on with --resume, or name another --out")
+        raise BenchmarkError(f"{request.out} holds this run already: continue with --resume, or name another --out")

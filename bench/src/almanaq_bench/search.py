@@ -175,8 +175,8 @@ class Search:
         except Exception as error:
             message = " ".join(str(error).split())
             raise BenchmarkError(
-                f"retriever {self.config.resolved} raised {type(error).__name__} {where}: {message}; records written "
-                f"before are kept in {self.out}: mend it and go on with --resume"
+                f"retriever {self.config.resolved} raised {type(error).__name__} {where}: {message}; earlier records "
+                f"are kept in {self.out}: fix it and continue with --resume"
             ) from error
 
     def _time(self, timing: Mapping[str, object]) -> None:
@@ -186,20 +186,20 @@ class Search:
 def _fault(ranking: object, ids: Set[TableId]) -> str:
     """Say what is wrong with a ranking; "" where nothing is."""
     if not isinstance(ranking, Sequence) or isinstance(ranking, str):
-        return f"it gave {ranking!r} for a ranking, which is no list of hits"
+        return f"it gave {ranking!r} as a ranking, which is not a list of hits"
     seen: set[TableId] = set()
     before = math.inf
     for hit in ranking:
         if not isinstance(hit, Hit) or not isinstance(hit.score, _NUMBERS):
-            return f"it gave {hit!r}, which is no Hit of a table's id and a score"
+            return f"it gave {hit!r}, which is not a Hit with a table's id and a score"
         if hit.id not in ids:
             return f"it found {hit.id}, which is not in the corpus"
         if hit.id in seen:
             return f"it lists {hit.id} twice"
         if not math.isfinite(hit.score):
-            return f"it gave {hit.id} a score that is not a number"
+            return f"it scored {hit.id} with a value that is not a number"
         if hit.score > before:
-            return f"it gave scores that rise at {hit.id}: the best must come first"
+            return f"its scores rise at {hit.id}: the best must come first"
         seen.add(hit.id)
         before = hit.score
     return ""

@@ -142,7 +142,7 @@ class Response:
         parts = [display.paragraph(self.answer)]
         if self.columns:
             parts.append(display.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
-        return display.block(*parts, display.folded("SUQL", self.suql) if self.suql else "")
+        return display.block(*parts, display.fold_text("SUQL", self.suql) if self.suql else "")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""

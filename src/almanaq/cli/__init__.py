@@ -39,7 +39,7 @@ def main() -> int:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except MemoryError:
-        code = _report(OperationalError("there is not enough memory for this: narrow the query, or give it a LIMIT"))
+        code = _report(OperationalError("not enough memory: narrow the query, or add a LIMIT"))
     except BrokenPipeError:
         _discard_stdout()
         code = PIPE_CLOSED
@@ -92,7 +92,7 @@ def _report(error: AlmanaqError) -> int:
     _traceback_if_asked()
     print(f"almanaq: {visible(str(error))}", file=sys.stderr)
     if isinstance(error, BudgetExceeded) and error.partial is not None and not getattr(error.partial, "rows", ()):
-        print("almanaq: nothing was printed: no row was sure", file=sys.stderr)
+        print("almanaq: no rows: none was certain yet", file=sys.stderr)
     return error.exit_code
 
 
@@ -102,7 +102,7 @@ def _report_defect(error: Exception) -> int:
     text = " ".join(str(error).split())
     print(f"almanaq: unexpected {type(error).__name__}: {visible(text)}", file=sys.stderr)
     if not _debug():
-        print("almanaq: this is a defect; set ALMANAQ_DEBUG=1 to see where, and please report it", file=sys.stderr)
+        print("almanaq: this is a bug; set ALMANAQ_DEBUG=1 for a traceback, and please report it", file=sys.stderr)
     return 1
 
 

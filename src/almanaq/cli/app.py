@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "trust": trust,
     "doctor": doctor,
 }
-"""In the order of `--help`."""
+"""In `--help` order."""
 _VERBOSE = "almanaq.verbose"
 _ALIKE = 0.75
 """A misspelt option is at least so much like the one that was meant."""

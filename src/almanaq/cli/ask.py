@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 WIDE = 6
-"""A single row of more columns is printed downwards."""
+"""A single row with more columns is printed vertically."""
 FIRST = Amount(10)
 EVERYTHING = Amount(None)
 
@@ -176,7 +176,7 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
     from almanaq.agent.local import without_limit
 
     if response is None or response.suql is None:
-        return "there are no rows to write yet: ask for some first"
+        return "there are no rows to export yet: ask a question first"
     try:
         format = choose_format(None, file)
         check_out(file)

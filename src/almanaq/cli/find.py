@@ -20,20 +20,22 @@ if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
-    from almanaq.retrieval.protocols import Found, Ranking
+    from almanaq.retrieval.protocols import JudgedRanking, Ranking
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
     from almanaq.text.index_terms import Analyzer
 
 DEFAULT_FIELDS = "title,section,header,cells"
 OWN_EMBEDDERS = ("lexical", "static", "local")
-"""Embedders that need no leave: they come with this package and send nothing anywhere."""
+"""Embedders that need no permission: they are bundled and send nothing anywhere."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 
 
 def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
-    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --corpus names, without it.")] = None,
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="The value of --corpus, as an argument.")
+    ] = None,
     corpus: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +48,7 @@ def find(
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many tables to list at most.")] = 10,
     fields: Annotated[
-        str | None, typer.Option("--fields", help=f"What is searched of a table; default {DEFAULT_FIELDS}.")
+        str | None, typer.Option("--fields", help=f"The parts of a table to search; default {DEFAULT_FIELDS}.")
     ] = None,
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME", help="How to search.")] = "hybrid",
     embedder: Annotated[
@@ -55,10 +57,10 @@ def find(
     ] = None,
     max_calls: Annotated[int | None, flag("max_calls")] = None,
     nearest: Annotated[
-        bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
+        bool, typer.Option("--nearest", help="List the nearest tables even if none seems to fit.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
+        bool, typer.Option("--explain", help="Show each table's indexed text, and what matched.")
     ] = False,
     schema: Annotated[str | None, flag("schema")] = None,
     allow_http: Annotated[bool, flag("allow_http")] = False,
@@ -69,10 +71,10 @@ def find(
     if not question.strip():
         raise UsageError("the question is empty")
     if [source, corpus, index].count(None) != 2:
-        raise UsageError("name the tables once: SOURCE, --corpus SOURCE or --index DIR")
+        raise UsageError("give the tables once: SOURCE, --corpus SOURCE or --index DIR")
     corpus = corpus if source is None else source
     _check_flags(k, retriever, explain=explain, as_json=as_json)
-    how = _How(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
+    how = _SearchFlags(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
     _print_hits(found, as_json)
@@ -93,9 +95,9 @@ def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> Non
         raise UsageError(f"-k must be 1 or more, not {k}")
     opener = plugin_opener(retriever)
     if opener is not None and opener.is_bound:
-        raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
+        raise UsageError(f"{retriever} is only a baseline for `almanaq bench run`: choose another retriever")
     if explain and as_json:
-        raise UsageError("--explain is for people: leave --json out")
+        raise UsageError("--explain cannot be combined with --json")
     if explain and opener is not None and opener.sees_own_text:
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
 
@@ -109,21 +111,21 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
         say("\n".join(f"   {line}" for line in explain_match(question, table, fields, analyzer)))
 
 
-def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _How) -> list[Table]:
+def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _SearchFlags) -> list[Table]:
     """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
     by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
     return [by_id[table.id] for table in found]
 
 
-def _choose_fields(how: _How) -> tuple[Field, ...]:
+def _choose_fields(how: _SearchFlags) -> tuple[Field, ...]:
     from almanaq.corpus.table import parse_fields
 
     return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
+class _SearchFlags:
     """The flags that say how a corpus is searched."""
 
     retriever: str
@@ -139,25 +141,25 @@ class _How:
         return read_tables(corpus, schema=self.schema, allow_http=self.allow_http)
 
 
-def _open_index(folder: Path, how: _How) -> StoredIndex:
+def _open_index(folder: Path, how: _SearchFlags) -> StoredIndex:
     """Open an index, where the flags go with one."""
     from almanaq.retrieval.stored import open_index
 
     if how.schema is not None:
-        raise UsageError("--schema does not go with --index: columns were private, or not, when it was made")
+        raise UsageError("--schema cannot be combined with --index: private columns were fixed when it was built")
     if how.fields is not None:
-        raise UsageError("--fields does not go with --index: they were chosen when the index was made")
+        raise UsageError("--fields cannot be combined with --index: they were fixed when it was built")
     if how.retriever not in INDEX_RETRIEVERS:
         known = ", ".join(INDEX_RETRIEVERS)
         raise UsageError(f"--index is searched by one of {known}, not by {how.retriever}: use --corpus for others")
     opened = open_index(folder)
     if how.embedder not in (None, opened.recipe.embedder):
         made = f"it was made with {opened.recipe.embedder!r}" if opened.recipe.embedder else "it holds no vectors"
-        raise UsageError(f"--embedder {how.embedder} does not go with the index {folder}: {made}")
+        raise UsageError(f"--embedder {how.embedder} does not fit the index {folder}: {made}")
     return opened
 
 
-def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[TableEntry, float]]:
+def _search_index(question: str, index: StoredIndex, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
     """Search by words, and by vectors where the index has them; rerank unless the flags say otherwise."""
     from almanaq.table_search import search_index
 
@@ -167,25 +169,25 @@ def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[
     return found if doubt is None or _keep_fitting(doubt, nearest=how.nearest) else []
 
 
-def _keep_fitting(found: Found, *, nearest: bool) -> Ranking:
+def _keep_fitting(found: JudgedRanking, *, nearest: bool) -> Ranking:
     """Return what was found if it fits, or in any case where the nearest are asked for; else say that none does.
 
     Says too why the order is another than was asked for.
     """
     if found.fault:
-        warn([f"the tables keep the order they were found in: {found.fault}"])
+        warn([f"the tables were not reranked: {found.fault}"])
     if found.fits or nearest:
         return found.ranking
     if found.ranking:
-        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
-        warn([f"no table fits: {chance}; --nearest lists what there is"])
+        chance = f"the nearest one answers with probability {found.chance or 0:.0%}"
+        warn([f"no table fits: {chance}; --nearest lists the nearest tables"])
     return ()
 
 
-def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEntry, float]]:
+def _search(question: str, corpus: str, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
     from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.protocols import find_tables as find_in
-    from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
+    from almanaq.retrieval.retriever_names import RetrieverParts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import TableEntry
 
     if how.fields is not None:
@@ -195,7 +197,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[TableEn
     def tell(message: str) -> None:
         warn([message])
 
-    parts = Parts(
+    parts = RetrieverParts(
         defer_embedder(how.embedder),
         default_cache_folder(),
         model=defer_model(how.max_calls),
@@ -227,7 +229,7 @@ def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
 
     if named not in OWN_EMBEDDERS and read_settings(embedder=flag).embedder != named:
         raise UsageError(
-            f"the index was made with the embedder {named!r}, which its folder alone does not get asked: agree with"
+            f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with"
             f" `--embedder {named}` or ALMANAQ_EMBEDDER, or search words only, with `--retriever bm25`"
         )
     return defer_embedder(named)()
@@ -236,7 +238,7 @@ def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
 def defer_embedder(name: str | None) -> Callable[[], Embedder]:
     """Return what opens the embedder named by a flag, else by the settings, else the best that is installed."""
 
-    def opened() -> Embedder:
+    def open_lazily() -> Embedder:
         from almanaq.models.model_names import open_embedder
         from almanaq.retrieval.retriever_names import default_embedder
         from almanaq.settings import read_settings
@@ -246,13 +248,13 @@ def defer_embedder(name: str | None) -> Callable[[], Embedder]:
         embedder: Embedder = open_embedder(settings.embedder or default_embedder())
         return embedder
 
-    return opened
+    return open_lazily
 
 
 def defer_model(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
     """Return what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
 
-    def opened(name: str) -> LanguageModel:
+    def open_model(name: str) -> LanguageModel:
         from almanaq.models.model_names import ModelSettings, open_models
 
         limits = ModelSettings(budget=open_budget(max_calls))
@@ -261,7 +263,7 @@ def defer_model(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
             raise UsageError(f"{name!r} is no language model")
         return model
 
-    return opened
+    return open_model
 
 
 def open_budget(max_calls: int | None) -> Budget:

@@ -47,7 +47,7 @@ EXTRAS = {
 }
 """What each extra is for, in the order in which they are shown."""
 _REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w.-]+)\])?[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
-_SIGN_OFF = "To begin: almanaq demo, or almanaq ask QUESTION --db FILE"
+_SIGN_OFF = "To start: almanaq demo, or almanaq ask QUESTION --db FILE"
 
 
 def doctor(json: Json = False) -> None:
@@ -180,7 +180,7 @@ def _format_report(found: dict[str, Any]) -> list[str]:
     missing = [name for name, number in found["packages"].items() if number is None]
     if missing or sys.version_info < (3, 11):
         what = ", ".join(missing) or "Python 3.11"
-        return [*lines, "", f"Missing: {what}. Install almanaq again: pip install --force-reinstall almanaq"]
+        return [*lines, "", f"Missing: {what}. Reinstall almanaq: pip install --force-reinstall almanaq"]
     return [*lines, "", _SIGN_OFF]
 
 
@@ -252,7 +252,9 @@ def stats(json: Json = False) -> None:
 
 
 def clear(
-    tables: Annotated[bool, typer.Option("--tables", help="Only the tables of files: replies were paid for.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Only tables of files; keep replies, which were paid for.")
+    ] = False,
 ) -> None:
     """Delete every reply in the cache, so that models are asked, and paid, anew; and the tables of files."""
     kept = _open_tables()
@@ -291,7 +293,7 @@ def trust(
     folder: Annotated[
         Path, typer.Argument(metavar="[FOLDER]", help="Where the almanaq.toml lies; default here.")
     ] = Path(),
-    revoke: Annotated[bool, typer.Option("--revoke", help="Allow it no longer.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the permission.")] = False,
 ) -> None:
     """Allow the almanaq.toml of a folder, as it is now, to name models, addresses, keys and caches."""
     from almanaq.settings import FILE, distrust, find_reaching, read_file, show_setting
@@ -300,11 +302,11 @@ def trust(
     file = folder / FILE
     if revoke:
         was = distrust(file)
-        say(f"{file.resolve()} is {'allowed no longer' if was else 'not allowed, and was not'}")
+        say(f"{file.resolve()} is {'no longer allowed' if was else 'not allowed, as before'}")
         return
     found = read_file(file)
     if found is None:
-        raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder of the one to allow")
+        raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder that has it")
     allow(file, found.content)
     lines = [show_setting(name, value) for name, value in find_reaching(found.values).items()]
     say(

@@ -29,17 +29,17 @@ def index(
     *,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the index.")],
     update: Annotated[
-        bool, typer.Option("--update", help="Bring the index up to date: only tables that changed are indexed.")
+        bool, typer.Option("--update", help="Update the index: only changed tables are indexed.")
     ] = False,
     fields: Annotated[
-        str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
+        str | None, typer.Option("--fields", help=f"The parts of a table to index; default {DEFAULT_FIELDS}.")
     ] = None,
     embedder: Annotated[
         str | None,
         typer.Option(
             "--embedder",
             metavar="NAME",
-            help="Keep a vector of each table too: static (quick), local, openai:MODEL, a path or a hub name.",
+            help="Add a vector of each table: static (fast), local, openai:MODEL, a path or a hub name.",
         ),
     ] = None,
     vectors: Annotated[
@@ -47,17 +47,15 @@ def index(
         typer.Option(
             "--vectors",
             metavar="KIND",
-            help="Keep them in float16 (default) or float32; int8 and binary add codes, which are compared first.",
+            help="Store vectors as float16 (default) or float32; int8 and binary add codes, which are compared first.",
         ),
     ] = None,
     language: Annotated[
-        str | None, typer.Option("--language", help="Stem words by its rules; default english; none: keep them whole.")
+        str | None, typer.Option("--language", help="Stem words by its rules; default english; none: no stemming.")
     ] = None,
     spark: Annotated[
         str | None,
-        typer.Option(
-            "--spark", metavar="URL", help="Let a Spark cluster write it: sc://host:15002, see docs/spark.md."
-        ),
+        typer.Option("--spark", metavar="URL", help="Build it on a Spark cluster: sc://host:15002, see docs/spark.md."),
     ] = None,
     shards: Annotated[int, typer.Option("--shards", metavar="N", help="With --spark: into so many parts.")] = 8,
     schema: Annotated[str | None, flag("schema")] = None,
@@ -71,14 +69,16 @@ def index(
     from almanaq.retrieval.stored import build_index, open_index, update_index
 
     if update and (fields, language, vectors) != (None, None, None):
-        raise UsageError("--fields, --language and --vectors do not go with --update: they were chosen at the start")
+        raise UsageError(
+            "--fields, --language and --vectors cannot be combined with --update: they were fixed when it was built"
+        )
     if vectors is not None and not embedder:
-        raise UsageError("--vectors says in what vectors are kept: name what makes them with --embedder")
+        raise UsageError("--vectors sets how vectors are stored: choose the model for them with --embedder")
     precision = parse_precision(vectors or "float16")
     tables = read_tables(name_source(corpus, db, command="index"), schema=schema, allow_http=allow_http)
     if spark is not None:
         if update:
-            raise UsageError("--spark writes an index anew: leave out --update")
+            raise UsageError("--spark rebuilds the index: leave out --update")
         from almanaq.cluster_index import index_on_cluster
 
         stemmed = None if language == "none" else language or "english"
@@ -98,7 +98,9 @@ def index(
     if update:
         named = open_index(out).recipe.embedder
         if embedder not in (None, named):
-            raise UsageError(f"--embedder {embedder} does not go with --update: the index was made with {named!r}")
+            raise UsageError(
+                f"--embedder {embedder} cannot be combined with --update: the index was built with {named!r}"
+            )
         store = VectorStore(default_cache_folder(), open_agreed_embedder(named, embedder)) if named else None
         made, change = update_index(tables, out, show_tables_done(), store=store)
     else:
@@ -111,7 +113,7 @@ def index(
         return
     warn_of_source(getattr(tables, "faults", ()))
     summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
-    say(f"{len(made)} tables in {out}: {summary}" + ("; built anew" if change.rebuilt else ""))
+    say(f"{len(made)} tables in {out}: {summary}" + ("; rebuilt" if change.rebuilt else ""))
 
 
 def vector_store(embedder: str) -> VectorStore | None:
@@ -129,7 +131,7 @@ def _describe_codes(made: StoredIndex) -> str:
     if made.recipe.vectors.code_type is None:
         return ""
     found = recall_of_codes(made)
-    return f"; {made.recipe.vectors} codes find {found:.1%} of the ten nearest of 100 tables, vectors all of them"
+    return f"; {made.recipe.vectors} codes find {found:.1%} of the ten nearest tables of 100"
 
 
 def show_tables_done() -> Callable[[int, int], None] | None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 SOURCE_HELP = (
-    "A .duckdb or .sqlite file, a folder of CSV, JSON, Parquet, .xlsx or SQLite files, one such file, several with "
-    "commas between, a glob, - (standard input), sample:restaurants, or a URL."
+    "A .duckdb or .sqlite file, a folder of CSV, JSON, Parquet, .xlsx or SQLite files, one such file, several "
+    "separated by commas, a glob, - (standard input), sample:restaurants, or a URL."
 )
 Db = Annotated[str | None, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
 Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --db names, without --db.")]
@@ -135,7 +135,7 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
     """
     from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
-    name: str = settings.named_model()
+    name: str = settings.resolve_model()
     if name != AUTO:
         return name
     if auto_is_off() or not (looks or "model" in settings.model_fields_set):
@@ -147,7 +147,7 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
             return choice.name
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
-        budget = f"at most {most:,} calls a query (--max-calls)"
+        budget = f"at most {most:,} calls per query (--max-calls)"
         message = f"{choice.name} at {choice.place} ({choice.reason}); {budget}"
     print(f"almanaq: model {visible(message)}", file=sys.stderr)
     return choice.name

@@ -45,13 +45,13 @@ def check_out(out: str | None) -> None:
     if not folder.is_dir():
         raise UsageError(f"--out {out}: there is no folder {folder}")
     if path.is_dir():
-        raise UsageError(f"--out {out}: this is a folder; name a file")
+        raise UsageError(f"--out {out}: is a folder; name a file")
     if _OPEN_HERE.fullmatch(str(path.absolute())):
         return
     if path.is_symlink():
-        raise UsageError(f"--out {out}: this is a symbolic link to {os.readlink(path)}; name the file itself")
+        raise UsageError(f"--out {out}: is a symbolic link to {os.readlink(path)}; name the file itself")
     if path.exists() and not (path.is_file() or path.is_fifo() or path.is_char_device()):
-        raise UsageError(f"--out {out}: this is no file, pipe or terminal; name a file")
+        raise UsageError(f"--out {out}: is not a file, pipe or terminal; name a file")
 
 
 @contextmanager
@@ -154,10 +154,10 @@ def choose_format(wanted: Format | None, out: str | None) -> Format:
     """Return the format that was asked for, else the one of the file's suffix, else `table`."""
     suffix = "" if out is None else Path(out).suffix.lstrip(".").lower()
     if suffix in ("xlsx", "xls", "ods"):
-        raise UsageError(f"--out {out}: no spreadsheets are written; a spreadsheet opens FILE.csv as it is")
+        raise UsageError(f"--out {out}: spreadsheets cannot be written; write FILE.csv, which they open")
     if wanted is None and suffix not in _ENDINGS:
         raise UsageError(
-            f"--out {out}: what is .{suffix}? Name a file that ends in .csv, .json, .parquet or .txt (a table), or say "
+            f"--out {out}: unknown ending .{suffix}: use one of .csv, .json, .parquet or .txt (a table), or say "
             "--format"
         )
     if wanted is None and suffix in Format.__members__:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Query = tuple[str, tuple[str, ...]]
 """A query with the values of its placeholders."""
 
-_INCOMPLETE = "these rows are in the result, and are not all of it"
+_INCOMPLETE = "these rows are in the result, but may not be all of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def describe_cost(trace: Trace, rows: int | None = None) -> str:
     """Return how many replies a run asked for, and how many earlier runs had asked for."""
     counted = "" if rows is None else f"{rows:,} row{'' if rows == 1 else 's'}; "
     money = f", ${trace.money:,.2f}" if trace.money else ""
-    return f"{counted}{trace.text_calls:,} replies asked for{money}; {trace.cached_calls:,} kept from earlier runs"
+    return f"{counted}{trace.text_calls:,} replies requested{money}; {trace.cached_calls:,} from earlier runs"
 
 
 _MADE = "almanaq_made"
@@ -136,13 +136,13 @@ def check_place(name: str) -> Path:
     """Return the file; raise UsageError before any work is done for one that is not ours to write."""
     path = Path(name)
     if path.suffix != _ENDING or not path.stem:
-        raise UsageError(f"--materialize {name}: name a file that ends in {_ENDING}; its table is called like it")
+        raise UsageError(f"--materialize {name}: name a file that ends in {_ENDING}; its table gets the same name")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"--materialize {name}: there is no folder {path.absolute().parent}")
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise UsageError(f"--materialize {name}: this is no regular file")
+        raise UsageError(f"--materialize {name}: is not a regular file")
     if path.exists() and not _is_ours(path):
-        raise UsageError(f"--materialize {name}: the file is there, and was not made by --materialize: name another")
+        raise UsageError(f"--materialize {name}: the file exists and was not made by --materialize: name another")
     return path
 
 
@@ -194,9 +194,9 @@ def _number_rows(table: pa.Table) -> pa.Table:
 
     names = {name.casefold() for name in table.column_names}
     if "row" in names:
-        raise UsageError('--materialize numbers the rows in a column "row": call the one of the query otherwise')
+        raise UsageError('--materialize adds a column "row": rename the one of the query')
     if len(names) < table.num_columns:
-        raise UsageError("--materialize needs columns with names of their own: write AS … after those that are alike")
+        raise UsageError("--materialize needs distinct column names: rename repeated ones with AS …")
     return table.add_column(0, "row", id_column(list(range(1, table.num_rows + 1))))
 
 

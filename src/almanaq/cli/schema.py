@@ -17,7 +17,7 @@ def schema(
     db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
     schema: Annotated[str | None, flag("schema")] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Write SOURCE.almanaq.toml, to be edited, instead of printing.")
+        bool, typer.Option("--write", help="Write SOURCE.almanaq.toml, for you to edit, instead of printing.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="With --write: replace the file that is there; its settings are kept.")
@@ -37,7 +37,7 @@ def schema(
 
     source = name_source(source, db, command="schema")
     if overwrite and not write:
-        raise UsageError("--overwrite goes with --write")
+        raise UsageError("--overwrite needs --write")
     target = schema_path(source) if write else None
     if target is not None:
         _check_target(source, target, overwrite=overwrite)
@@ -60,6 +60,8 @@ def schema(
 def _check_target(source: str, target: Path, *, overwrite: bool) -> None:
     """Raise where the schema file of a source may not be written: it is no file's, or one is there already."""
     if not Path(source).expanduser().exists():
-        raise UsageError(f"--write goes with a file or a folder: {source!r} is none; print, and save what is printed")
+        raise UsageError(f"--write needs a file or folder, and {source!r} is neither: save the printed schema yourself")
     if target.exists() and not overwrite:
-        raise SourceError(f"{target} is there already: --overwrite replaces it, with what it says, without its remarks")
+        raise SourceError(
+            f"{target} exists already: --overwrite replaces it, keeping its settings but not its comments"
+        )

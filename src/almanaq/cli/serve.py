@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from almanaq.web.supervisor import Worker
 
 
-_MODEL_CALLS = "Calls of a language model {}, since the start; default: any number."
+_MODEL_CALLS = "Limit the calls of a language model {}, since the start; default: no limit."
 
 
 @take_options
@@ -40,16 +40,14 @@ def serve(
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; any other than this needs --token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free.")] = 8765,
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: any free port.")] = 8765,
     token: Annotated[
         str | None,
-        typer.Option(
-            "--token", metavar="T", envvar="ALMANAQ_TOKEN", help="Whoever shows it may ask.", show_envvar=True
-        ),
+        typer.Option("--token", metavar="T", envvar="ALMANAQ_TOKEN", help="Clients must send it.", show_envvar=True),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A further name by which clients address it; repeatable."),
+        typer.Option("--allow-host", metavar="NAME", help="Another host name that clients may use; repeatable."),
     ] = None,
     conversation_calls: Annotated[
         int | None,
@@ -59,16 +57,17 @@ def serve(
         int | None, typer.Option("--server-calls", metavar="N", min=0, help=_MODEL_CALLS.format("in all"))
     ] = None,
     ask_above: Annotated[
-        int, typer.Option("--ask-above", metavar="N", min=0, help="Calls above which the page asks before it spends.")
+        int, typer.Option("--ask-above", metavar="N", min=0, help="Calls above which the page asks for consent.")
     ] = 100,
     at_once: Annotated[
-        int, typer.Option("--at-once", metavar="N", min=1, max=64, help="Requests worked on at once; others wait.")
+        int, typer.Option("--at-once", metavar="N", min=1, max=64, help="Requests handled at once; others wait.")
     ] = 32,
     no_store: Annotated[
         bool, typer.Option("--no-store", help="Keep answers in memory only: links end with the server.")
     ] = False,
     store_mb: Annotated[
-        int, typer.Option("--store-mb", metavar="MB", min=1, help="What kept answers may take; the oldest give way.")
+        int,
+        typer.Option("--store-mb", metavar="MB", min=1, help="Most space for kept answers; the oldest are removed."),
     ] = 512,
     bench: Annotated[
         list[Path] | None,
@@ -211,7 +210,7 @@ def mcp(
         typer.Option(
             "--print-config",
             metavar="CLIENT",
-            help="Print what CLIENT's settings need, and end: claude-desktop, claude-code, vscode, cursor or zed.",
+            help="Print the settings for CLIENT, and exit: claude-desktop, claude-code, vscode, cursor or zed.",
         ),
     ] = None,
     *,
@@ -246,7 +245,7 @@ def _print_config(client: str, source: str, flags: list[str]) -> None:
     command = str(Path(sys.argv[0]).absolute())
     arguments = ["mcp", _absolute_path(source), *flags]
     write_text(client_settings(found, command, arguments, _list_environment(flags)) + "\n", None)
-    print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
+    print(f"almanaq: this belongs in {found.place}", file=sys.stderr)
     if client == "claude-code":
         print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
 

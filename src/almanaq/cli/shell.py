@@ -32,18 +32,18 @@ def queries(suql: str | None, file: str | None, source: str) -> list[str]:
         UsageError: none is given, or more than one way; a file that cannot be read, or that holds none.
     """
     if (suql is None) == (file is None):
-        raise UsageError("give one query, -f FILE, or - for those of standard input")
+        raise UsageError("give one query, -f FILE, or - for standard input")
     if suql is not None and suql != "-":
         return [suql]
     if file is None or file == "-":
         if source == "-":
-            raise UsageError("standard input is either the queries or --db -, not both")
+            raise UsageError("standard input can be either the queries or --db -, not both")
         place, text = "standard input", sys.stdin.read()
     else:
         place, text = file, _read(file)
     found = list(split(text))
     if not found:
-        raise UsageError(f"{place} holds no query; write a SELECT, several with a ; between them")
+        raise UsageError(f"{place} holds no query; write a SELECT, or several separated by ;")
     return found
 
 
@@ -85,7 +85,7 @@ def _read(file: str) -> str:
     try:
         return Path(file).read_text("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise UsageError(f"-f {file}: this is no text in UTF-8") from problem
+        raise UsageError(f"-f {file}: is not UTF-8 text") from problem
     except OSError as problem:
         raise UsageError(f"-f {file}: cannot be read: {problem.strerror}") from problem
 
@@ -98,7 +98,7 @@ A query ends with a semicolon:  SELECT … ;   It may take several lines.
 .tables             the relations, with their rows and columns
 .schema [RELATION]  the columns and their types
 .ask QUESTION       a question in plain words
-.explain QUERY      the plan of a query, which is not run
+.explain QUERY      the plan of a query, without running it
 .mode MODE          how rows are printed: table, line (one below the other), csv or json
 .all [off]          print every row and column from now on; off: the first 40
 .help               this
@@ -174,7 +174,7 @@ class Session:
         return self.commands[name]
 
     def _run(self, query: str) -> None:
-        more = ".all prints everything from now on"
+        more = "printing all rows and columns from now on"
         amount = Amount(None if self._all else Amount().rows, lines=self._mode == "line", more=more)
         format = Format.table if self._mode == "line" else Format(self._mode)
         run_query(self.connection, (query, ()), Output(format, amount=amount))
@@ -209,7 +209,7 @@ class Session:
 
     def _set_mode(self, mode: str) -> None:
         if mode not in MODES:
-            raise UsageError(f".mode {mode}: there is no such mode{suggest(mode, MODES)}")
+            raise UsageError(f".mode {mode}: unknown mode{suggest(mode, MODES)}")
         self._mode = mode
 
     def _set_all(self, wanted: str) -> None:

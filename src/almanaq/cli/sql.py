@@ -29,7 +29,7 @@ def sql(
     source: Source = None,
     db: Db = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", metavar="FILE", help="Run the queries of a file, a ; between them.")
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Run the queries of a file, separated by ;.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print the plan; run nothing.")] = False,
     analyze: Annotated[
@@ -41,27 +41,25 @@ def sql(
         typer.Option("--param", metavar="VALUE", help="The value of the next ? in the query, as text; repeatable."),
     ] = None,
     format: Annotated[
-        Format | None, typer.Option("--format", help="Default: table, or what the suffix of --out says.")
+        Format | None, typer.Option("--format", help="Default: table, or by the ending of --out.")
     ] = None,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write to a file instead of stdout.")] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="With --out: go on after a run that was stopped; what it asked is not asked again."
-        ),
+        typer.Option("--resume", help="With --out: continue a stopped run without repeating its calls."),
     ] = False,
     materialize: Annotated[
         str | None,
         typer.Option(
             "--materialize",
             metavar="NAME.duckdb",
-            help="Keep the rows as the table NAME of a DuckDB file, with their quotes; run again, it is refreshed.",
+            help="Keep the rows and their quotes as the table NAME of a DuckDB file; run it again to refresh them.",
         ),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 40 rows.")] = False,
     chart: Annotated[bool, typer.Option("--chart", help="Draw the chart of the rows below them.")] = False,
     no_formulas: Annotated[
-        bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would compute.")
+        bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would run as a formula.")
     ] = False,
     *,
     chosen: Chosen,
@@ -71,14 +69,14 @@ def sql(
     SUQL is SQL with answer(text, 'question') and summary(text), which may stand anywhere an expression may.
     """
     if explain and analyze:
-        raise UsageError("--explain and --analyze exclude each other: one runs the query, the other does not")
+        raise UsageError("--explain and --analyze cannot be combined: only --analyze runs the query")
     if verbose and not explain:
-        raise UsageError("--verbose goes with --explain")
+        raise UsageError("--verbose needs --explain")
     written_as = choose_format(format, out)
     if no_formulas and written_as is not Format.csv:
-        raise UsageError("--no-formulas goes with --format csv")
+        raise UsageError("--no-formulas needs --format csv")
     if chart and written_as is not Format.table:
-        raise UsageError("--chart goes with --format table; --format json holds the chart as Vega-Lite")
+        raise UsageError("--chart needs --format table; --format json holds the chart as Vega-Lite")
     check_out(out)
     kept = _check_kept_rows(
         out, materialize, resume=resume, cache=chosen.get("cache", True), runs=not (explain or analyze)
@@ -89,7 +87,7 @@ def sql(
     wanted = queries(suql, file, db)
     if len(wanted) > 1 and (param or out or kept):
         flag = "--param" if param else "--out" if out else "--materialize"
-        raise UsageError(f"{flag} goes with one query, and there are {len(wanted)}")
+        raise UsageError(f"{flag} takes one query, not {len(wanted)}")
     output = Output(written_as, out, no_formulas, Amount(rows=None if all else MOST_ROWS, chart=chart), resume, kept)
     with connect_source(db, chosen, looks=any(map(_reads_text, wanted))) as connection:
         for query in wanted:
@@ -109,12 +107,12 @@ def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, 
     from almanaq.cli.run_query import check_place
 
     if resume and not (out or materialize):
-        raise UsageError("--resume goes with --out FILE or --materialize NAME.duckdb")
+        raise UsageError("--resume needs --out FILE or --materialize NAME.duckdb")
     if (resume or materialize) and not cache:
         flag = "--resume" if resume else "--materialize"
-        raise UsageError(f"{flag} does not go with --no-cache: kept replies are what saves asking again")
+        raise UsageError(f"{flag} cannot be combined with --no-cache, which keeps no replies")
     if materialize and (out or not runs):
-        raise UsageError("--materialize goes neither with --out nor with --explain and --analyze")
+        raise UsageError("--materialize cannot be combined with --out, --explain or --analyze")
     return None if materialize is None else check_place(materialize)
 
 

@@ -283,7 +283,7 @@ def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
     """Print the warnings of opening a source; a long list is cut, and the rest is counted."""
     warn(messages[:most])
     if len(messages) > most:
-        warn([f"… and {len(messages) - most:,} more of the kind; `almanaq schema SOURCE` lists them all"])
+        warn([f"… and {len(messages) - most:,} more;  `almanaq schema SOURCE` lists them all"])
 
 
 def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:
@@ -371,7 +371,7 @@ def dollars(money: float) -> str:
 def inference_line(inference: Inference) -> str:
     """Say what was inferred, and what surely holds of it."""
     known = inference.certificate
-    inferred = f"{known.asked:,} of {inference.rows:,} rows asked, {known.accepted:,} accepted unasked"
+    inferred = f"{known.asked:,} of {inference.rows:,} rows read, {known.accepted:,} accepted unread"
     if not known.certified:
         return f"{inferred}, not certified"
     sure = f"recall at least {_round_down(known.recall)}, precision at least {_round_down(known.precision)}"

@@ -97,15 +97,15 @@ def _column_messages(table: str, column: ColumnReport) -> list[str]:
         messages.append(f"{table}.{column.name}: days are read as {ORDERS[column.order]}")
     if column.unsure:
         orders = " or ".join(f'"{order}"' for order in ORDERS)
-        fix = f"say `days = {orders}` in the schema file"
-        messages.append(f"{table}.{column.name}: kept as text, as nothing says whether day or month comes first: {fix}")
+        fix = f"set `days = {orders}` in the schema file"
+        messages.append(f"{table}.{column.name}: kept as text, because day and month cannot be told apart: {fix}")
     if column.short_years:
-        messages.append(f"{table}.{column.name}: years of two digits are read as those from 1969 to 2068")
+        messages.append(f"{table}.{column.name}: two-digit years are read as 1969 to 2068")
     if column.decimal:
         messages.append(f"{table}.{column.name}: the comma is the decimal mark")
     if column.missing:
-        share = f"{column.missing:,} of {column.cells:,} cells say that there is no value"
-        messages.append(f"{table}.{column.name}: {share}, such as n/a or -, and read as NULL")
+        share = f"{column.missing:,} of {column.cells:,} cells are placeholders"
+        messages.append(f"{table}.{column.name}: {share} such as n/a or -, and read as NULL")
     return [*messages, *([_failure_message(table, column)] if column.failures else [])]
 
 

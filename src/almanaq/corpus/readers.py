@@ -14,15 +14,15 @@ from typing import Any
 
 from almanaq.corpus.files.listing import (
     KNOWN,
+    FetchedFolder,
     Format,
     FoundFile,
-    Held,
     Listing,
+    find_named_files,
     find_path,
     kind_of,
     list_folder,
     list_paths,
-    named_files,
     not_opened,
 )
 from almanaq.corpus.files.reader import SheetTable, read_parts, read_rows, read_workbook
@@ -62,7 +62,7 @@ class SourceTables:
     ids: tuple[TableId, ...]
     read: Callable[[TableId], Table] = field(repr=False)
     faults: list[str] = field(default_factory=list, repr=False)
-    held: Held | None = field(default=None, repr=False)
+    held: FetchedFolder | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -92,7 +92,7 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
     """Return the tables of a source as text, one at a time.
 
     Args:
-        source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several with commas between, a glob,
+        source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several separated by commas, a glob,
             `-` (standard input), a SQLite or a DuckDB file, or `sample:NAME`, a bundled sample. The tables of a
             folder's own files lie in the database named after the folder, those of a sub-folder in one named after it;
             deeper folders are not looked at, but for the parts of a Parquet table.
@@ -105,7 +105,7 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
     if str(source).startswith(_SAMPLE):
         sample = load_sample(str(source).removeprefix(_SAMPLE))
         return tables_corpus(sample.tables, sample.name, rows=rows)
-    named = named_files(str(source), allow_http=allow_http)
+    named = find_named_files(str(source), allow_http=allow_http)
     if named is not None:
         refuse_private(named.paths)
         return replace(_files(list_paths(named.paths), rows), held=named.held)
@@ -175,7 +175,7 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     """Return the table of one file; of a large one its first rows, as of a database's."""
     notes: tuple[str, ...] = ()
     if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
-        rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, as it is large",)
+        rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, because it is large",)
     header, read = read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
     cells = tuple(tuple(map(cell_text, row)) for row in read)
     warnings = header.warnings + notes

@@ -44,7 +44,7 @@ def schema_files(source: Path) -> list[Path]:
     own = dict.fromkeys(place.resolve() for place in places if place.is_file())
     if len(own) > 1:
         named = " and ".join(map(str, own))
-        raise SourceError(f"two schema files speak of {source.name}: {named}; keep one")
+        raise SourceError(f"two schema files describe {source.name}: {named}; keep one")
     return list(own | dict.fromkeys(sorted(p.resolve() for p in within if p.is_file() and not p.name.startswith("."))))
 
 
@@ -59,8 +59,8 @@ def refuse_private(sources: Iterable[Path]) -> None:
             name = next((name for name, column in _columns(entry).items() if _is_marked(column)), None)
             if name is not None:
                 raise PrivateTablesError(
-                    f"{table}.{name} is private ({file.name}), and these tables would be read whole: leave the column "
-                    "out of them"
+                    f"{table}.{name} is private ({file.name}), and these tables would be read whole: remove the "
+                    "column from them"
                 )
 
 

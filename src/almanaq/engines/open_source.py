@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.corpus.files.listing import KNOWN, as_list, find_path, holds_rows, kind_of, named_files
+from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, holds_rows, kind_of
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
 from almanaq.corpus.readers import DUCKDB
 from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
@@ -73,7 +73,7 @@ def open_database(
 
         return open_tables(source, schema=declared)
     if isinstance(source, str | os.PathLike):
-        named = named_files(str(source), allow_http=allow_http)
+        named = find_named_files(str(source), allow_http=allow_http)
         if named is not None:
             keep = keep and named.held is None
             declared = declared or schema_beside(named.paths)

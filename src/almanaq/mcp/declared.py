@@ -73,9 +73,9 @@ def _number(default: int, most: int, least: int = 1) -> Schema:
 
 _SUQL: Schema = {"type": "string", "description": "One SELECT"}
 _PARAMS: Schema = {"type": "array", "description": "Values of the ? in it"}
-_MAX_CALLS: Schema = {"type": "integer", "minimum": 0, "description": "Lowers the server's budget"}
+_MAX_CALLS: Schema = {"type": "integer", "minimum": 0, "description": "Lower than the server's budget"}
 _KEY: Schema = {"type": ["object", "string"], "description": 'Of the row: {"id": 7}, or as evidence has it'}
-_CURSOR: Schema = {"type": "string", "description": "next of an earlier result"}
+_CURSOR: Schema = {"type": "string", "description": "`next` of an earlier result"}
 _ROWS: Mapping[str, Schema] = {
     "status": _TEXT,
     "answer": _TEXT,
@@ -95,7 +95,7 @@ _ROWS: Mapping[str, Schema] = {
 TOOLS = (
     Tool(
         "find_tables",
-        "List the tables, or those that fit a question, the best first. Start here when the tables are not known.",
+        "List the tables, or those that fit a question, best first. Start here if you do not know the tables.",
         {"question": _TEXT, "limit": _number(default=10, most=50), "cursor": _CURSOR},
         (),
         {"tables": _OBJECTS, "total": {"type": "integer"}, "next": _TEXT_OR_NOT, "notice": _TEXT},

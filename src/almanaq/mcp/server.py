@@ -166,7 +166,7 @@ class _Handlers:
             return self._fail(wrong)
         arguments = params.arguments or {}
         job = Job(lambda emit: self._tools.call(params.name, arguments, emit))
-        course = _Course()
+        course = _ProgressCounter()
         try:
             async with aclosing(cast(Any, self._runner.run(job))) as events:
                 async for name, data in events:
@@ -178,7 +178,7 @@ class _Handlers:
             return self._fail(_message(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return self._fail(f"unexpected {type(error).__name__}: this is a defect of almanaq; its log says more")
+            return self._fail(f"unexpected {type(error).__name__}: this is a bug in almanaq; details are in its log")
         text = json.dumps(record, ensure_ascii=False)
         return self._types.CallToolResult(
             content=[self._types.TextContent(type="text", text=text)], structured_content=record
@@ -256,7 +256,7 @@ class _Handlers:
 
 
 @dataclass
-class _Course:
+class _ProgressCounter:
     """How far some work is, counted so that it never goes back, as the protocol wants it."""
 
     base: float = 0.0

@@ -44,13 +44,13 @@ class Conversations:
         """Return the turns so far, the oldest first; none for a conversation that begins.
 
         Raises:
-            UsageError: there is no such conversation (any more).
+            UsageError: no such conversation (any more).
         """
         if handle is None:
             return ()
         with self._lock:
             if handle not in self._turns:
-                raise UsageError("there is no such conversation (any more): leave `conversation` out to begin another")
+                raise UsageError("no such conversation (any more): leave out `conversation` to start a new one")
             self._turns.move_to_end(handle)
             return self._turns[handle]
 
@@ -145,7 +145,7 @@ def _read_cursor(cursor: str | None, question: str) -> int:
             return int(start)
     except ValueError:
         pass
-    raise UsageError("the cursor is not one of this search: pass `next` of a result with the same question")
+    raise UsageError("the cursor is from another search: pass `next` of a result with the same question")
 
 
 def _hash_question(question: str) -> str:
@@ -184,9 +184,7 @@ def read_text(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any
 def _cell_of_row(connection: Connection, relation: Relation, column: str, row: str) -> Any:
     """Return the cell of a row that evidence names by its number or address."""
     if relation.row_id is None:
-        raise UsageError(
-            f'{relation.name} has no key: name the row by columns whose values are its own, as {{"id": 7}}'
-        )
+        raise UsageError(f'{relation.name} has no key: name the row by columns with unique values, such as {{"id": 7}}')
     engine = connection.engine
     cells = engine.cells_at(relation.name, column, row, deadline=engine.options.for_agent().deadline)
     if not cells:
@@ -224,7 +222,7 @@ def _key_condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
             if relation.column(name) is None:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, names)}")
         if not key:
-            raise UsageError('the key is empty: name the row by columns, as {"id": 7}')
+            raise UsageError('the key is empty: name the row by columns, such as {"id": 7}')
         return " AND ".join(f"{_quote_name(name)}::text = ?" for name in key), [str(value) for value in key.values()]
     parts = f" || '{_BETWEEN}' || ".join(f"{_quote_name(name)}::text" for name in relation.key)
     return f"{parts} = ?", [key]

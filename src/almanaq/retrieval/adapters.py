@@ -65,7 +65,7 @@ def import_object(name: str, kind: str) -> Any:
     try:
         return found()
     except Exception as error:
-        raise UsageError(f"{kind} {name!r}: it cannot be made: {_describe_error(error)}") from error
+        raise UsageError(f"{kind} {name!r}: it cannot be created: {_describe_error(error)}") from error
 
 
 def _describe_error(error: Exception) -> str:
@@ -118,7 +118,7 @@ def instantiate(found: object, name: str) -> object:
     try:
         return found()
     except TypeError as error:
-        raise UsageError(f"retriever {name!r} cannot be made without arguments ({error}): name an object") from error
+        raise UsageError(f"retriever {name!r} cannot be created without arguments ({error}): name an object") from error
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class FunctionRetriever:
         tables = require_tables(corpus)
         made = self.make([_to_text(table, table_text(table, chosen)) for table in tables])
         if inspect.isroutine(made) or isinstance(made, type):
-            raise UsageError(f"retriever {self.name!r} gave a function where it should give a retriever")
+            raise UsageError(f"retriever {self.name!r} returned a function instead of a retriever")
         return self.adapt(made, self.name).index(corpus, fields)
 
 
@@ -181,7 +181,7 @@ def _read_node(found: Any) -> tuple[object, ...]:
     metadata = getattr(getattr(found, "node", found), "metadata", None)
     if not isinstance(metadata, Mapping) or not {"database_id", "table_id"} <= metadata.keys():
         raise BenchmarkError(
-            f"a node of the retriever does not say which table it is ({str(found)[:80]!r}): "
+            f"a node of the retriever does not name its table ({str(found)[:80]!r}): "
             "its metadata must hold database_id and table_id"
         )
     score = getattr(found, "score", None)
@@ -237,7 +237,7 @@ def make_ranking(name: str, question: str, found: Iterable[Any], k: int, pieces:
         table, score = _read_item(item, name)
         fault = ""
         if score is not None and not np.isfinite(score):
-            fault = f"it gave {table} a score that is not finite ({score})"
+            fault = f"it scored {table} as {score}, which is not finite"
         elif table in listed and not pieces:
             fault = f"it lists {table} twice"
         if fault:
@@ -266,5 +266,5 @@ def _read_item(item: Any, name: str) -> tuple[TableId, float | None]:
         return TableId(str(database), str(table)), float(score[0]) if score else None
     except (TypeError, ValueError, LookupError):
         raise BenchmarkError(
-            f"retriever {name!r} gave {item!r} for a table: give (database_id, table_id), or with its score after it"
+            f"retriever {name!r} gave {item!r} for a table: return (database_id, table_id), optionally with a score"
         ) from None

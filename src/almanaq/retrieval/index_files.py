@@ -43,7 +43,7 @@ class DamagedFile(SourceError):
     def __init__(self, file: Path, what: str) -> None:
         index, segment = file.parent.parent, file.parent.name
         super().__init__(
-            f"the index {index} is damaged ({segment}/{file.name}: {what}): build it again with `almanaq index`"
+            f"the index {index} is damaged ({segment}/{file.name}: {what}): rebuild it with `almanaq index`"
         )
 
 
@@ -104,7 +104,7 @@ class CheckedArray(Generic[D]):
         for block in blocks:
             if not self._seen[block]:
                 if zlib.crc32(self._raw[block << _SHIFT : (block + 1) << _SHIFT].data) != self._sums[block]:
-                    raise DamagedFile(self._file, f"block {block} does not hold what was written")
+                    raise DamagedFile(self._file, f"block {block} has changed since it was written")
                 if self._bounds is not None:
                     self._check_bounds(block, *self._bounds)
                 self._seen[block] = 1
@@ -115,11 +115,11 @@ class CheckedArray(Generic[D]):
         first = max(0, (block << _SHIFT) - self._head) // self._row
         items = self._array[first : max(0, ((block + 1) << _SHIFT) - self._head) // self._row + 1]
         if items.size and not least <= items.min() <= items.max() <= most:
-            raise DamagedFile(self._file, f"block {block} points to what the index does not hold")
+            raise DamagedFile(self._file, f"block {block} points outside the index")
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class SegmentChecksums:
     """The checksums of a segment's files, by name."""
 
     sizes: Mapping[str, int]
@@ -148,7 +148,7 @@ class Sums:
         try:
             shape, fortran, found = npy.read_array_header_1_0(head)
         except Exception as error:  # numpy parses it with Python's tokenizer, which raises its own errors
-            raise ValueError(f"{file.name} says nothing of what it holds: {error}") from error
+            raise ValueError(f"{file.name} does not describe its content: {error}") from error
         many = 2 if rows or width else 1
         if fortran or found != np.dtype(dtype) or len(shape) != many or (width is not None and shape[1] != width):
             raise ValueError(f"{file.name} holds {found} in the shape {shape}")
@@ -172,11 +172,11 @@ def write_sums(folder: Path) -> str:
     return _hash_sums(content)
 
 
-def read_sums(folder: Path, expected: str) -> Sums:
+def read_sums(folder: Path, expected: str) -> SegmentChecksums:
     """Read the checksums of a folder. Raises OSError or ValueError where they are missing or not those expected."""
     content = (folder / SUMS).read_bytes()
     if _hash_sums(content) != expected:
-        raise ValueError(f"{folder.name}/{SUMS} does not hold what was written")
+        raise ValueError(f"{folder.name}/{SUMS} has changed since it was written")
     head, _, rest = content.partition(b"\n")
     sizes = {str(name): int(size) for name, size in json.loads(head).items()}
     sums, start, by_file = np.frombuffer(rest, dtype="<u4"), 0, {}
@@ -186,7 +186,7 @@ def read_sums(folder: Path, expected: str) -> Sums:
         start += blocks
     if start != len(sums):
         raise ValueError(f"{folder.name}/{SUMS} holds {len(sums)} sums of {start} blocks")
-    return Sums(sizes, by_file)
+    return SegmentChecksums(sizes, by_file)
 
 
 def _hash_sums(content: bytes) -> str:
@@ -220,7 +220,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise SourceError(f"another process is writing the index {folder}: wait until it is done") from error
+            raise SourceError(f"another process is writing the index {folder}: wait until it has finished") from error
         try:
             yield
         finally:
@@ -269,7 +269,7 @@ def check_segment_name(name: object) -> str:
 
 def damaged_error(folder: Path, error: Exception) -> SourceError:
     """Return the error for an index that cannot be read."""
-    return SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`")
+    return SourceError(f"the index {folder} is damaged ({error}): rebuild it with `almanaq index`")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -284,16 +284,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SourceError(f"cannot read {file}: {error}; build the index again with `almanaq index`") from error
+        raise SourceError(f"cannot read {file}: {error}; rebuild the index with `almanaq index`") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise SourceError(f"{file} is not an index of tables: name another folder")
     if record.get("version") != VERSION:
         raise SourceError(
             f"the index {folder} has format version {record.get('version')}, this almanaq reads {VERSION}: "
-            "build it again with `almanaq index`"
+            "rebuild it with `almanaq index`"
         )
     if record.pop("sum", None) != _hash_record(record):
-        raise damaged_error(folder, ValueError(f"{MANIFEST} does not hold what was written"))
+        raise damaged_error(folder, ValueError(f"{MANIFEST} has changed since it was written"))
     return record
 
 

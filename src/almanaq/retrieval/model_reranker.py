@@ -16,7 +16,7 @@ from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.protocols import Found, Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k
 
 CANDIDATES = 20
@@ -86,7 +86,7 @@ class JudgeRerankerIndex:
         """
         return [found.ranking for found in self.find(questions, k)]
 
-    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
         """Return rankings as `search` does, each with the fault of the judge's reply."""
         check_k(k)
         found = self.first.search(questions, max(k, self.candidates))
@@ -144,10 +144,10 @@ def _parse_order(text: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _apply_verdict(ranking: Ranking, verdict: Verdict, read: int, k: int) -> Found:
+def _apply_verdict(ranking: Ranking, verdict: Verdict, read: int, k: int) -> JudgedRanking:
     if isinstance(verdict, UnusableReply):
-        return Found(ranking[:k], None, bool(ranking), str(verdict))
-    return Found(_reorder(ranking, verdict, read)[:k], None, bool(ranking))
+        return JudgedRanking(ranking[:k], None, bool(ranking), str(verdict))
+    return JudgedRanking(_reorder(ranking, verdict, read)[:k], None, bool(ranking))
 
 
 def _reorder(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:

@@ -51,7 +51,7 @@ class Retriever(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JudgedRanking:
     """A ranking, and whether it holds an answer.
 
     Attributes:
@@ -70,12 +70,12 @@ class Found:
 class DoubtingIndex(Protocol):
     """An index that estimates whether its best tables answer the question."""
 
-    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
         """Return rankings as `search` does, each with the chance that it holds an answer."""
 
 
-def find_tables(index: TableIndex, questions: Sequence[str], k: int) -> list[Found]:
+def find_tables(index: TableIndex, questions: Sequence[str], k: int) -> list[JudgedRanking]:
     """Search any index; for one without chances, any table found counts as fitting."""
     if isinstance(index, DoubtingIndex):
         return index.find(questions, k)
-    return [Found(ranking, None, bool(ranking)) for ranking in index.search(questions, k)]
+    return [JudgedRanking(ranking, None, bool(ranking)) for ranking in index.search(questions, k)]

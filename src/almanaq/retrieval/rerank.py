@@ -31,7 +31,7 @@ from almanaq.retrieval.features import (
     WordAssociation,
     load_word_association,
 )
-from almanaq.retrieval.protocols import Found, Hit, Ranking
+from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
 from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
 
 DOUBT_FEATURES = (
@@ -241,13 +241,13 @@ class RerankIndex:
         """Return for each question the k tables with the highest scores; none for a question without words."""
         return [found.ranking for found in self.find(questions, k)]
 
-    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
         """Return the rankings, each with the chance that its best table answers."""
         check_k(k)
-        found: list[Found] = []
+        found: list[JudgedRanking] = []
         for scored, rest in self.score_candidates(questions, k):
             if not len(scored.tables):
-                found.append(Found((), 0.0, fits=False))
+                found.append(JudgedRanking((), 0.0, fits=False))
                 continue
             pairs = zip(scored.tables, scored.scores, strict=True)
             hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
@@ -323,11 +323,11 @@ class ScoredCandidates:
         }
 
 
-def add_doubt(ranking: Ranking, scored: ScoredCandidates, weights: Weights, size: int) -> Found:
+def add_doubt(ranking: Ranking, scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:
     """Return a ranking with the chance that its best table answers, in a corpus of `size` tables."""
     doubt = weights.doubt
     chance = doubt.chance(scored.figures(size)) if doubt else None
-    return Found(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
+    return JudgedRanking(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
 
 
 def fuse_scores(standard: Mapping[str, Scores]) -> Scores:

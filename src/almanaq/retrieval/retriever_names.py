@@ -29,7 +29,7 @@ MODEL_PREFIX = "rerank:"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RetrieverParts:
     """What retrievers are built from.
 
     Attributes:
@@ -54,7 +54,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedRetriever:
     """A retriever, and how its name was resolved.
 
     Attributes:
@@ -79,7 +79,7 @@ class RetrieverOpener:
         is_bound: whether it only marks a bound for measurements, and is of no use to users.
     """
 
-    open: Callable[[Parts], Opened]
+    open: Callable[[RetrieverParts], OpenedRetriever]
     sees_own_text: bool = False
     is_bound: bool = False
 
@@ -89,7 +89,7 @@ def default_embedder() -> str:
     return "local" if local_is_installed() else "lexical"
 
 
-def open_retriever(name: str, parts: Parts, *, adapt: Adapt = adapt_retriever) -> Opened:
+def open_retriever(name: str, parts: RetrieverParts, *, adapt: Adapt = adapt_retriever) -> OpenedRetriever:
     """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
 
     Args:
@@ -104,7 +104,7 @@ def open_retriever(name: str, parts: Parts, *, adapt: Adapt = adapt_retriever) -
     if name.startswith(MODEL_PREFIX):
         return _open_model_reranker(name, parts)
     if ":" in name:
-        return Opened(adapt(import_object(name, "retriever"), name), name)
+        return OpenedRetriever(adapt(import_object(name, "retriever"), name), name)
     if (opener := plugin_opener(name, adapt)) is not None:
         return opener.open(parts)
     raise _unknown_error(name)
@@ -126,7 +126,7 @@ def plugin_opener(name: str, adapt: Adapt = adapt_retriever) -> RetrieverOpener 
     if found is None or isinstance(found, RetrieverOpener):
         return found
     made = call_plugin(_GROUP, name) if isinstance(found, type) else found
-    return RetrieverOpener(lambda _: Opened(adapt(made, name), name))
+    return RetrieverOpener(lambda _: OpenedRetriever(adapt(made, name), name))
 
 
 def sees_own_text(name: str) -> bool:
@@ -138,7 +138,7 @@ def sees_own_text(name: str) -> bool:
 def check_fields_apply(name: str) -> None:
     """Raise UsageError for declared fields with a retriever that ignores them."""
     if sees_own_text(name):
-        raise UsageError(f"--fields does not go with --retriever {name}: it sees a text of its own; leave --fields out")
+        raise UsageError(f"--fields cannot be combined with --retriever {name}, which sees its own text")
 
 
 def _unknown_error(name: str) -> UsageError:
@@ -147,51 +147,53 @@ def _unknown_error(name: str) -> UsageError:
     return UsageError(f"unknown retriever {name!r}{suggest(name, known)}{more}")
 
 
-def _open_bm25(_: Parts) -> Opened:
+def _open_bm25(_: RetrieverParts) -> OpenedRetriever:
     from almanaq.retrieval.bm25 import BM25
 
-    return Opened(BM25(), "bm25")
+    return OpenedRetriever(BM25(), "bm25")
 
 
-def _open_dense(parts: Parts) -> Opened:
+def _open_dense(parts: RetrieverParts) -> OpenedRetriever:
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.dense import Dense
 
     embedder = parts.embedder()
-    return Opened(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
+    return OpenedRetriever(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
 
 
-def _open_hybrid(parts: Parts) -> Opened:
+def _open_hybrid(parts: RetrieverParts) -> OpenedRetriever:
     from almanaq.retrieval.bm25 import BM25
     from almanaq.retrieval.rerank import Rerank
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
         # The lexical embedder counts the same words as BM25: fusing the two adds nothing.
-        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
-        return Opened(BM25(), "bm25", note=note)
-    return Opened(Rerank(aspects=_make_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)
+        note = "hybrid runs as bm25: the lexical embedder adds nothing; install 'almanaq[local]' or name another"
+        return OpenedRetriever(BM25(), "bm25", note=note)
+    return OpenedRetriever(Rerank(aspects=_make_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)
 
 
-def _open_rerank(parts: Parts) -> Opened:
+def _open_rerank(parts: RetrieverParts) -> OpenedRetriever:
     from almanaq.retrieval.dense import VIEW_ROWS
     from almanaq.retrieval.rerank import Rerank
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        note = "rerank runs without vectors: the lexical embedder adds nothing to it; install 'almanaq[local]'"
-        return Opened(Rerank(name="rerank"), "rerank-lexical", note=note)
-    return Opened(Rerank(aspects=_make_aspects(parts, embedder, VIEW_ROWS), name="rerank"), "rerank", embedder.name)
+        note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
+        return OpenedRetriever(Rerank(name="rerank"), "rerank-lexical", note=note)
+    return OpenedRetriever(
+        Rerank(aspects=_make_aspects(parts, embedder, VIEW_ROWS), name="rerank"), "rerank", embedder.name
+    )
 
 
-def _make_aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
+def _make_aspects(parts: RetrieverParts, embedder: Embedder, rows: int) -> Aspects:
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.dense import Aspects
 
     return Aspects(VectorStore(parts.cache, embedder), rows=rows)
 
 
-def _open_model_reranker(name: str, parts: Parts) -> Opened:
+def _open_model_reranker(name: str, parts: RetrieverParts) -> OpenedRetriever:
     """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
     from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judge, JudgeReranker, LanguageModelJudge
 
@@ -207,13 +209,13 @@ def _open_model_reranker(name: str, parts: Parts) -> Opened:
         judge = CrossEncoderJudge(CrossEncoder(model))
     else:
         raise UsageError(
-            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name of a "
-            "cross-encoder, which has a slash"
+            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name "
+            "(with a slash) of a cross-encoder"
         )
-    return Opened(JudgeReranker(first.retriever, judge), name, first.embedder, first.note)
+    return OpenedRetriever(JudgeReranker(first.retriever, judge), name, first.embedder, first.note)
 
 
-RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
+RETRIEVERS: Mapping[str, Callable[[RetrieverParts], OpenedRetriever]] = {
     "bm25": _open_bm25,
     "dense": _open_dense,
     "hybrid": _open_hybrid,

@@ -50,7 +50,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class IndexChange:
     """What an update did, as numbers of tables."""
 
     added: int = 0
@@ -61,7 +61,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class IndexRecipe:
     """How an index is built; fixed until it is rebuilt.
 
     Attributes:
@@ -86,7 +86,7 @@ class Recipe:
         return settings | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Recipe:
+    def from_record(cls, record: Mapping[str, Any]) -> IndexRecipe:
         """Return the recipe in a manifest. Raises ValueError, KeyError, TypeError or UsageError for an invalid one."""
         if not isinstance(record["embedder"], str):
             raise ValueError("its embedder has no name")
@@ -106,7 +106,7 @@ class StoredIndex:
     """
 
     folder: Path
-    recipe: Recipe
+    recipe: IndexRecipe
     several: bool
     means: Mapping[str, float]
     segments: Sequence[Segment]
@@ -197,13 +197,13 @@ def build_index(
         ModelError: the embedder fails.
     """
     check_folder(folder)
-    recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "", vectors)
+    recipe = IndexRecipe(parse_fields(fields), language, store.embedder.name if store else "", vectors)
     with lock_folder(folder):
         return _build(corpus, folder, recipe, progress, store)
 
 
 def _build(
-    corpus: Corpus, folder: Path, recipe: Recipe, progress: Progress | None, store: VectorStore | None
+    corpus: Corpus, folder: Path, recipe: IndexRecipe, progress: Progress | None, store: VectorStore | None
 ) -> StoredIndex:
     writer = SegmentWriter(recipe.fields, recipe.options, store=store, precision=recipe.vectors)
     databases = set[str]()
@@ -221,7 +221,7 @@ def _build(
 
 def update_index(
     corpus: Corpus, folder: Path, progress: Progress | None = None, *, store: VectorStore | None = None
-) -> tuple[StoredIndex, Change]:
+) -> tuple[StoredIndex, IndexChange]:
     """Update an index to the state of a corpus; only changed tables are indexed and embedded.
 
     Raises:
@@ -235,7 +235,7 @@ def update_index(
 
 def _update(
     corpus: Corpus, folder: Path, progress: Progress | None, store: VectorStore | None
-) -> tuple[StoredIndex, Change]:
+) -> tuple[StoredIndex, IndexChange]:
     index = open_index(folder)
     recipe = index.recipe
     if recipe.embedder != (store.embedder.name if store else ""):
@@ -258,7 +258,7 @@ def _update(
     if not seen:
         raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
-    change = Change(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
+    change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
     named = list(index.segment_entries)
     if len(writer) + len(gone) == 0:
         remove_leftovers(folder, [each.name for each in named])
@@ -295,7 +295,7 @@ def open_index(folder: Path) -> StoredIndex:
 
 
 def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
-    recipe, means = Recipe.from_record(record), dict(record["means"])
+    recipe, means = IndexRecipe.from_record(record), dict(record["means"])
     segments = [
         open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
         for entry in record["segments"]
@@ -376,7 +376,7 @@ def shard_of(table: TableId, shards: int) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % shards
 
 
-def count_lengths(tables: Iterable[Table], recipe: Recipe) -> Lengths:
+def count_lengths(tables: Iterable[Table], recipe: IndexRecipe) -> Lengths:
     """Count the words of tables, field by field."""
     analyzer = Analyzer(recipe.language)
     sums = {str(name): [0, 0] for name in recipe.fields}
@@ -395,7 +395,7 @@ def write_shard(
     number: int,
     folder: Path,
     build: str,
-    recipe: Recipe,
+    recipe: IndexRecipe,
     means: Mapping[str, float],
     store: VectorStore | None = None,
 ) -> Shard | None:
@@ -432,7 +432,9 @@ def write_shard(
     return Shard(number, name, sums, len(seen), tuple(sorted({table.database for table in seen})))
 
 
-def commit_shards(folder: Path, shards: Sequence[Shard], recipe: Recipe, means: Mapping[str, float]) -> StoredIndex:
+def commit_shards(
+    folder: Path, shards: Sequence[Shard], recipe: IndexRecipe, means: Mapping[str, float]
+) -> StoredIndex:
     """Make the shards of a build the index of the folder, and remove leftovers."""
     if not shards:
         raise SourceError("the corpus holds no table")

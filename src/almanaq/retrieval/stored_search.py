@@ -21,7 +21,7 @@ from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.bm25 import Term, best_tables, score_tables
 from almanaq.retrieval.features import Featurizer, TermStreams
-from almanaq.retrieval.protocols import Found, Hit, Ranking
+from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
 from almanaq.retrieval.ranking import Databases, Scores, check_k, group_by_database, top_k
 from almanaq.retrieval.rerank import (
     CANDIDATES,
@@ -229,20 +229,20 @@ class StoredRerank:
         """Return for each question the k tables with the highest scores; none for a question without words."""
         return [found.ranking for found in self.find(questions, k)]
 
-    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
         """Return the rankings, each with the chance that its best table answers."""
         return [found for found, _ in self._best(questions, k)]
 
-    def best(self, question: str, k: int) -> tuple[Found, list[TableEntry]]:
+    def best(self, question: str, k: int) -> tuple[JudgedRanking, list[TableEntry]]:
         """Return the ranking of a question with its chance, and the entries of its tables."""
         return self._best([question], k)[0]
 
-    def _best(self, questions: Sequence[str], k: int) -> list[tuple[Found, list[TableEntry]]]:
+    def _best(self, questions: Sequence[str], k: int) -> list[tuple[JudgedRanking, list[TableEntry]]]:
         check_k(k)
         best = []
         for scored, rest in self.score_candidates(questions, k):
             if not len(scored.tables):
-                best.append((Found((), 0.0, fits=False), list[TableEntry]()))
+                best.append((JudgedRanking((), 0.0, fits=False), list[TableEntry]()))
                 continue
             named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
             # Tables that were not reranked follow in their order, below the last score.

@@ -42,7 +42,7 @@ def path(name: str) -> Path:
     'restaurants.parquet'
     >>> path("restaurant")
     Traceback (most recent call last):
-    almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
+    almanaq.errors.UsageError: no bundled sample 'restaurant'; did you mean 'restaurants'?
 
     Raises:
         UsageError: there is no such sample.
@@ -91,8 +91,8 @@ def read_toml(name: str) -> dict[str, Any]:
 
 def _file(name: str, suffix: str) -> Path:
     if name not in SAMPLES:
-        raise UsageError(f"there is no bundled sample {name!r}{suggest(name, SAMPLES)}")
+        raise UsageError(f"no bundled sample {name!r}{suggest(name, SAMPLES)}")
     file = _DATA / f"{name}{suffix}"
     if not file.is_file():
-        raise SourceError(f"{file} is missing from this installation of almanaq: install it again")
+        raise SourceError(f"{file} is missing from this installation of almanaq: reinstall it")
     return file

@@ -12,7 +12,7 @@ Form = Literal["yes", "no", "value"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionMeaning:
     """What a question asks.
 
     Attributes:
@@ -30,18 +30,20 @@ _HOW_GOOD = re.compile(r"^\s*(?:how (?:many|much)|what (?:time|day|price|phone|d
 _MOODS = ("upbeat_atmosphere", "romantic", "unique_atmosphere", "quiet")
 
 
-def asked(question: str) -> Asked | None:
+def parse_question(question: str) -> QuestionMeaning | None:
     """Return what a question asks, or None when it is about nothing that the truth knows."""
     text = question.lower()
     if _HOW_GOOD.match(text):
         return None
     is_open = bool(_OPEN.match(text))
     if is_open and _ATMOSPHERE.search(text):
-        return Asked(_MOODS, "value")
+        return QuestionMeaning(_MOODS, "value")
     for rule in read_toml("rules.toml")["rule"]:
         for form in ("opposite", "asks"):
             if any(re.search(pattern, text) for pattern in rule.get(form, ())):
-                return Asked((rule["attribute"],), "value" if is_open else "no" if form == "opposite" else "yes")
+                return QuestionMeaning(
+                    (rule["attribute"],), "value" if is_open else "no" if form == "opposite" else "yes"
+                )
     return None
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from almanaq.errors import UsageError, suggest
 from almanaq.sample import path
 from almanaq.sample.dishes import serves
-from almanaq.sample.rules import VALUES, Asked, asked
+from almanaq.sample.rules import VALUES, QuestionMeaning, parse_question
 
 SUMMARY_REVIEWS = 3
 TRUTH = Path(__file__).parent / "truth_data" / "restaurants.parquet"
@@ -89,7 +89,7 @@ def truth_function() -> Callable[[str, str], str | None]:
             return " ".join(_first_sentence(p) for p in passages[:SUMMARY_REVIEWS]) or None
         if not all(p in mentions for p in passages):
             return serves(text, question)
-        wanted = asked(question)
+        wanted = parse_question(question)
         return _reply(wanted, [m for p in passages for m in mentions[p]]) if wanted else None
 
     return answer
@@ -108,7 +108,7 @@ def _mentions_by_text() -> Mapping[str, tuple[Mention, ...]]:
     }
 
 
-def _reply(wanted: Asked, mentions: Iterable[Mention]) -> str | None:
+def _reply(wanted: QuestionMeaning, mentions: Iterable[Mention]) -> str | None:
     votes = dict.fromkeys(wanted.attributes, 0)
     for m in mentions:
         if m.attribute in votes:

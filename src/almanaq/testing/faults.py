@@ -63,7 +63,7 @@ class Faults:
         >>> faults.draw(), faults.draw(), faults.draw()
         ('hang', None, None)
         """
-        return self._script.pop(0) if self._script else self._drawn()
+        return self._script.pop(0) if self._script else self._draw_fault()
 
     async def wait(self, fault: str | None) -> None:
         """Take the time that a call with this fault takes."""
@@ -73,7 +73,7 @@ class Faults:
         if seconds:
             await asyncio.sleep(seconds)
 
-    def _drawn(self) -> str | None:
+    def _draw_fault(self) -> str | None:
         if not self._rates:
             return None
         rest = self._random.random()

@@ -52,7 +52,7 @@ class FunctionModel:
             await asyncio.sleep(self._latency)
         value = self._function(text, question)
         if not isinstance(value, str | None):
-            raise UsageError(f"the function of a FunctionModel gave {value!r}: it has to give text, or None")
+            raise UsageError(f"the function of a FunctionModel gave {value!r}: it must return text or None")
         verdicts = {
             literal: None if value is None else canonical(value) == canonical(literal) for literal in call.compared
         }

@@ -21,26 +21,26 @@ _BOMB_MEGABYTES = 64
 def _usage(**counts: object) -> Callable[[Outcome], Outcome]:
     """Return the reply with other counts of tokens."""
 
-    def altered(right: Outcome) -> Outcome:
+    def change_usage(right: Outcome) -> Outcome:
         content = json.loads(right.body)
         content["usage"] = {**content["usage"], **counts}
         return Outcome.of(content)
 
-    return altered
+    return change_usage
 
 
 def _text(text: object) -> Callable[[Outcome], Outcome]:
     """Return the reply with something else as its text."""
 
-    def altered(right: Outcome) -> Outcome:
+    def change_content(right: Outcome) -> Outcome:
         content = json.loads(right.body)
         content["choices"][0]["message"]["content"] = text
         return Outcome.of(content)
 
-    return altered
+    return change_content
 
 
-def _limited(wait: str) -> Callable[[Outcome], Outcome]:
+def _rate_limit(wait: str) -> Callable[[Outcome], Outcome]:
     return lambda _: Outcome.error(429, "Rate limit reached", {"retry-after": wait})
 
 
@@ -112,11 +112,11 @@ HOSTILE: Mapping[str, Callable[[Outcome], Outcome]] = {
     "packed": lambda right: Outcome(200, gzip.compress(right.body), _GZIP),
     "packed_badly": _body(b"not packed at all", _GZIP),
     "packed_otherwise": _body(b"{}", {"content-encoding": "br"}),
-    "wait_ages": _limited("1e9"),
-    "wait_forever": _limited("inf"),
-    "wait_nan": _limited("nan"),
-    "wait_negative": _limited("-5"),
-    "wait_date": _limited("Fri, 31 Dec 9999 23:59:59 GMT"),
+    "wait_ages": _rate_limit("1e9"),
+    "wait_forever": _rate_limit("inf"),
+    "wait_nan": _rate_limit("nan"),
+    "wait_negative": _rate_limit("-5"),
+    "wait_date": _rate_limit("Fri, 31 Dec 9999 23:59:59 GMT"),
     "usage_negative": _usage(prompt_tokens=-(10**6), completion_tokens=-(10**6)),
     "usage_huge": _usage(prompt_tokens=10**30, completion_tokens=10**30),
     "usage_infinite": _usage(prompt_tokens=float("inf"), completion_tokens=float("-inf")),

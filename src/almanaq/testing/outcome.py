@@ -33,7 +33,7 @@ class Outcome:
         """Return the reply that carries `content` as JSON."""
         return cls(200, json.dumps(content).encode(), cut=cut)
 
-    def streamed(self, *, usage: bool, pause: float) -> Self:
+    def as_stream(self, *, usage: bool, pause: float) -> Self:
         """Return the chat reply as server-sent events, a word in each, and its usage in the last where it is wanted."""
         content = json.loads(self.body)
         choice = content["choices"][0]

@@ -34,7 +34,7 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
         body = _BODY.search(user)
         inside = body[2] if body else ""
         if name == "link":
-            return json.dumps({"values": _linked(inside)})
+            return json.dumps({"values": _read_linked_values(inside)})
         if name == "combine":
             found = [m[1] for m in re.finditer(r"answer: (.*?)\.(?: |$)", inside, re.MULTILINE)]
             return json.dumps(_answer(found[0] if found else None, user))
@@ -76,7 +76,7 @@ def _answer(value: str | None, user: str) -> dict[str, object]:
     return {"value": value, "quotes": []} | ({"verdicts": verdicts} if literals else {})
 
 
-def _linked(inside: str) -> list[str]:
+def _read_linked_values(inside: str) -> list[str]:
     word = re.search(r"^The person's word: (.*)$", inside, re.MULTILINE)
     literal = canonical(json.loads(word[1])) if word else ""
     values = [json.loads(line[2:]) for line in inside.splitlines() if line.startswith("- ")]

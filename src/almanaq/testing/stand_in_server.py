@@ -208,7 +208,7 @@ class StandInServer:
         made = self._chat(request, fault)
         if request.get("stream") and self._pause is not None:
             usage = bool(request.get("stream_options", {}).get("include_usage"))
-            return made.streamed(usage=usage, pause=self._pause)
+            return made.as_stream(usage=usage, pause=self._pause)
         return made
 
     def _refusal(self, request: Request, headers: Mapping[str, str]) -> Outcome | None:
@@ -227,7 +227,7 @@ class StandInServer:
         )
         read = sum(len(str(message["content"]).split()) for message in request["messages"])
         written = len(text.split()) + self._hidden
-        known = self._known(request)
+        known = self._count_known_words(request)
         self.ledger.input_tokens += read
         self.ledger.output_tokens += written
         self.ledger.answered += fault in (None, "slow")
@@ -245,7 +245,7 @@ class StandInServer:
         head = {"id": f"chat-{self.ledger.calls}", "object": "chat.completion", "created": 0, "model": request["model"]}
         return Outcome.of(head | {"choices": [choice], "usage": usage}, cut=fault == "cut")
 
-    def _known(self, request: Request) -> int:
+    def _count_known_words(self, request: Request) -> int:
         """Return the words that it has read before: those of a first message that some earlier request began with."""
         first = str(request["messages"][0]["content"])
         seen = first in self._begun

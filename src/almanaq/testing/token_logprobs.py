@@ -14,7 +14,7 @@ def tokens_of(text: str, probabilities: Mapping[str, float]) -> list[dict[str, o
 
     The quotation mark and the word are tokens of their own, as most tokenizers have it.
     """
-    return [_told(token, alternatives) for token, alternatives in _tokens(text, probabilities)]
+    return [_token_record(token, alternatives) for token, alternatives in _tokens(text, probabilities)]
 
 
 def _tokens(text: str, probabilities: Mapping[str, float]) -> Iterator[tuple[str, Alternatives]]:
@@ -35,7 +35,7 @@ def _tokens(text: str, probabilities: Mapping[str, float]) -> Iterator[tuple[str
     yield rest, {rest: 1.0}
 
 
-def _told(token: str, alternatives: Alternatives) -> dict[str, object]:
+def _token_record(token: str, alternatives: Alternatives) -> dict[str, object]:
     top = [{"token": other, "logprob": _log(chance)} for other, chance in alternatives.items()]
     return {"token": token, "logprob": _log(alternatives.get(token, 0.0)), "top_logprobs": top}
 

@@ -7,7 +7,7 @@ where the writer lives ("02/03/1968") is not sure.
 from __future__ import annotations
 
 from almanaq.values.dates import parse_date, parse_timestamp
-from almanaq.values.lists import joined, only_options, parse_list, write_list
+from almanaq.values.lists import join_texts, only_options, parse_list, write_list
 from almanaq.values.numbers import parse_integer, parse_number, parse_quantity
 from almanaq.values.texts import canonical, option_of, writable
 from almanaq.values.times import parse_duration, parse_time
@@ -15,7 +15,7 @@ from almanaq.values.typed import parse_boolean, parse_typed
 
 __all__ = [
     "canonical",
-    "joined",
+    "join_texts",
     "only_options",
     "option_of",
     "parse_boolean",

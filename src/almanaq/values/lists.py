@@ -20,7 +20,7 @@ def parse_list(text: str) -> tuple[str, ...]:
     >>> parse_list('["Fish, fried", "soup"]'), parse_list("soup, bread")
     (('Fish, fried', 'soup'), ('soup', 'bread'))
     """
-    return _once(_written(text))
+    return _once(_parse_texts(text))
 
 
 def write_list(texts: tuple[str, ...]) -> str:
@@ -28,7 +28,7 @@ def write_list(texts: tuple[str, ...]) -> str:
     return json.dumps(texts, ensure_ascii=False)
 
 
-def joined(texts: tuple[str, ...]) -> str:
+def join_texts(texts: tuple[str, ...]) -> str:
     """Return a list as one text of a column, of which `string_to_array` with SEPARATOR makes it again."""
     return SEPARATOR.join(text.replace(SEPARATOR, " ") for text in texts)
 
@@ -39,7 +39,7 @@ def only_options(texts: tuple[str, ...], options: Sequence[str]) -> tuple[str, .
     return tuple(dict.fromkeys(option for option in chosen if option is not None))
 
 
-def _written(text: str) -> list[str]:
+def _parse_texts(text: str) -> list[str]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

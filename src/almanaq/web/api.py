@@ -110,7 +110,7 @@ class VerdictBody(_Exact):
 
 T = TypeVar("T")
 _PREFIX = "/api/v1"
-_GONE = "there is no such answer, or no longer"
+_GONE = "no such answer (any more)"
 Id = Annotated[str, Path(max_length=100)]
 
 
@@ -205,7 +205,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         """Return a text that evidence points at, as it was when it was read, and where the quotes stand in it."""
         found = await _run_aside(lambda: service.store.cell((relation, key, column, passage), answer))
         if found is None:
-            raise NotFound("no answer that is kept cites this text")
+            raise NotFound("no kept answer cites this text")
         return Document({"text": found[0], "spans": found[1]})
 
 
@@ -231,7 +231,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         found = await _run_aside(lambda: service.store.get(id))
         kept = None if found is None else found.rows
         if kept is None:
-            raise NotFound(_GONE if found is None else "no query ran for this answer: it has no rows")
+            raise NotFound(_GONE if found is None else "this answer has no rows, because no query ran")
         content = await _run_aside(lambda: format_rows(kept, format))
         name, headers = "answer", {}
         if found is not None and found.rows_missing:
@@ -245,7 +245,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         """Return the turns of a conversation, the oldest first."""
         found = await _run_aside(lambda: service.store.conversation(id))
         if not found:
-            raise NotFound("there is no such conversation, or no longer")
+            raise NotFound("no such conversation (any more)")
         turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
         return Document({"conversation": id, "turns": turns})
 
@@ -259,7 +259,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     async def healthz() -> Response:
         """Say that the server answers, and has threads to work in."""
         if runner.is_stuck:
-            raise Refused(503, "all threads are held by queries that were stopped and do not end")
+            raise Refused(503, "stopped queries that do not end hold every thread")
         return Document({"status": "ok"})
 
 

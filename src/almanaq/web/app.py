@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _SHORT_OF_MEMORY = (
-    "the server ran short of memory, and ended what went on for longest: ask for less, or ask again later"
+    "the server ran out of memory and ended the longest-running request: ask for less, or try again later"
 )
 _ASIDE = 16
 """Threads for what takes a moment and is no query: reading what was kept, writing pages."""
@@ -54,11 +54,11 @@ def create_app(
     runner = JobRunner(start_threads(limits.at_once, "almanaq-web"), limits.at_once, limits.waiting)
     mounts = mounts or {}
 
-    def shed() -> None:
+    def end_longest_job() -> None:
         runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
 
     async def end() -> None:
-        await runner.close(Refused(503, "the server is going down: ask again later"))
+        await runner.close(Refused(503, "the server is shutting down: try again later"))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +67,7 @@ def create_app(
                 stack.push_async_callback(getattr(mounted, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = _leave if service.worker.health is not None else None
-            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, shed, leave).look())
+            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
             stack.callback(looking.cancel)
             yield
             await end()
@@ -86,7 +86,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _answer_known)
     app.add_exception_handler(AlmanaqError, _answer_refused)
     app.add_exception_handler(Exception, _answer_unforeseen)
-    return Gate(_Switch(app, mounts), access, end)
+    return Gate(_PathRouter(app, mounts), access, end)
 
 
 def _leave() -> None:
@@ -94,7 +94,7 @@ def _leave() -> None:
     os._exit(GIVES_BACK)
 
 
-class _Switch:
+class _PathRouter:
     """Hands a request on to the application at whose path it arrives."""
 
     def __init__(self, app: Application, mounts: Mapping[str, Application]) -> None:
@@ -114,7 +114,7 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if isinstance(error.body, bytes | str) and not media.endswith("json"):
-        message = "the body is not sent as JSON: give the header Content-Type: application/json"
+        message = "the body is not JSON: send the header Content-Type: application/json"
         return problem_response(Problem(422, "RequestError", message).record())
     faults = [
         {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}

@@ -67,7 +67,7 @@ class Access:
         if self.exposed and not self.token:
             raise UsageError(f"--host {self.host}: others can reach this address: add --token T, or leave --host out")
         if self.token is not None and len(self.token) < 8:
-            raise UsageError("--token: give at least 8 characters, as `openssl rand -hex 16` does")
+            raise UsageError("--token: use at least 8 characters, for example from `openssl rand -hex 16`")
 
     @property
     def exposed(self) -> bool:
@@ -134,7 +134,7 @@ class Gate:
         access, host = self._access, request.header("host")
         if not access.knows_host(host):
             message = (
-                f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
+                f"this server is not {host[:100]!r}: open it under its own address, or start it with --allow-host NAME"
             )
             return Problem(421, "HostError", message)
         if request.method not in _READS and (foreign := request.foreign_site()) is not None:
@@ -177,7 +177,7 @@ class Gate:
     async def _let_through(self, scope: Scope, receive: Receive, send: Send, request: _Request) -> None:
         most, came, begun = self._access.most_body, 0, False
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
@@ -185,13 +185,13 @@ class Gate:
                 raise _TooLarge(most)
             return message
 
-        async def watched(message: Message) -> None:
+        async def send_noting_start(message: Message) -> None:
             nonlocal begun
             begun = True
             await send(message)
 
         try:
-            await self._application(scope, counted, watched)
+            await self._application(scope, receive_counted, send_noting_start)
         except _TooLarge:
             if not begun:
                 await _refuse(send, request, _too_large(self._access))
@@ -251,14 +251,14 @@ class _Request:
 def _add_headers(send: Send) -> Send:
     """Return a `send` that puts the headers of security on every response."""
 
-    async def sealed(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = {name for name, _ in HEADERS}
             kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in own]
             message = {**message, "headers": [*kept, *HEADERS]}
         await send(message)
 
-    return sealed
+    return send_with_headers
 
 
 def _too_large(access: Access) -> Problem:

@@ -30,14 +30,14 @@ TITLES = {
     400: "The query is at fault",
     401: "The token is missing or wrong",
     403: "Not allowed",
-    404: "There is no such thing",
-    405: "Not a way to call this",
-    409: "It has changed since",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "It has changed",
     413: "Too large",
     421: "Another host",
-    422: "Not a request that can be met",
-    429: "Too many at once",
-    500: "A fault in almanaq",
+    422: "The request cannot be met",
+    429: "Too many requests",
+    500: "A bug in almanaq",
     502: "The model failed",
     503: "Not available",
     504: "Out of time",
@@ -81,7 +81,7 @@ class PlanChanged(Refused):
     """The plan that was approved is not the one that would run."""
 
     def __init__(self) -> None:
-        super().__init__(409, "the plan is another one now: explain the query again, and look at what it is to cost")
+        super().__init__(409, "the plan has changed: explain the query again, and check its cost")
 
 
 class Failed(Exception):
@@ -124,11 +124,11 @@ def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[s
         partial: the record of the rows that are sure.
     """
     if is_lack_of_memory(error):
-        return Problem(503, "OperationalError", "the server has no memory for this: ask for less, or ask again later")
-    if not isinstance(error, AlmanaqError):
         return Problem(
-            500, type(error).__name__, "a fault in almanaq itself: please report it; the server's log says more"
+            503, "OperationalError", "the server has too little memory for this: ask for less, or try again later"
         )
+    if not isinstance(error, AlmanaqError):
+        return Problem(500, type(error).__name__, "a bug in almanaq: please report it; details are in the server's log")
     message = error.message if isinstance(error, QueryError) else str(error)
     position = _position(error, suql)
     more: dict[str, Any] = {"position": position} if position is not None else {}

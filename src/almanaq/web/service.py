@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
-_NO_CONVERSATION = "there is no such conversation, or no longer: leave `conversation` out to begin another"
+_NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
 
@@ -76,7 +76,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptAnswer:
     """What is kept of an answer; `columns` are those whose values it may show."""
 
     id: str
@@ -165,7 +165,7 @@ class Service:
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
             columns = columns_read(self.connection, suql, params, result.evidence)
-            return self._keep_answer(Kept(id, "sql", suql, record, columns, result.table, result.evidence), cited)
+            return self._keep_answer(KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence), cited)
 
         return Job(work, self._deadline(asked), None, self._budgets(None))
 
@@ -200,7 +200,7 @@ class Service:
             evidence = [condition.evidence for condition in found.conditions]
             # The key may name columns that the query does not.
             columns = all_columns(self.connection)
-            return self._keep_answer(Kept(id, "why-not", suql, record, columns, evidence=evidence), cited)
+            return self._keep_answer(KeptAnswer(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
         return Job(work, self.limits.deadline, None, self._budgets(None))
 
@@ -211,7 +211,7 @@ class Service:
             if under_way:
                 self._under_way[conversation] = False
             if not self.store.forget(conversation) and not under_way:
-                raise NotFound("there is no such conversation, or no longer")
+                raise NotFound("no such conversation (any more)")
         self._conversations.pop(conversation, None)
 
     @contextmanager
@@ -240,7 +240,7 @@ class Service:
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
-        kept = Kept(id, "ask", response.question, record, carried, response.table, response.evidence)
+        kept = KeptAnswer(id, "ask", response.question, record, carried, response.table, response.evidence)
         record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
@@ -252,7 +252,13 @@ class Service:
         return client_record(result_record(result), cited, columns)
 
     def _keep_answer(
-        self, kept: Kept, cited: CitedTexts, conversation: str = "", turn: Turn | None = None, *, goes_on: bool = False
+        self,
+        kept: KeptAnswer,
+        cited: CitedTexts,
+        conversation: str = "",
+        turn: Turn | None = None,
+        *,
+        goes_on: bool = False,
     ) -> dict[str, Any]:
         """Keep an answer with the texts that its own quotes stand in: other rows were read on the way.
 
@@ -271,7 +277,7 @@ class Service:
         try:
             with self._keeping:
                 if not self._under_way.get(conversation, True):
-                    raise NotFound("the conversation was deleted meanwhile")
+                    raise NotFound("the conversation was deleted in the meantime")
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}

@@ -92,7 +92,7 @@ class OpenConnections:
         address, limits = connection.address, self.limits
         if address is not None:
             if self._of_address[address] >= limits.of_address:
-                self._make_room((each for each in self._open if each.address == address), "too many of one address")
+                self._make_room((each for each in self._open if each.address == address), "too many from one address")
             elif len(self._open) >= limits.in_all:
                 self._make_room(self._open, "too many in all")
             self._of_address[address] += 1
@@ -112,7 +112,7 @@ class OpenConnections:
         address = connection.address
         full = len(self._open) > self.limits.in_all or self._of_address[address or ""] > self.limits.of_address
         if address is not None and full:
-            self._closed["refused: all others are at work"] += 1
+            self._closed["refused: all others are busy"] += 1
         return address is not None and full
 
     def _make_room(self, among: Iterable[GuardedProtocol], why: str) -> None:
@@ -137,9 +137,9 @@ class OpenConnections:
 
 
 _WHY = {
-    "head": "the head of the request had not come",
-    "body": "the body of the request had not come",
-    "reading": "nothing of the response was read",
+    "head": "the head of the request did not arrive",
+    "body": "the body of the request did not arrive",
+    "reading": "the client did not read the response",
 }
 
 

@@ -35,7 +35,7 @@ class ReportPages(Protocol):
 
 REVIEWED = 20
 SHOWN_TABLES = 12
-_NO_RUNS = "this server shows no benchmark: name run folders with --bench"
+_NO_RUNS = "this server shows no benchmark: start it with --bench RUN_DIR"
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
@@ -79,7 +79,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     async def record(number: int, at: Annotated[int, Query(alias="page")] = 1) -> Response:
         found = await _run_aside(lambda: bench.record(number, at)) if bench is not None else None
         if found is None:
-            raise NotFound(_NO_RUNS if bench is None else "there is no such record, or no such page of it")
+            raise NotFound(_NO_RUNS if bench is None else "no such record, or no such page of it")
         body, pages = found
         return await page("bench.html", title=f"Record {number}", body=Markup(body), pages=pages, page=at)
 

@@ -182,7 +182,7 @@ class AnswerStore:
             goes_on: its conversation has begun before, and must be there still.
 
         Raises:
-            NotFound: the conversation was deleted meanwhile; SourceError: the answer cannot be kept.
+            NotFound: the conversation was deleted in the meantime; SourceError: the answer cannot be kept.
         """
         body = {
             "asked": answer.asked,
@@ -197,7 +197,7 @@ class AnswerStore:
         turns = self._turns(answer.conversation)
         with self.writing() as connection:
             if goes_on and not self.count(turns):
-                raise NotFound("the conversation was deleted meanwhile")
+                raise NotFound("the conversation was deleted in the meantime")
             values = (*head, sums[0], answer.rows, sums[1])
             connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             connection.executemany(
@@ -225,7 +225,7 @@ class AnswerStore:
             is_there: something else that is kept belongs to it: where it is not found, the store is damaged.
         """
         if is_there and not self.read("SELECT 1 FROM answer WHERE id = ?", (id,)):
-            raise self._unusable("records of it are missing")
+            raise self._unusable("some of its records are missing")
         return self._head(id) is not None
 
     def columns(self, id: str) -> Columns | None:
@@ -278,7 +278,7 @@ class AnswerStore:
         for *head, sum_ in found:
             self.check(sum_, *head)
             if tuple(head[1:5]) != tuple(place):
-                raise self._unusable("a list of it is damaged")
+                raise self._unusable("one of its lists is damaged")
             cited = self.get(head[0]) if self.shows(head[0], is_there=True) else None
             if cited is not None:
                 return str(unpack(head[5])), find_spans(cited.record, place)
@@ -316,7 +316,7 @@ class AnswerStore:
     def check(self, sum_: object, *parts: object) -> None:
         """Raise SourceError for a record that is not the one that was written."""
         if sum_ != checksum(*parts):
-            raise self._unusable("a record of it was damaged")
+            raise self._unusable("one of its records was damaged")
 
     def count(self, list_: str) -> int:
         """Return how many records belong to a list."""
@@ -329,7 +329,7 @@ class AnswerStore:
     def expect(self, list_: str, found: int) -> None:
         """Raise SourceError where not all records of a list were found."""
         if self.count(list_) != found:
-            raise self._unusable("records of it are missing")
+            raise self._unusable("some of its records are missing")
 
     def add(self, list_: str, change: int) -> None:
         """Count records that come to a list or leave it, inside `writing`."""
@@ -344,19 +344,17 @@ class AnswerStore:
     def make_room(self, keeping: str) -> None:
         """Delete the oldest answers until the rest fits, inside `writing`; raises SourceError where it never does."""
         with self.writing() as connection:
-            while self._held() > self._most:
+            while self._used_bytes() > self._most:
                 oldest = connection.execute(
                     "SELECT id, conversation, source FROM answer WHERE id <> ?"
                     " ORDER BY id IN (SELECT answer FROM verdict), made LIMIT 1",
                     (keeping,),
                 ).fetchone()
                 if oldest is None:
-                    raise SourceError(
-                        f"this alone is larger than all that may be kept ({self._most:,} bytes): raise --store-mb"
-                    )
+                    raise SourceError(f"it alone exceeds the store ({self._most:,} bytes): raise --store-mb")
                 self._delete(connection, oldest[0], oldest[1], oldest[2])
 
-    def _held(self) -> int:
+    def _used_bytes(self) -> int:
         """Return what the pages of all tables take that are in use."""
         pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
         free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]

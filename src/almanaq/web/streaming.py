@@ -59,7 +59,7 @@ async def _with_problems(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         if is_lack_of_memory(error):
             _log.warning("a request failed for lack of memory")
         else:
-            _log.error("a request failed unforeseen", exc_info=error)
+            _log.error("a request failed unexpectedly", exc_info=error)
         yield "error", problem_of(error).record()
 
 

@@ -132,7 +132,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         made.close()
         raise UsageError(
-            f"--port {port}: {getattr(error, 'strerror', error)}; name another one, or 0 for any"
+            f"--port {port}: {getattr(error, 'strerror', error)}; choose another, or 0 for any free one"
         ) from error
     made.set_inheritable(True)
     return made
@@ -235,7 +235,7 @@ class _Supervisor:
             if self._ending or why is None or (early and not self._restarts) or early > _STARTS_IN_A_ROW:
                 _leave_like(status)
             self._restarts += 1
-            self._say(f"almanaq: {why}: it is started again")
+            self._say(f"almanaq: {why}: restarting it")
             if early:
                 time.sleep(min(2.0**early, 30.0))
 
@@ -304,7 +304,7 @@ def _reason(status: int) -> tuple[str | None, int]:
     if os.WIFSIGNALED(status):
         return f"the server was ended by signal {os.WTERMSIG(status)}", status
     if os.WEXITSTATUS(status) == GIVES_BACK:
-        return "the server held memory that it did not need any more, and has ended", status
+        return "the server kept memory that it no longer needed, and ended", status
     return None, status
 
 

@@ -75,7 +75,7 @@ class Verdicts:
         key = json.dumps(about, sort_keys=True)
         with store.writing() as connection:
             if not store.shows(answer):
-                raise NotFound("there is no such answer, or no longer")
+                raise NotFound("no such answer (any more)")
             removed = connection.execute("DELETE FROM verdict WHERE answer = ? AND about = ?", (answer, key)).rowcount
             if verdict is not None:
                 plain = set(about) == {"kind"} and not set(body) - {"sampled"}
@@ -89,12 +89,12 @@ class Verdicts:
 
     def of(self, answer: str) -> list[Verdict]:
         """Return the verdicts on one answer, the oldest first."""
-        return self._found("v.answer = ?", (answer,), verdicts_of(answer)) if self._store.shows(answer) else []
+        return self._find_verdicts("v.answer = ?", (answer,), verdicts_of(answer)) if self._store.shows(answer) else []
 
     def all(self) -> list[Verdict]:
         """Return every verdict on an answer over this source, the oldest first."""
         source = self._store.source
-        return self._found("a.source = ?", (source,), verdicts_on(source))
+        return self._find_verdicts("a.source = ?", (source,), verdicts_on(source))
 
     def draw(self, count: int) -> list[Answer]:
         """Return so many turns, drawn at random from those that nobody has reviewed so far."""
@@ -102,7 +102,7 @@ class Verdicts:
         found = (self._store.get(id) for id in self._store.random_ids("ask") if id not in reviewed)
         return list(islice((answer for answer in found if answer is not None), count))
 
-    def _found(self, where: str, values: tuple[Any, ...], list_: str) -> list[Verdict]:
+    def _find_verdicts(self, where: str, values: tuple[Any, ...], list_: str) -> list[Verdict]:
         store = self._store
         rows = store.read(
             "SELECT v.answer, v.about, v.body, v.made, v.sum FROM verdict v JOIN answer a ON a.id = v.answer"

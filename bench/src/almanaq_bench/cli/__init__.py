@@ -19,13 +19,13 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "export": export,
     "fetch": fetch,
 }
-"""In the order of `--help`."""
+"""In `--help` order."""
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Run benchmarks, score and compare what was found.",
+    help="Run benchmarks, and score and compare the results.",
 )
 """What the entry point `bench` of `almanaq.commands` gives."""
 

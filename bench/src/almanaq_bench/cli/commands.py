@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def list_all(
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Also the datasets of this folder, with their splits."),
+        typer.Option("--data-dir", metavar="DIR", help="Also list the datasets of this folder, with their splits."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -87,21 +87,21 @@ def _print_list(listed: dict[str, Any]) -> None:
 def score(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR")],
     k: Annotated[
-        str, typer.Option("--k", metavar="K,K,…", help="Other cutoffs than the run's, up to its largest.")
+        str, typer.Option("--k", metavar="K,K,…", help="Cutoffs other than the run's, up to its largest.")
     ] = "",
     as_json: Json = False,
 ) -> None:
     """Compute the measures of a run from its records; nothing is asked again."""
+    from almanaq_bench.run_measures import describe_unfinished
     from almanaq_bench.run_measures import score as scored
-    from almanaq_bench.run_measures import unfinished
 
     scores = scored(run_dir, cutoffs(k))
-    tell(unfinished(run_dir))
+    tell(describe_unfinished(run_dir))
     print_scores(scores, as_json)
 
 
 def compare(
-    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Two run folders or more.")],
+    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Two or more run folders.")],
     as_json: Json = False,
 ) -> None:
     """Compare runs over the same questions: differences with intervals, and whether they are more than chance.
@@ -121,7 +121,7 @@ def compare(
 
 
 def _print_comparison(found: Comparison) -> None:
-    from almanaq_bench.compare import shown
+    from almanaq_bench.compare import format_p_value
 
     first = next(iter(found.runs.values()))
     say(f"{first.dataset} {first.split}, {found.queries} questions")
@@ -133,10 +133,10 @@ def _print_comparison(found: Comparison) -> None:
             low, high = each.interval
             say(
                 f"  {each.measure:{width}}  {each.a:6.4f}  {each.b:6.4f} {each.b - each.a:+7.4f}"
-                f"  [{low:+.4f}, {high:+.4f}]  {shown(each.p_corrected)}{' *' if each.significant else ''}"
+                f"  [{low:+.4f}, {high:+.4f}]  {format_p_value(each.p_corrected)}{' *' if each.significant else ''}"
             )
     if len(found.runs) > 2:
-        say("\nnot told apart, best first:")
+        say("\nindistinguishable, best first:")
         for measure, sets in found.groups.items():
             say(f"  {measure}: {'; '.join(', '.join(group) for group in sets)}")
 
@@ -166,13 +166,14 @@ def reproduce(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="target-table-2.")],
     data_dir: Annotated[Path, typer.Option("--data-dir", metavar="DIR")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Gets a run folder for each row; default runs/TABLE.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The folder for the run folders of the rows; default runs/TABLE."),
     ] = None,
     dataset: Annotated[
-        list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only this; may be repeated.")
+        list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only this one; repeatable.")
     ] = None,
     generator: Annotated[
-        str, typer.Option("--generator", metavar="NAME", help="Run the columns of replies too, by this generator.")
+        str, typer.Option("--generator", metavar="NAME", help="Also run the columns of replies, with this generator.")
     ] = "",
     max_calls: Annotated[int | None, flag("max_calls")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
@@ -224,7 +225,7 @@ def _print_cells(cell: Cell, *, first: bool) -> None:
 
 def export(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder that the files are written to.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for the files.")],
 ) -> None:
     """Write a run as run.trec and qrels.trec, for trec_eval and other tools of its kind."""
     from almanaq_bench.trec import export as exported
@@ -234,8 +235,8 @@ def export(
 
 
 def fetch(
-    dataset: Annotated[str, typer.Argument(metavar="NAME", help="As `almanaq bench list` names it.")],
-    data_dir: Annotated[Path, typer.Option("--data-dir", metavar="DIR", help="Gets the folder NAME.")],
+    dataset: Annotated[str, typer.Argument(metavar="NAME", help="A name from `almanaq bench list`.")],
+    data_dir: Annotated[Path, typer.Option("--data-dir", metavar="DIR", help="The folder in which NAME is created.")],
     revision: Annotated[
         str, typer.Option("--revision", metavar="COMMIT", help="A commit of the repositories, or CORPUS,QUERIES.")
     ] = "",

@@ -28,28 +28,24 @@ _Task = Annotated[str, _option("--task", metavar="TASK")]
 _Dataset = Annotated[str, _option("--dataset", "A folder of the data directory.", "NAME")]
 _DataDir = Annotated[Path, _option("--data-dir", metavar="DIR")]
 _Split = Annotated[str, _option("--split", metavar="SPLIT")]
-_Out = Annotated[Path, _option("--out", "The folder that the run is written to.", "RUN_DIR")]
+_Out = Annotated[Path, _option("--out", "The folder for the run.", "RUN_DIR")]
 _Retriever = Annotated[str, _option("--retriever", metavar="NAME")]
-_Fields = Annotated[str | None, _option("--fields", f"What is indexed of a table; default {DEFAULT_FIELDS}.")]
+_Fields = Annotated[str | None, _option("--fields", f"The parts of a table to index; default {DEFAULT_FIELDS}.")]
 _K = Annotated[str, _option("--k", "Cutoffs of the measures.", "K,K,…")]
-_ContextK = Annotated[int, _option("--context-k", "Tables that the generator is handed.", "N")]
-_GENERATORS = (
-    "What replies: local, openai:MODEL, agent, linearize@K, majority, not-enough, first-cell or module:object."
-)
+_ContextK = Annotated[int, _option("--context-k", "Tables given to the generator.", "N")]
+_GENERATORS = "local, openai:MODEL, agent, linearize@K, majority, not-enough, first-cell or module:object."
 _Generator = Annotated[str, _option("--generator", _GENERATORS, "NAME")]
-_Schema = Annotated[
-    Schema, _option("--schema", "Text-to-SQL: hand over all tables of the database, or those retrieved.")
-]
-_Evidence = Annotated[bool, _option("--evidence", "Hand the generator the hints that BIRD gives with its questions.")]
+_Schema = Annotated[Schema, _option("--schema", "Text-to-SQL: give all tables of the database, or those retrieved.")]
+_Evidence = Annotated[bool, _option("--evidence", "Give the generator the hints that come with BIRD's questions.")]
 _Limit = Annotated[int | None, _option("--limit", "Only the first N questions, often of one database.", "N")]
 _Sample = Annotated[int | None, _option("--sample", "N questions, drawn by --seed.", "N")]
 _Distractors = Annotated[int | None, _option("--distractors", "Add N tables of another dataset to the corpus.", "N")]
-_From = Annotated[str, _option("--distractors-from", "The dataset that they are drawn from.", "NAME")]
-_Seed = Annotated[int, _option("--seed", "Of what is drawn by chance.")]
+_From = Annotated[str, _option("--distractors-from", "The dataset to draw them from.", "NAME")]
+_Seed = Annotated[int, _option("--seed", "The seed of random draws.")]
 _Embedder = Annotated[
     str | None, _option("--embedder", "lexical, static, local, openai:MODEL, a path or a hub name.", "NAME")
 ]
-_Resume = Annotated[bool, _option("--resume", "Go on with the run that RUN_DIR holds.")]
+_Resume = Annotated[bool, _option("--resume", "Continue the run in RUN_DIR.")]
 
 
 _OF_REPLIES = {
@@ -142,7 +138,7 @@ def _tell_of_idle_flags(context: typer.Context, task: str) -> None:
     given = [flag for name, flag in _OF_REPLIES.items() if _is_given(context, name)]
     if given and not asked.generates:
         verb = "does" if len(given) == 1 else "do"
-        tell(f"{' and '.join(given)} {verb} nothing here: --task {asked.name} ranks tables and asks for no replies")
+        tell(f"{' and '.join(given)} {verb} no effect here: --task {asked.name} ranks tables and asks for no replies")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -117,10 +117,10 @@ class ShortAnswerScores:
     substring: float
 
 
-def normalized(answer: str) -> str:
+def normalize_answer(answer: str) -> str:
     """Return the form in which answers are compared.
 
-    >>> normalized("The Eiffel Tower!")
+    >>> normalize_answer("The Eiffel Tower!")
     'eiffel tower'
     """
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
@@ -132,7 +132,7 @@ def exact_match(answer: str, gold: str) -> bool:
     >>> exact_match("the Eiffel tower", "Eiffel Tower")
     True
     """
-    return normalized(answer) == normalized(gold)
+    return normalize_answer(answer) == normalize_answer(gold)
 
 
 def f1(answer: str, gold: str) -> float:
@@ -141,7 +141,7 @@ def f1(answer: str, gold: str) -> float:
     >>> f1("Eiffel", "Eiffel Tower")
     0.6666666666666666
     """
-    given, wanted = normalized(answer).split(), normalized(gold).split()
+    given, wanted = normalize_answer(answer).split(), normalize_answer(gold).split()
     if not given or not wanted:
         return float(given == wanted)
     shared = sum((Counter(given) & Counter(wanted)).values())
@@ -154,7 +154,7 @@ def mutual_substring(answer: str, gold: str) -> bool:
     >>> mutual_substring("Paris, France", "Paris")
     True
     """
-    given, wanted = normalized(answer), normalized(gold)
+    given, wanted = normalize_answer(answer), normalize_answer(gold)
     return bool(given and wanted) and (given in wanted or wanted in given)
 
 

@@ -155,14 +155,14 @@ M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedResult:
     """What a system gave for one query, best first.
 
     Attributes:
         tables: the ranked tables.
         databases: the databases ranked as a whole, where the system routes; empty where it does not.
 
-    >>> found = Found([("zoo", "animals"), ("zoo", "keepers")])
+    >>> found = RankedResult([("zoo", "animals"), ("zoo", "keepers")])
     >>> query_value(Measure("recall", 1), [("zoo", "keepers")], found)
     0.0
     >>> query_value(Measure("database_recall", 1), [("zoo", "keepers")], found)
@@ -173,7 +173,7 @@ class Found:
     databases: Sequence[str] = ()
 
 
-NOTHING = Found()
+NOTHING = RankedResult()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class PerQuery(Generic[M]):
 
 
 def per_query(
-    measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]
+    measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, RankedResult]
 ) -> PerQuery[Measure]:
     """Return the values of each measure for each query of `qrels`.
 
@@ -214,7 +214,7 @@ def per_query(
         BenchmarkError: there are no queries, one has no gold table, or the run answers an unknown query.
 
     >>> qrels = {"q1": [("zoo", "animals")], "q2": [("zoo", "keepers")]}
-    >>> run = {"q1": Found([("zoo", "animals")])}
+    >>> run = {"q1": RankedResult([("zoo", "animals")])}
     >>> per_query([Measure("recall", 1)], qrels, run).values.tolist()
     [[1.0], [0.0]]
     """
@@ -241,22 +241,24 @@ def per_query(
     return PerQuery(tuple(qrels), tuple(measures), np.array(values, dtype=np.float64), weights)
 
 
-def evaluate(measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]) -> list[float]:
+def evaluate(
+    measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, RankedResult]
+) -> list[float]:
     """Return the value of each measure over all queries of `qrels`; the errors are those of `per_query`.
 
     >>> qrels = {"q1": [("zoo", "animals")], "q2": [("zoo", "keepers")]}
-    >>> evaluate([Measure("recall", 1)], qrels, {"q1": Found([("zoo", "animals")])})
+    >>> evaluate([Measure("recall", 1)], qrels, {"q1": RankedResult([("zoo", "animals")])})
     [0.5]
     """
     return per_query(measures, qrels, run).means()
 
 
-def query_value(measure: Measure, gold: Sequence[Item], found: Found) -> float:
+def query_value(measure: Measure, gold: Sequence[Item], found: RankedResult) -> float:
     """Return the value of a measure for one query."""
     return query_values([measure], gold, found)[0]
 
 
-def query_values(measures: Sequence[Measure], gold: Sequence[Item], found: Found) -> list[float]:
+def query_values(measures: Sequence[Measure], gold: Sequence[Item], found: RankedResult) -> list[float]:
     """Return the values of measures for one query."""
     return _values(measures, _places(gold, found))
 
@@ -272,7 +274,7 @@ class _Places:
     databases: int
 
 
-def _places(gold: Sequence[Item], found: Found) -> _Places:
+def _places(gold: Sequence[Item], found: RankedResult) -> _Places:
     wanted = frozenset(gold)
     databases = frozenset(database for database, _ in wanted)
     # The cutoff of database_recall counts tables, so several of one database use up several places.

@@ -35,12 +35,10 @@ def intervals(values: Values, weights: Values | None = None, *, level: float = 0
     # Many measures of a run are the same for every query, as are the weights of most: each is drawn once.
     sums, places = distinct_columns(np.concatenate([values * counted, counted], axis=1))
     own, theirs = places[:columns], places[columns:]
-    return pooled_intervals(sums, lambda drawn: drawn[:, own] / np.maximum(drawn[:, theirs], _EPSILON), level, seed)
+    return pool_intervals(sums, lambda drawn: drawn[:, own] / np.maximum(drawn[:, theirs], _EPSILON), level, seed)
 
 
-def pooled_intervals(
-    counts: Values, measures: Callable[[Values], Values], level: float = 0.95, seed: int = 0
-) -> Values:
+def pool_intervals(counts: Values, measures: Callable[[Values], Values], level: float = 0.95, seed: int = 0) -> Values:
     """Return the percentile bootstrap intervals of measures of a whole run, shape (2, measures).
 
     Args:

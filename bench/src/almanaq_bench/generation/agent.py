@@ -31,11 +31,18 @@ from almanaq.models.protocols import LanguageModel, Models, Prompt, TextCall, Us
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import is_text_call
 from almanaq_bench.generation.context import sqlite_dialect
-from almanaq_bench.generation.protocols import WRITTEN_QUERY, WRITTEN_REPLY, Asked, Reply, of_prompt, of_text_call
+from almanaq_bench.generation.protocols import (
+    WRITTEN_QUERY,
+    WRITTEN_REPLY,
+    GenerationRequest,
+    Reply,
+    of_prompt,
+    of_text_call,
+)
 from almanaq_bench.prompts import bench_prompt, bench_prompt_version
 
 REPAIRS = 2
-"""How often a query that is not accepted is written anew."""
+"""How often a rejected query is rewritten."""
 
 
 def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hint: str = "") -> str:
@@ -84,7 +91,7 @@ def _find_fault(suql: str, engine: QueryEngine) -> str | None:
     except (QueryError, SqlglotError) as error:
         return str(error)
     if any(is_text_call(call) for call in calls):
-        return "it reads prose: answer() and summary() are not there"
+        return "it reads prose: answer() and summary() are not available"
     return None
 
 
@@ -117,19 +124,19 @@ class AgentGenerator:
         """The name of the model behind the agent."""
         return self.models.name
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return the agent's reply with all that it cost; what it cannot do is this reply's fault."""
         with spending() as spent:
             reply = await self._reply(asked)
         return replace(reply, usage=spent.usage)
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what the replies are expected to take: a query each and its wording, or a call for each table."""
         if self.models.language is None:
             return Usage()
         return sum(map(_estimate_usage, asked), Usage())
 
-    async def _reply(self, asked: Asked) -> Reply:
+    async def _reply(self, asked: GenerationRequest) -> Reply:
         try:
             if asked.role == "verify":
                 return await self._verdict(asked)
@@ -141,7 +148,7 @@ class AgentGenerator:
         except AlmanaqError as error:
             return Reply("", fault=" ".join(str(error).split()))
 
-    async def _verdict(self, asked: Asked) -> Reply:
+    async def _verdict(self, asked: GenerationRequest) -> Reply:
         for text in asked.texts:
             question = f"Is it true that {asked.question}?"
             reply = await self.models.reader.read(TextCall("answer", (text,), question, options=("Yes", "No")))
@@ -149,7 +156,7 @@ class AgentGenerator:
                 return Reply("true" if reply.value == "Yes" else "false")
         return Reply("not enough")
 
-    def _answer(self, asked: Asked) -> Reply:
+    def _answer(self, asked: GenerationRequest) -> Reply:
         from almanaq import connect
 
         if not asked.tables:
@@ -164,11 +171,11 @@ class AgentGenerator:
         values = dict.fromkeys(str(row[0]) for row in response.rows[:_ANSWERS] if row and row[0] is not None)
         return Reply(response.answer if asked.sentence else ", ".join(values), "", response.suql or "")
 
-    def _query(self, asked: Asked) -> Reply:
+    def _query(self, asked: GenerationRequest) -> Reply:
         from almanaq import connect
 
         if asked.database is None:
-            return Reply("", fault="the database is not at hand")
+            return Reply("", fault="the database is missing")
         language = self.models.language
         with connect(str(asked.database), model=self.models) as connection:
             if language is not None:
@@ -179,7 +186,7 @@ class AgentGenerator:
         return Reply(sqlite_dialect(response.suql))
 
 
-def _estimate_usage(asked: Asked) -> Usage:
+def _estimate_usage(asked: GenerationRequest) -> Usage:
     if asked.role == "verify":
         return sum((of_text_call((text,), asked.question) for text in asked.texts[:1]), Usage())
     schema = "\n".join(asked.texts)

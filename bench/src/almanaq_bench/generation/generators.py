@@ -21,7 +21,15 @@ from almanaq.models.text_calls import MalformedReply, parse_object
 from almanaq.retrieval.adapters import import_object
 from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
-from almanaq_bench.generation.protocols import VERDICTS, WRITTEN_REPLY, Asked, Generator, Reply, failure, of_prompt
+from almanaq_bench.generation.protocols import (
+    VERDICTS,
+    WRITTEN_REPLY,
+    GenerationRequest,
+    Generator,
+    Reply,
+    failure,
+    of_prompt,
+)
 from almanaq_bench.prompts import SCHEMAS, bench_prompt, bench_prompt_version
 from almanaq_bench.question_sets import Question
 
@@ -35,7 +43,7 @@ class Constant:
     model: str = ""
     prompts: Mapping[str, str] = field(default_factory=dict)
 
-    async def reply(self, asked: Asked) -> Reply:  # noqa: ARG002
+    async def reply(self, asked: GenerationRequest) -> Reply:  # noqa: ARG002
         """Return the same reply to all."""
         return Reply(self.text)
 
@@ -48,7 +56,7 @@ class FirstCell:
     model: str = ""
     prompts: Mapping[str, str] = field(default_factory=dict)
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return the first cell of the best table that has one."""
         if asked.role == "verify":
             return Reply("true")
@@ -82,7 +90,7 @@ class PaperGenerator:
         """None of ours."""
         return {}
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
@@ -136,7 +144,9 @@ def adapt_generator(made: Any, name: str) -> Generator:
         return made  # type: ignore[no-any-return]
     if callable(getattr(made, "generate", None)):
         return PaperGenerator(made, name)
-    raise UsageError(f"generator {name!r} is none: it has neither reply(asked) nor generate(table_str, query)")
+    raise UsageError(
+        f"generator {name!r} is not a generator: it has neither reply(asked) nor generate(table_str, query)"
+    )
 
 
 _LEAST = 0.5
@@ -164,7 +174,7 @@ class LocalGenerator:
     prompts: Mapping[str, str] = field(default_factory=dict)
     parsers: dict[Path, Callable[[str], str | None]] = field(default_factory=dict, repr=False, compare=False)
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return the reply at once."""
         if asked.role == "sql":
             return self._sql(asked)
@@ -175,9 +185,9 @@ class LocalGenerator:
             return Reply("")
         return Reply(_sentence(asked.question, best) if asked.sentence else _cell(asked.question, best))
 
-    def _sql(self, asked: Asked) -> Reply:
+    def _sql(self, asked: GenerationRequest) -> Reply:
         if asked.database is None:
-            return Reply("", fault="the database is not at hand")
+            return Reply("", fault="the database is missing")
         if asked.database not in self.parsers:
             self.parsers[asked.database] = _schema_parser(asked.database)
         try:
@@ -256,7 +266,7 @@ def _schema_parser(database: Path) -> Callable[[str], str | None]:
 
 
 PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")
-_NOTHING = "(the schema is not at hand)"
+_NOTHING = "(the schema is missing)"
 
 
 class PromptedGenerator:
@@ -271,11 +281,11 @@ class PromptedGenerator:
         """The versions of the prompt files."""
         return {name: bench_prompt_version(name) if name in SCHEMAS else prompt_file(name).version for name in PROMPTS}
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what a call for each question takes."""
         return sum((of_prompt(_prompt(each)[0], WRITTEN_REPLY) for each in asked), Usage())
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return the model's reply."""
         prompt, key = _prompt(asked)
         try:
@@ -286,7 +296,7 @@ class PromptedGenerator:
         return Reply("" if text is None else str(text).strip(), "", str(content.get("reasoning", "")), usage)
 
 
-def _prompt(asked: Asked) -> tuple[Prompt, str]:
+def _prompt(asked: GenerationRequest) -> tuple[Prompt, str]:
     """Return the request, and the key of its reply that counts."""
     if asked.role == "sql":
         texts = asked.texts or (_NOTHING,)
@@ -324,14 +334,14 @@ def _reply_parser(key: str) -> Callable[[str], Mapping[str, object]]:
 
 GENERATORS = {
     "local": "words of the question, in the tables; no language model",
-    "openai:MODEL": "a language model, with prompts of ours",
+    "openai:MODEL": "a language model, with our prompts",
     "agent": "our agent, which writes SUQL over the tables or the database; agent:openai:MODEL with a language model",
     "linearize@K": "restaurants: the K rows nearest to a search query; linearize@K:openai:MODEL to have it written",
     "majority": "always the most frequent gold answer of the split",
     "not-enough": 'always "not enough"',
     "first-cell": "the first cell of the best table",
 }
-"""What each generator goes by."""
+"""How each generator replies."""
 
 
 def open_generator(

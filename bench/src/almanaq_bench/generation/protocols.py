@@ -21,7 +21,7 @@ VERDICTS: tuple[Verdict, ...] = ("true", "false", "not enough")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GenerationRequest:
     """One question, and the context that was made for it.
 
     Attributes:
@@ -82,7 +82,7 @@ class Generator(Protocol):
     @property
     def prompts(self) -> Mapping[str, str]: ...
 
-    async def reply(self, asked: Asked) -> Reply: ...
+    async def reply(self, asked: GenerationRequest) -> Reply: ...
 
 
 WRITTEN_QUERY, WRITTEN_REPLY, WRITTEN_ANSWER = 150, 150, 40
@@ -96,7 +96,7 @@ _Item = TypeVar("_Item")
 class Expecting(Protocol):
     """A generator that can say what its replies are expected to cost."""
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return calls and tokens, money aside; no call where nothing is paid for."""
 
 

@@ -25,7 +25,7 @@ from almanaq_bench.evaluation.answers import (
     verdict_counts,
     verification_measures,
 )
-from almanaq_bench.evaluation.significance import Values, intervals, pooled_intervals
+from almanaq_bench.evaluation.significance import Values, intervals, pool_intervals
 from almanaq_bench.generation.protocols import Role
 from almanaq_bench.question_sets import Question
 from almanaq_bench.records import whole_lines
@@ -110,7 +110,7 @@ class ReplyScores:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class _ReplyMeasures:
     """The measures of one role's replies.
 
     Attributes:
@@ -158,7 +158,7 @@ def check_labels(questions: Sequence[Question]) -> None:
         )
 
 
-def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
+def _answers(replies: Sequence[ReplyRecord]) -> _ReplyMeasures:
     pairs = [(reply.text, reply.gold) for reply in replies]
     bleu = sacrebleu(pairs)
     each = {
@@ -173,29 +173,29 @@ def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
     numeric = [float(numeric_match(*pair)) for pair in pairs if is_numeric(pair[1])]
     if numeric:
         parts["numeric_match"] = numeric
-    bounds = _bounds(["sacrebleu"], pooled_intervals(bleu.counts, bleu_of))
+    bounds = _bounds(["sacrebleu"], pool_intervals(bleu.counts, bleu_of))
     pooled = {"sacrebleu": bleu.score, **count_stages(reply.stage for reply in replies)}
     others = sum(same_number(*pair) and not exact_match(*pair) for pair in pairs)
     if others:
         pooled["numbers_in_other_form"] = others
-    return _Measured(each, parts, pooled, bounds, bleu.signature)
+    return _ReplyMeasures(each, parts, pooled, bounds, bleu.signature)
 
 
-def _verdicts(replies: Sequence[ReplyRecord]) -> _Measured:
+def _verdicts(replies: Sequence[ReplyRecord]) -> _ReplyMeasures:
     pairs = [(reply.text.lower(), label(reply.gold)) for reply in replies]
     each = {"accuracy": [float(verdict == gold) for verdict, gold in pairs]}
     found = asdict(score_verdicts(pairs))
-    bounds = _bounds(found, pooled_intervals(verdict_counts(pairs), verification_measures))
-    return _Measured(each, pooled=found, bounds=bounds)
+    bounds = _bounds(found, pool_intervals(verdict_counts(pairs), verification_measures))
+    return _ReplyMeasures(each, pooled=found, bounds=bounds)
 
 
-def _queries(replies: Sequence[ReplyRecord]) -> _Measured:
+def _queries(replies: Sequence[ReplyRecord]) -> _ReplyMeasures:
     same = [float(reply.same_set) for reply in replies]
     each = {
         "execution_accuracy": same,
         "execution_accuracy_strict": [float(reply.same_ordered) for reply in replies],
     }
-    return _Measured(each, _by_part([reply.slice for reply in replies], {"execution_accuracy": same}))
+    return _ReplyMeasures(each, _by_part([reply.slice for reply in replies], {"execution_accuracy": same}))
 
 
 def _by_part(parts: Sequence[str], each: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
@@ -207,7 +207,7 @@ def _by_part(parts: Sequence[str], each: Mapping[str, Sequence[float]]) -> dict[
     }
 
 
-def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
+def _entities(replies: Sequence[ReplyRecord]) -> _ReplyMeasures:
     turns = [from_text(reply.text) if reply.text else [] for reply in replies]
     counts = np.array([hits(own) for own in turns], dtype=np.float64)
     given = counts[:, 1:]
@@ -217,10 +217,10 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
     bounds = {}
     if "turn_accuracy" in measured:
         bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))
-    return _Measured(each, pooled=measured, bounds=bounds, note=NOTE)
+    return _ReplyMeasures(each, pooled=measured, bounds=bounds, note=NOTE)
 
 
-def _rows(replies: Sequence[ReplyRecord]) -> _Measured:
+def _rows(replies: Sequence[ReplyRecord]) -> _ReplyMeasures:
     """Return the mean quality, that of each query, and what they took together; a query that failed has none."""
     records = [json.loads(reply.text) if reply.text else {"measures": {}} for reply in replies]
     quality = [float(each["measures"].get("quality", 0.0)) for each in records]
@@ -228,7 +228,7 @@ def _rows(replies: Sequence[ReplyRecord]) -> _Measured:
     parts |= _by_part([reply.slice for reply in replies], {"calls": [float(each.get("calls", 0)) for each in records]})
     pooled = {name: float(sum(each.get(name, 0) for each in records)) for name in ("calls", "tokens", "seconds")}
     note = "quality: F1, against the limit where there is one; 1 / (1 + relative error); Spearman's correlation"
-    return _Measured({"quality": quality}, parts, pooled, note=note)
+    return _ReplyMeasures({"quality": quality}, parts, pooled, note=note)
 
 
 def is_flawless(reply: ReplyRecord) -> bool:

@@ -26,7 +26,16 @@ from almanaq_bench.generation.context import (
     schema_texts,
     tables_by_database,
 )
-from almanaq_bench.generation.protocols import Asked, Expecting, Generator, Reply, Role, failure, sample_of, times
+from almanaq_bench.generation.protocols import (
+    Expecting,
+    GenerationRequest,
+    Generator,
+    Reply,
+    Role,
+    failure,
+    sample_of,
+    times,
+)
 from almanaq_bench.generation.replies import ReplyRecord, read_replies
 from almanaq_bench.hybridqa.places import answer_count, answer_place
 from almanaq_bench.question_sets import Question
@@ -79,12 +88,12 @@ class Databases:
         parts = [
             f"{count} {what}"
             for count, what in (
-                (len(questions) - len(here), "questions whose database is not here"),
-                (len(here) - len(whole), "questions of databases that are cut down here"),
+                (len(questions) - len(here), "questions whose database is missing"),
+                (len(here) - len(whole), "questions of reduced databases"),
             )
             if count
         ]
-        return whole, f"left out of execution accuracy: {', '.join(parts)}" if parts else ""
+        return whole, f"excluded from execution accuracy: {', '.join(parts)}" if parts else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,7 @@ class Generation:
             self._foresee(todo, context)
             run_sync(self._ask(todo, context))
 
-    def _foresee(self, todo: Sequence[Question], context: Callable[[Question], Asked]) -> None:
+    def _foresee(self, todo: Sequence[Question], context: Callable[[Question], GenerationRequest]) -> None:
         """Tell what the replies are expected to cost, by a sample of the questions."""
         if self.foreseen is not None and isinstance(self.generator, Expecting):
             chosen = sample_of(todo)
@@ -129,7 +138,7 @@ class Generation:
             what = f"replying to {len(todo):,} questions"
             self.foreseen.work(what, self.generator.model.partition(",")[0], times(expected, len(todo) / len(chosen)))
 
-    def _contexts(self, questions: Sequence[Question], corpus: Corpus) -> Callable[[Question], Asked]:
+    def _contexts(self, questions: Sequence[Question], corpus: Corpus) -> Callable[[Question], GenerationRequest]:
         """Return what makes the context of a question."""
         found = {record.query_id: record for record in read_records(self.out / RECORDS)}
         if ROLES[self.config.task] == "sql":
@@ -141,16 +150,18 @@ class Generation:
         tables = read_tables(corpus, (hit.id for hits in looked_at.values() for hit in hits))
         card = find_card(self.config.dataset)
 
-        def made(question: Question) -> Asked:
+        def make_request(question: Question) -> GenerationRequest:
             best = distinct([tables[hit.id] for hit in looked_at[question.id]])[:k]
             packed = tuple(pack(best))
             sentence = bool(card and card.sentences)
             role = ROLES[self.config.task]
-            return Asked(question.id, role, question.text, packed, best[: len(packed)], sentence)
+            return GenerationRequest(question.id, role, question.text, packed, best[: len(packed)], sentence)
 
-        return made
+        return make_request
 
-    def _sql_context(self, question: Question, record: Record, schemas: Mapping[str, Sequence[Table]]) -> Asked:
+    def _sql_context(
+        self, question: Question, record: Record, schemas: Mapping[str, Sequence[Table]]
+    ) -> GenerationRequest:
         name = database_of(record.hits)
         tables = tuple(schemas.get(name, ()))
         if self.config.schema == "retrieved":
@@ -159,9 +170,9 @@ class Generation:
         hint = str(question.fields.get("evidence") or "") if self.config.evidence else ""
         file = self.databases.file(name) if name else None
         texts = tuple(schema_texts(tables) if file is None else database_schema(file, tables))
-        return Asked(question.id, "sql", question.text, texts, tables, hint=hint, database=file)
+        return GenerationRequest(question.id, "sql", question.text, texts, tables, hint=hint, database=file)
 
-    async def _ask(self, todo: Sequence[Question], context: Callable[[Question], Asked]) -> None:
+    async def _ask(self, todo: Sequence[Question], context: Callable[[Question], GenerationRequest]) -> None:
         replies, timings = Appender(self.out / REPLIES), Appender(self.out / TIMINGS)
         gate = asyncio.Semaphore(CONCURRENCY)
         for start in range(0, len(todo), BATCH):
@@ -181,7 +192,7 @@ class Generation:
             if self.progress is not None:
                 self.progress(min(start + BATCH, len(todo)), len(todo))
 
-    async def _one(self, asked: Asked, gate: asyncio.Semaphore) -> Reply:
+    async def _one(self, asked: GenerationRequest, gate: asyncio.Semaphore) -> Reply:
         async with gate:
             try:
                 return await self.generator.reply(asked)
@@ -191,7 +202,7 @@ class Generation:
                 return failure(error)
 
     def _records(
-        self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]
+        self, batch: Sequence[Question], asked: Sequence[GenerationRequest], said: Sequence[Reply]
     ) -> tuple[list[ReplyRecord], list[float]]:
         judged = self._judge(batch, asked, said) if asked[0].role == "sql" else [None] * len(batch)
         made = [
@@ -200,7 +211,9 @@ class Generation:
         ]
         return made, [round(valid_efficiency(each), 4) if each else 0.0 for each in judged]
 
-    def _judge(self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]) -> list[Judged | None]:
+    def _judge(
+        self, batch: Sequence[Question], asked: Sequence[GenerationRequest], said: Sequence[Reply]
+    ) -> list[Judged | None]:
         """Run the queries that were written for the right database; those for another are wrong as they are."""
         files = [self.databases.file(question.gold[0].database) for question in batch]
         pairs = {
@@ -217,15 +230,15 @@ def _check_works(said: Sequence[Reply], name: str) -> None:
     if all(reply.broken for reply in said):
         asked = f"all {len(said)} questions that it was asked first" if len(said) > 1 else "the question it was asked"
         raise BenchmarkError(
-            f"the generator {name} failed at {asked}, so nothing is scored; the first failure: {said[0].fault}"
+            f"the generator {name} failed at {asked}, so there is no score; the first failure: {said[0].fault}"
         )
 
 
-def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | None) -> ReplyRecord:
+def _record(question: Question, asked: GenerationRequest, reply: Reply, judged: Judged | None) -> ReplyRecord:
     outcome, reason = "", ""
     if asked.role == "sql" and not reply.fault:
         outcome = judged.reply.kind if judged else "database"
-        reason = judged.reply.reason if judged else f"written for another database than {question.gold[0].database}"
+        reason = judged.reply.reason if judged else f"written for a database other than {question.gold[0].database}"
         if judged and judged.gold.kind != "ok":
             outcome, reason = "gold", f"the gold query fails: {judged.gold.reason}"
     return ReplyRecord(

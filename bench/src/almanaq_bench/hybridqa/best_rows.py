@@ -20,7 +20,7 @@ from almanaq.connection import Connection
 from almanaq.errors import QueryError
 from almanaq.models.protocols import Embedder
 from almanaq.suql.result import Result
-from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, written
+from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, spell_value
 
 MOST = 5
 """Rows that an answer is chosen among."""
@@ -42,7 +42,7 @@ class FoundRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """The rows of a query that have a value, the best first, and the results that they were read from."""
 
     rows: tuple[FoundRow, ...]
@@ -52,16 +52,16 @@ class Found:
 class RowFinder(Protocol):
     """Runs a query for its rows."""
 
-    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found: ...
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows: ...
 
 
 class AllRows:
     """The RowFinder that runs a query as it is."""
 
-    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:  # noqa: ARG002
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows:  # noqa: ARG002
         """Return the first rows in the query's order."""
         result = connection.sql(suql)
-        return Found(_rows(result, relation), (result,))
+        return FoundRows(_rows(result, relation), (result,))
 
 
 class BestRows:
@@ -74,7 +74,7 @@ class BestRows:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:
+    def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows:
         """Return the rows; where one was asked for, the one whose quotes are nearest first."""
         tree = _of_one_row(suql)
         if tree is None:
@@ -85,7 +85,7 @@ class BestRows:
             # What is wrong is told of the query as it was written.
             return AllRows().find(connection, suql, question, relation)
 
-    def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> Found:
+    def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> FoundRows:
         made = _with_cells(_leave_out_unknown(tree), relation)
         ordered = tree.args.get("order") is not None
         reads = _reads_text(tree)
@@ -94,10 +94,10 @@ class BestRows:
         first = connection.sql(_text(made if ordered or reads else made.limit(MOST)), options=one_by_one)
         rows = _rows(first, relation)
         if ordered or not reads or not rows:
-            return Found(rows, (first,))
+            return FoundRows(rows, (first,))
         ahead = connection.sql(_text(made.limit(MOST)), options=replace(one_by_one, candidates=AHEAD))
         more = [row for row in _rows(ahead, relation) if row not in rows]
-        return Found(self._nearest(question, (*rows, *more)), (first, ahead))
+        return FoundRows(self._nearest(question, (*rows, *more)), (first, ahead))
 
     def _nearest(self, question: str, rows: Sequence[FoundRow]) -> tuple[FoundRow, ...]:
         """Return rows by how near their quotes are to the question.
@@ -160,9 +160,11 @@ def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:
     rows = []
     for row, evidence in zip(result.rows, result.evidence, strict=True):
         values = dict(zip(result.columns, row, strict=True))
-        shown = next((text for name in own if (text := written(name, values[name], relation))), "")
+        shown = next((text for name in own if (text := spell_value(name, values[name], relation))), "")
         if shown:
-            cells = {n: text[:_CELL] for alias, n in beside.items() if (text := written(n, values[alias], relation))}
+            cells = {
+                n: text[:_CELL] for alias, n in beside.items() if (text := spell_value(n, values[alias], relation))
+            }
             rows.append(FoundRow(shown, cells, tuple(e.quote[:_QUOTE] for e in evidence)))
         if len(rows) == MOST:
             break

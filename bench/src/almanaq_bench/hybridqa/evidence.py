@@ -71,7 +71,7 @@ _YEAR = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class CellPlace:
     """A place of a relation: the cell at (row, column), or, with `info`, the passages that it links."""
 
     row: int
@@ -80,7 +80,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFor:
+class QuestionFocus:
     """What a question asks for.
 
     Attributes:
@@ -98,7 +98,7 @@ class AskedFor:
     extremes: tuple[int, ...]
 
 
-def read_question(question: str) -> AskedFor:
+def read_question(question: str) -> QuestionFocus:
     """Return what a question asks for."""
     content_words = [word for word in words(question) if word not in STOPWORDS]
     capital = {stem(w.casefold()) for w in re.findall(r"(?<=\s)[A-Z][\w'’-]*|[0-9][0-9,.]*[0-9]|[0-9]", question)}
@@ -106,7 +106,7 @@ def read_question(question: str) -> AskedFor:
     asked = frozenset(stem(w) for w in words(found[1] or "") if w not in STOPWORDS) if found else frozenset()
     kind = next((name for name, pattern in _KINDS if pattern.search(question)), "what")
     extremes = tuple(1 if w in _HIGH else -1 for w in words(question) if w in _HIGH | _LOW)
-    return AskedFor(tuple(dict.fromkeys(map(stem, content_words))), frozenset(capital), asked, kind, extremes)
+    return QuestionFocus(tuple(dict.fromkeys(map(stem, content_words))), frozenset(capital), asked, kind, extremes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +157,18 @@ class Evidence:
         self._said = " " + " ".join(_stems(question)) + " "
         self._row_features = [self._row(row) for row in range(self.rows)]
 
-    def spots(self) -> list[Spot]:
+    def spots(self) -> list[CellPlace]:
         """Return every place that holds something."""
         found = []
         for column, field in enumerate(self.fields):
             for row in range(self.rows):
                 if field.cells[row].strip():
-                    found.append(Spot(row, column, False))
+                    found.append(CellPlace(row, column, False))
                 if field.passages[row]:
-                    found.append(Spot(row, column, True))
+                    found.append(CellPlace(row, column, True))
         return found
 
-    def features(self, spot: Spot) -> list[float]:
+    def features(self, spot: CellPlace) -> list[float]:
         """Return the numbers that describe a place, as FEATURES names them."""
         found = dict.fromkeys(FEATURES, 0.0)
         found.update(self._row_features[spot.row])
@@ -258,7 +258,7 @@ class Evidence:
                 best = max(best, 1.0 if self._headers[column] & set(self.asked.stems) or _is_year(field) else 0.5)
         return best
 
-    def _cell(self, spot: Spot) -> dict[str, float]:
+    def _cell(self, spot: CellPlace) -> dict[str, float]:
         header, cell, row = self._headers[spot.column], self._cells[spot.column][spot.row], self._row_features[spot.row]
         text = self.fields[spot.column].cells[spot.row]
         fits = _fits(text, self.asked.kind, header)
@@ -293,7 +293,7 @@ class Evidence:
     def _last_word(self, column: int) -> frozenset[str]:
         return frozenset(_stems(self.fields[column].name)[-1:])
 
-    def _info(self, spot: Spot) -> dict[str, float]:
+    def _info(self, spot: CellPlace) -> dict[str, float]:
         header, held = self._headers[spot.column], self._infos[spot.column][spot.row]
         cells = frozenset().union(*(column[spot.row] for column in self._cells))
         texts = self.fields[spot.column].passages[spot.row]

@@ -13,9 +13,9 @@ from almanaq.models.budget import spending
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq_bench.generation.protocols import WRITTEN_QUERY, Asked, Reply, of_prompt, of_text_call, times
+from almanaq_bench.generation.protocols import WRITTEN_QUERY, GenerationRequest, Reply, of_prompt, of_text_call, times
 from almanaq_bench.hybridqa.best_rows import BestRows
-from almanaq_bench.hybridqa.pipeline import TRIES, AskedTable, HybridPipeline, Prediction, find_stage
+from almanaq_bench.hybridqa.pipeline import TRIES, HybridPipeline, Prediction, QuestionTable, find_stage
 from almanaq_bench.hybridqa.places import answer_nodes
 from almanaq_bench.hybridqa.proposers import (
     MOST_TABLES,
@@ -39,7 +39,7 @@ TEXTS_READ = 3
 def expected_usage(question: str, relation: HybridRelation, proposer: PromptedProposer) -> Usage:
     """Return a query and the texts that are read until a row is found; few answers have to be shortened."""
     with connect(open_relations([relation]), model="local", embedder="lexical", cache=False) as connection:
-        query = proposer.prompt(question, AskedTable(relation, connection.catalog), ())
+        query = proposer.prompt(question, QuestionTable(relation, connection.catalog), ())
     columns = [relation.arrow.column(name).to_pylist() for name in relation.info_columns]
     read = [of_text_call(texts, question) for column in columns for texts in column if texts]
     if not read:
@@ -102,7 +102,7 @@ class HybridGenerator:
         """Return a table as it is asked: a language model reads which article each passage is of."""
         return make_relation(self._tables.get(table), titled=self.name != "local")
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what the answers to these questions are expected to take; nothing by `local`."""
         if self.name == "local" or self._open_models.language is None:
             return Usage()
@@ -110,11 +110,11 @@ class HybridGenerator:
         each = (expected_usage(one.question, self._relation(one.tables[0].id), proposer) for one in asked if one.tables)
         return sum(each, Usage())
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return the short answer, with the table that was asked and the queries that led to it as the reasoning."""
         return await run_in_thread(self._reply, asked)
 
-    def _reply(self, asked: Asked) -> Reply:
+    def _reply(self, asked: GenerationRequest) -> Reply:
         if not asked.tables:
             return Reply("", stage="retrieval" if asked.id in self._questions else "")
         relations = [self._relation(table.id) for table in asked.tables[:MOST_TABLES]]

@@ -17,7 +17,7 @@ from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelEr
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
 from almanaq.suql.catalog.relations import Catalog
 from almanaq_bench.evaluation.answers import exact_match, mutual_substring, same_number
-from almanaq_bench.hybridqa.best_rows import AllRows, Found, FoundRow, RowFinder
+from almanaq_bench.hybridqa.best_rows import AllRows, FoundRow, FoundRows, RowFinder
 from almanaq_bench.hybridqa.relation import HybridRelation, open_relations
 from almanaq_bench.stages import Stage, cell_condition, failed_casts, reads_texts
 
@@ -32,7 +32,7 @@ _TOLD = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Attempt:
     """A query that ran or was refused.
 
     Attributes:
@@ -48,7 +48,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTable:
+class QuestionTable:
     """What a question is asked of: the relation, and its catalog with the kind of each column."""
 
     relation: HybridRelation
@@ -68,7 +68,7 @@ class Proposer(Protocol):
 
     name: str
 
-    def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
+    def propose(self, question: str, asked: QuestionTable, tried: Sequence[Attempt]) -> Proposal | None:
         """Return a query that differs from those that were tried, None when there is no other."""
 
 
@@ -77,7 +77,7 @@ class Shortener(Protocol):
 
     name: str
 
-    def shorten(self, question: str, rows: Sequence[FoundRow], asked: AskedTable) -> str:
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: QuestionTable) -> str:
         """Return the short answer, "" where the rows, of which there is at least one, hold none."""
 
 
@@ -86,7 +86,7 @@ class FirstValue:
 
     name = "first"
 
-    def shorten(self, question: str, rows: Sequence[FoundRow], asked: AskedTable) -> str:  # noqa: ARG002
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: QuestionTable) -> str:  # noqa: ARG002
         """Return the first value that is not NULL."""
         return rows[0].value
 
@@ -105,7 +105,7 @@ class Prediction:
 
     answer: str
     suql: str | None = None
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Attempt, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     text_calls: int = 0
     cached_calls: int = 0
@@ -154,9 +154,9 @@ class HybridPipeline:
         sure = SureReader(self._models.reader)
         models = replace(self._models, reader=sure) if self._readings > 1 else self._models
         with connect(open_relations([relation]), model=models) as connection:
-            asked = AskedTable(relation, connection.catalog)
-            tried: list[Tried] = []
-            results: dict[str, Found] = {}
+            asked = QuestionTable(relation, connection.catalog)
+            tried: list[Attempt] = []
+            results: dict[str, FoundRows] = {}
             while len(tried) < self._tries and sum(each.outcome == "rows" for each in tried) < self._readings:
                 proposal: Proposal | None = Proposal("")
                 try:
@@ -175,17 +175,19 @@ class HybridPipeline:
                     if isinstance(error, ModelError | BudgetExceeded) and not isinstance(error, ModelCallError):
                         raise
                     suql = proposal.suql if proposal is not None else ""
-                    tried.append(Tried(suql, "refused" if isinstance(error, QueryError) else "failed", str(error)))
+                    tried.append(Attempt(suql, "refused" if isinstance(error, QueryError) else "failed", str(error)))
             return _prediction(tried, results, relation)
 
-    def _try_query(self, question: str, proposal: Proposal, found: Found, asked: AskedTable, sure: SureReader) -> Tried:
+    def _try_query(
+        self, question: str, proposal: Proposal, found: FoundRows, asked: QuestionTable, sure: SureReader
+    ) -> Attempt:
         answer = self._shortener.shorten(question, found.rows, asked) if found.rows else ""
         read = any(result.trace.text_calls for result in found.results)
         sureness = proposal.chance * (sure.sureness() if read else CELL_SURENESS)
-        return Tried(proposal.suql, "rows" if answer else "empty", "", answer, round(sureness, 4))
+        return Attempt(proposal.suql, "rows" if answer else "empty", "", answer, round(sureness, 4))
 
 
-def _why_empty(suql: str, found: Found, connection: Connection) -> str:
+def _why_empty(suql: str, found: FoundRows, connection: Connection) -> str:
     """Say what kept the rows out, or that those found hold no answer."""
     if found.rows:
         return "rows were found, and no answer in them: " + "; ".join(row.value for row in found.rows)[:_TOLD]
@@ -217,7 +219,7 @@ class SureReader:
         return math.sqrt(min(self.confidences, default=1.0))
 
 
-def _prediction(tried: Sequence[Tried], results: Mapping[str, Found], relation: HybridRelation) -> Prediction:
+def _prediction(tried: Sequence[Attempt], results: Mapping[str, FoundRows], relation: HybridRelation) -> Prediction:
     best = max((each for each in tried if each.outcome == "rows"), key=lambda each: each.sureness, default=None)
     traces = [result.trace for found in results.values() for result in found.results]
     rows = results[best.suql].rows[:_ROWS_KEPT] if best is not None else ()

@@ -17,20 +17,20 @@ from almanaq.errors import ModelCallError
 from almanaq.models.protocols import LanguageModel, Prompt, forget_reply
 from almanaq.text.sql_literals import identifier, string_literal
 from almanaq_bench.hybridqa.best_rows import FoundRow
-from almanaq_bench.hybridqa.evidence import FEATURES, Evidence, Field, Spot
-from almanaq_bench.hybridqa.pipeline import AskedTable, Proposal, Tried
+from almanaq_bench.hybridqa.evidence import FEATURES, CellPlace, Evidence, Field
+from almanaq_bench.hybridqa.pipeline import Attempt, Proposal, QuestionTable
 from almanaq_bench.hybridqa.relation import HybridRelation, spellings, whole_table
 from almanaq_bench.prompts import bench_prompt, bench_prompt_version
 
 
 @cache
-def fitted_weights() -> Mapping[str, float]:
+def load_place_weights() -> Mapping[str, float]:
     """Return the weights that `experiments/hybridqa/fit_places.py` fitted."""
     text = (files("almanaq_bench.hybridqa") / "places.json").read_text(encoding="utf-8")
     return {name: float(weight) for name, weight in json.loads(text).items()}
 
 
-def score_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
+def score_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[CellPlace, float]]:
     """Return the places where the answer may stand with their linear scores."""
     order = [weights[name] for name in FEATURES]
     return [
@@ -38,7 +38,7 @@ def score_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[
     ]
 
 
-def rank_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
+def rank_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[CellPlace, float]]:
     """Return the places where the answer may stand with their probabilities, the likeliest first."""
     scored = score_spots(evidence, weights)
     highest = max((score for _, score in scored), default=0.0)
@@ -57,10 +57,10 @@ class LocalProposer:
     name = "local"
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        self._weights = weights or fitted_weights()
-        self._last: tuple[str, HybridRelation, Sequence[Field], list[tuple[Spot, float]]] | None = None
+        self._weights = weights or load_place_weights()
+        self._last: tuple[str, HybridRelation, Sequence[Field], list[tuple[CellPlace, float]]] | None = None
 
-    def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
+    def propose(self, question: str, asked: QuestionTable, tried: Sequence[Attempt]) -> Proposal | None:
         """Return the query for the likeliest place that was not asked for yet."""
         seen = {each.suql for each in tried}
         fields, ranked = self._rank_places(question, asked.relation)
@@ -70,7 +70,9 @@ class LocalProposer:
                 return Proposal(suql, chance)
         return None
 
-    def _rank_places(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
+    def _rank_places(
+        self, question: str, relation: HybridRelation
+    ) -> tuple[Sequence[Field], list[tuple[CellPlace, float]]]:
         """Return the columns and the ranked places; those of the last question are kept for its further queries."""
         last = self._last  # questions may be asked from several threads
         if last is None or last[0] != question or last[1] is not relation:
@@ -79,7 +81,7 @@ class LocalProposer:
         return last[2], last[3]
 
 
-def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: HybridRelation) -> str:
+def write_query(question: str, spot: CellPlace, fields: Sequence[Field], relation: HybridRelation) -> str:
     """Return the query for one place: its row named by the first cells that tell it from all others."""
     field = fields[spot.column]
     shown = f"answer({identifier(field.info)}, {string_literal(question)})" if spot.info else identifier(field.name)
@@ -87,7 +89,7 @@ def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: Hy
     return f"SELECT {shown} FROM {identifier(relation.name)} WHERE {where} LIMIT 1"
 
 
-def _key(fields: Sequence[Field], spot: Spot, relation: HybridRelation) -> list[str]:
+def _key(fields: Sequence[Field], spot: CellPlace, relation: HybridRelation) -> list[str]:
     """Return columns whose values together stand in that row only, or in the fewest rows that any do."""
     columns = {field.name: relation.arrow.column(field.name).to_pylist() for field in fields}
     names = [
@@ -129,7 +131,7 @@ TABLE_FEATURES = ("rank", "best_place", "pairs", "triples")
 
 
 @cache
-def fitted_choice() -> Mapping[str, float]:
+def load_table_weights() -> Mapping[str, float]:
     """Return the weights that `experiments/hybridqa/fit_tables.py` fitted."""
     text = (files("almanaq_bench.hybridqa") / "tables.json").read_text(encoding="utf-8")
     return {name: float(weight) for name, weight in json.loads(text).items()}
@@ -138,7 +140,7 @@ def fitted_choice() -> Mapping[str, float]:
 def table_features(question: str, relation: HybridRelation, rank: int) -> list[float]:
     """Return the numbers that describe the table at a rank (1 is the best), as TABLE_FEATURES names them."""
     evidence = Evidence(question, relation)
-    best = max((score for _, score in score_spots(evidence, fitted_weights())), default=0.0)
+    best = max((score for _, score in score_spots(evidence, load_place_weights())), default=0.0)
     return [-math.log(rank), best, evidence.best_row("row_pairs"), evidence.best_row("row_triples")]
 
 
@@ -146,7 +148,7 @@ def choose_table(question: str, relations: Sequence[HybridRelation]) -> int:
     """Return the place of the table to ask, of at least one, in the order of their ranking."""
     if len(relations) == 1:
         return 0
-    order = [fitted_choice()[name] for name in TABLE_FEATURES]
+    order = [load_table_weights()[name] for name in TABLE_FEATURES]
     described = (table_features(question, relation, rank) for rank, relation in enumerate(relations[:MOST_TABLES], 1))
     scores = [sum(w * f for w, f in zip(order, features, strict=True)) for features in described]
     return scores.index(max(scores))
@@ -178,13 +180,13 @@ class PromptedProposer:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def propose(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Proposal | None:
+    def propose(self, question: str, asked: QuestionTable, tried: Sequence[Attempt]) -> Proposal | None:
         """Return the model's query, None when it gives one that was tried before."""
         reply = _ask(self._model, self.prompt(question, asked, tried), lambda value: isinstance(value.get("suql"), str))
         suql = str(reply["suql"]).strip().rstrip(";").strip()
         return Proposal(suql) if suql and suql not in {each.suql for each in tried} else None
 
-    def prompt(self, question: str, asked: AskedTable, tried: Sequence[Tried]) -> Prompt:
+    def prompt(self, question: str, asked: QuestionTable, tried: Sequence[Attempt]) -> Prompt:
         """Return the request that `propose` sends."""
         values = {
             "dialect": dialect_notes(asked.catalog.dialect).name,
@@ -209,7 +211,7 @@ class PromptedShortener:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def shorten(self, question: str, rows: Sequence[FoundRow], asked: AskedTable) -> str:  # noqa: ARG002
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: QuestionTable) -> str:  # noqa: ARG002
         """Return the short answer, "" where the model finds none in the rows."""
         values = {row.value for row in rows}
         if len(values) == 1 and is_short(rows[0].value):

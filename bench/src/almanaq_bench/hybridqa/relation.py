@@ -14,7 +14,7 @@ from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.files.columns import type_column
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
-from almanaq_bench.evaluation.answers import normalized
+from almanaq_bench.evaluation.answers import normalize_answer
 from almanaq_bench.linked import CellLinks, LinkedTable
 
 INFO, TEXT = "_Info", "_Text"
@@ -150,7 +150,7 @@ def _texts(links: CellLinks, passages: Mapping[str, str], *, titled: bool) -> li
 def _with_title(link: str, text: str) -> str:
     """Return a passage with its article's name before it, where its beginning does not say it."""
     name = _title(link)
-    return text if f" {normalized(name)} " in f" {normalized(text[:_SOON])} " else f"{name}: {text}"
+    return text if f" {normalize_answer(name)} " in f" {normalize_answer(text[:_SOON])} " else f"{name}: {text}"
 
 
 def _title(link: str) -> str:
@@ -172,7 +172,7 @@ def _names(cells: Sequence[str], links: Sequence[CellLinks]) -> dict[str, str]:
     found = {}
     for cell, targets in zip(cells, links, strict=True):
         match = _REMARK.fullmatch(cell)
-        if match and any(normalized(_title(target)) == normalized(match[1]) for target in targets):
+        if match and any(normalize_answer(_title(target)) == normalize_answer(match[1]) for target in targets):
             found[cell] = match[1]
     return found
 
@@ -193,12 +193,12 @@ def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation
     """
     for row in rows:
         for name, value in zip(columns, row, strict=True):
-            if text := written(name, value, relation):
+            if text := spell_value(name, value, relation):
                 return text
     return ""
 
 
-def written(name: str, value: Any, relation: HybridRelation | None) -> str:
+def spell_value(name: str, value: Any, relation: HybridRelation | None) -> str:
     """Return a value as the table writes it, "" for none."""
     if value is None:
         return ""
@@ -235,7 +235,7 @@ def whole_table(relation: HybridRelation) -> list[list[str]]:
         return []
     names = [name for name in relation.arrow.column_names if name not in relation.info_columns and name[-5:] != TEXT]
     rows = relation.arrow.select(names).to_pylist()
-    return [names, *([written(name, row[name], relation)[:_CELL] for name in names] for row in rows)]
+    return [names, *([spell_value(name, row[name], relation)[:_CELL] for name in names] for row in rows)]
 
 
 def spellings(relation: HybridRelation) -> list[str]:

@@ -16,7 +16,7 @@ from almanaq.errors import UsageError
 from almanaq_bench.records import Record, write_whole
 from almanaq_bench.report.figures import Line, Point, lines_figure, points_figure
 from almanaq_bench.report.runs import Group, Run, Slice, collect, main_measure
-from almanaq_bench.run_measures import unfinished
+from almanaq_bench.run_measures import describe_unfinished
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -60,7 +60,7 @@ def record_body(run: Run, first: int, count: int) -> str:
     measures = list(zip(run.scores.metrics, _measures(run, list(run.scores.metrics)), strict=True))
     took = {name: f"{value:,.6g}" for name, value in run.scores.timings.items()}
     fields = {"run": run.name, "measures": measures, "took": took, "provenance": _provenance(run)}
-    return _rendered_from("record.html.jinja", **fields, questions=questions, replied=bool(run.replies))
+    return _render_template("record.html.jinja", **fields, questions=questions, replied=bool(run.replies))
 
 
 def _question(run: Run, record: Record) -> dict[str, Any]:
@@ -86,10 +86,10 @@ def _inline(text: str) -> str:
 
 
 def _render(groups: Sequence[Mapping[str, Any]], template: str) -> str:
-    return _rendered_from(template, groups=groups, version=almanaq.__version__)
+    return _render_template(template, groups=groups, version=almanaq.__version__)
 
 
-def _rendered_from(template: str, **values: Any) -> str:
+def _render_template(template: str, **values: Any) -> str:
     import jinja2
 
     folder = files("almanaq_bench.report")
@@ -177,7 +177,7 @@ def _retrieval_columns(group: Group) -> list[str]:
 
 def _remarks(runs: Sequence[Run]) -> list[str]:
     """Say what the figures alone do not show: runs that have not ended, questions that got no table."""
-    return [text for run in runs for text in (unfinished(run.folder), *run.scores.warnings) if text]
+    return [text for run in runs for text in (describe_unfinished(run.folder), *run.scores.warnings) if text]
 
 
 def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -217,7 +217,7 @@ def _spell(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Figure:
     """A figure, and the table of what it shows."""
 
     svg: Markup
@@ -226,7 +226,7 @@ class _Drawn:
     anchor: str
 
 
-def _drawn_lines(lines: Sequence[Line], *, x_label: str, y_label: str) -> _Drawn:
+def _draw_lines(lines: Sequence[Line], *, x_label: str, y_label: str) -> _Figure:
     across = sorted({x for line in lines for x in line.x})
     known = [dict(zip(line.x, line.y, strict=True)) for line in lines]
     rows = [
@@ -234,13 +234,13 @@ def _drawn_lines(lines: Sequence[Line], *, x_label: str, y_label: str) -> _Drawn
         for line, found in zip(lines, known, strict=True)
     ]
     svg = lines_figure(lines, x_label=x_label, y_label=y_label)
-    return _Drawn(_markup(svg), ["system", *(f"{x_label} = {x:g}" for x in across)], rows, "questions")
+    return _Figure(_markup(svg), ["system", *(f"{x_label} = {x:g}" for x in across)], rows, "questions")
 
 
-def _drawn_points(points: Sequence[Point], *, x_label: str, y_label: str, anchor: str, log: bool = True) -> _Drawn:
+def _draw_points(points: Sequence[Point], *, x_label: str, y_label: str, anchor: str, log: bool = True) -> _Figure:
     rows = [[p.name, f"{p.x:.4g}", f"{p.y:.3f}", f"{p.low:.3f} – {p.high:.3f}"] for p in points]
     svg = points_figure(points, x_label=x_label, y_label=y_label, log=log)
-    return _Drawn(_markup(svg), ["system", x_label, y_label, "95 % interval"], rows, anchor)
+    return _Figure(_markup(svg), ["system", x_label, y_label, "95 % interval"], rows, anchor)
 
 
 def _markup(svg: str) -> Markup:
@@ -250,16 +250,16 @@ def _markup(svg: str) -> Markup:
     return markupsafe.Markup(svg)
 
 
-def _figures(group: Group) -> dict[str, _Drawn]:
+def _figures(group: Group) -> dict[str, _Figure]:
     label = _spell(group.measure)
     lines = [Line(run.name, list(run.curve), list(run.curve.values())) for run in group.runs]
-    made = {f"{label} over k": _drawn_lines(lines, x_label="k", y_label=label)}
+    made = {f"{label} over k": _draw_lines(lines, x_label="k", y_label=label)}
     if len(group.runs) < 2:
         return made
     cutoffs = group.runs[0].scores.config.cutoffs
     at = f"{group.measure}@{max((k for k in cutoffs if k <= 10), default=0)}"
     if all(at in run.scores.metrics for run in group.runs):
-        made[f"{_spell(at)} against latency"] = _drawn_points(
+        made[f"{_spell(at)} against latency"] = _draw_points(
             [_point(run, max(1e3 * run.scores.timings.get("latency_p50", 0.0), 1e-3), at) for run in group.runs],
             x_label="milliseconds for one question (median)",
             y_label=_spell(at),
@@ -271,13 +271,13 @@ def _figures(group: Group) -> dict[str, _Drawn]:
     return made | _answer_figures(group.runs, measure, at) if measure else made
 
 
-def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, _Drawn]:
+def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, _Figure]:
     """Set the answers' measure against the retrieval's, and against money where any was spent."""
     runs = [run for run in runs if measure in run.scores.metrics]
     if not runs:
         return {}
     made = {
-        f"{_spell(measure)} against retrieval: what retrieval costs the answer": _drawn_points(
+        f"{_spell(measure)} against retrieval: what retrieval costs the answer": _draw_points(
             [_point(run, run.scores.metrics.get(at, 0.0), measure) for run in runs],
             x_label=_spell(at),
             y_label=_spell(measure),
@@ -287,7 +287,7 @@ def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, _Dr
     }
     paid = [run for run in runs if run.scores.timings.get("money")]
     if len(paid) > 1:
-        made[f"{_spell(measure)} against cost"] = _drawn_points(
+        made[f"{_spell(measure)} against cost"] = _draw_points(
             [_point(run, run.scores.timings["money"], measure) for run in paid],
             x_label="dollars",
             y_label=_spell(measure),

@@ -20,7 +20,7 @@ from almanaq_bench.generation.replies import ReplyRecord, is_flawless, label
 from almanaq_bench.hybridqa.places import PLACES
 from almanaq_bench.records import Record
 from almanaq_bench.restaurants.play import from_text
-from almanaq_bench.run_measures import Scores, measured, read_run, read_run_replies, scored
+from almanaq_bench.run_measures import Scores, measure_rankings, read_run, read_run_replies, score_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ _ORDER = (*_WORDS, *_ROWS, *_SHARES, *_DIFFICULTIES, *PLACES)
 
 def slices_of(runs: Sequence[Run], measure: str, tables: Mapping[TableId, Table]) -> list[Slice]:
     """Cut the questions by their length, their gold table's size and title, and by what the dataset says of them."""
-    per_query = {run.name: measured(run.records, [1]) for run in runs}
+    per_query = {run.name: measure_rankings(run.records, [1]) for run in runs}
     cuts: dict[str, dict[str, list[str]]] = {}
     analyzer = Analyzer()
     for record in runs[0].records:
@@ -244,7 +244,7 @@ def _group(members: Sequence[_Read], data_dir: Path | None) -> Group:
 
 def _run(read: _Read, name: str) -> Run:
     replies = read_run_replies(read.folder, read.config)
-    scores = scored(read.folder, read.config, read.records, replies)
+    scores = score_records(read.folder, read.config, read.records, replies)
     return Run(name, read.folder, scores, read.records, {reply.query_id: reply for reply in replies}, {})
 
 
@@ -270,7 +270,7 @@ def _many_databases(records: Sequence[Record]) -> bool:
 def _curve(run: Run, measure: str) -> dict[int, float]:
     depth = run.scores.config.depth
     cutoffs = [k for k in CUTOFFS if k < depth] + [depth]
-    found = measured(run.records, cutoffs, [measure])
+    found = measure_rankings(run.records, cutoffs, [measure])
     return {each.k: value for each, value in zip(found.measures, found.means(), strict=True)}
 
 

@@ -128,7 +128,7 @@ class RestaurantsData:
         return file
 
 
-def bundled_restaurants() -> RestaurantsData:
+def load_bundled_restaurants() -> RestaurantsData:
     """Return the bundled sample with our questions and conversations."""
     from almanaq.sample import path
     from almanaq.sample.truth import TRUTH

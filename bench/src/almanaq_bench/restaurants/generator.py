@@ -34,7 +34,7 @@ from almanaq_bench.generation.protocols import (
     WRITTEN_ANSWER,
     WRITTEN_QUERY,
     WRITTEN_REPLY,
-    Asked,
+    GenerationRequest,
     Reply,
     of_prompt,
     of_text_call,
@@ -45,8 +45,8 @@ from almanaq_bench.prompts import bench_prompt_version
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.gold import Restaurants
 from almanaq_bench.restaurants.linearize import Linearized, LinearizedDialogue, search_prompt
-from almanaq_bench.restaurants.play import MOST, Analysis, Dialogue, Said, nearest_stage, play, to_text
-from almanaq_bench.restaurants.wanted import COMBINED, Conversation, Wanted
+from almanaq_bench.restaurants.play import MOST, Analysis, Dialogue, TurnReply, nearest_stage, play, to_text
+from almanaq_bench.restaurants.wanted import COMBINED, Conversation, ExpectedTurn
 
 
 class SuqlDialogue:
@@ -56,7 +56,7 @@ class SuqlDialogue:
         self._agent, self._restaurants = agent, restaurants
         self._history: list[Turn] = []
 
-    def say(self, words: str) -> Said:
+    def say(self, words: str) -> TurnReply:
         """Return the reply; where a condition was left out, and the reply says so, no restaurant counts as given."""
         with spending() as spent:
             response = self._agent.respond(words, self._history)
@@ -65,7 +65,7 @@ class SuqlDialogue:
             raise error
         self._history.append(response.turn())
         shown = tuple(self._restaurants.ids(response.shown)) if response.status == "answered" else ()
-        return Said(
+        return TurnReply(
             response.answer,
             () if response.relaxed else shown,
             shown,
@@ -92,7 +92,7 @@ _EARLIER = Usage(0, 0, WRITTEN_QUERY + WRITTEN_REPLY)
 _TURNS_SHOWN = 6
 
 
-def expected_of_agent(data: RestaurantsData, language: LanguageModel, batching: Batching | None = None) -> Expected:
+def agent_estimator(data: RestaurantsData, language: LanguageModel, batching: Batching | None = None) -> Expected:
     """Return what says what a conversation takes of the agent: requests, with as many texts in each as may share one.
 
     Of every turn: a query and a reply; where it needs texts, a condition on those of as many rows as are expected to be
@@ -105,17 +105,17 @@ def expected_of_agent(data: RestaurantsData, language: LanguageModel, batching: 
              if column.kind is ColumnKind.FREE_TEXT]  # fmt: skip
     (one, several), reply = _reading(data, texts, batching), _reply(data)
 
-    def expected(conversation: Conversation) -> Usage:
+    def estimate(conversation: Conversation) -> Usage:
         utterances = [turn.say for turn in conversation.turns if turn.say]
         parsing = (of_prompt(parser.prompt(words, catalog), WRITTEN_QUERY) for words in utterances)
         searches = list(_searches(turn for turn in conversation.turns if turn.say))
         read = times(one, searches.count(False)) + times(several, searches.count(True))
         return sum(parsing, Usage()) + _history(len(utterances)) + times(reply, len(utterances)) + read
 
-    return expected
+    return estimate
 
 
-def _searches(turns: Iterable[Wanted]) -> Iterator[bool]:
+def _searches(turns: Iterable[ExpectedTurn]) -> Iterator[bool]:
     """Say of each turn that needs texts whether it searches; else it asks about one row. Others are passed over."""
     before = ""
     for turn in turns:
@@ -128,16 +128,16 @@ def _searches(turns: Iterable[Wanted]) -> Iterator[bool]:
             before = turn.needs
 
 
-def expected_of_baseline(data: RestaurantsData) -> Expected:
+def baseline_estimator(data: RestaurantsData) -> Expected:
     """Return what says what a conversation takes of the baseline: of every turn a search query and a reply."""
     reply = _reply(data)
 
-    def expected(conversation: Conversation) -> Usage:
+    def estimate(conversation: Conversation) -> Usage:
         utterances = [turn.say for turn in conversation.turns if turn.say]
         queries = (of_prompt(search_prompt(words, ()), WRITTEN_ANSWER) for words in utterances)
         return sum(queries, Usage()) + _history(len(utterances)) + times(reply, len(utterances))
 
-    return expected
+    return estimate
 
 
 def _history(turns: int) -> Usage:
@@ -220,14 +220,14 @@ class RestaurantsGenerator:
         self._conversations = {each.id: each for each in data.conversations(split)}
         self._open = open_dialogue
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what these conversations are expected to take: parsing, reading texts, wording replies."""
         if self._expected is None:
             return Usage()
         of_conversation = self._expected()
         return sum((of_conversation(self._conversations[each.id]) for each in asked), Usage())
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return what became of every turn of a conversation."""
         return await run_in_thread(self._play, self._conversations[asked.id])
 
@@ -265,7 +265,7 @@ def open_restaurants_generator(
         model = _language(baseline[2], language) if baseline[2] else None
         rows = _Baseline(data, VectorStore(cache, embedder()), model, int(baseline[1]), foreseen)
         version = {"linearize": bench_prompt_version("linearize")} if model else {}
-        expected = (lambda: expected_of_baseline(data)) if model else None
+        expected = (lambda: baseline_estimator(data)) if model else None
         return RestaurantsGenerator(
             name, data, split, rows.dialogue, model=rows.model, prompts=version, expected=expected
         )
@@ -284,17 +284,17 @@ def open_restaurants_generator(
         agent_dialogues(data, models),
         model=f"local, {models.embedder.name}" if model is None else models.name,
         prompts=AgentGenerator(models).prompts,
-        expected=None if model is None else lambda: expected_of_agent(data, model, batching),
+        expected=None if model is None else lambda: agent_estimator(data, model, batching),
     )
 
 
 def agent_dialogues(data: RestaurantsData, models: Models, reader: Models | None = None) -> Dialogues:
     """Return what opens the agent for a conversation; `reader` reads the texts, if `models` do not."""
 
-    def opened(_: Conversation) -> AbstractContextManager[Dialogue]:
+    def open_dialogue(_: Conversation) -> AbstractContextManager[Dialogue]:
         return _AgentDialogue(data, models, reader or models)
 
-    return opened
+    return open_dialogue
 
 
 class _AgentDialogue:

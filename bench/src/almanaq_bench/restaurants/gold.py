@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.engines.files.load import read_table
 from almanaq.errors import BenchmarkError, SourceError, suggest
-from almanaq_bench.restaurants.wanted import Id, Wanted
+from almanaq_bench.restaurants.wanted import ExpectedTurn, Id
 
 if TYPE_CHECKING:
     from almanaq.agent.history import Shown
@@ -46,7 +46,7 @@ class Restaurants:
         self._lock = threading.Lock()
 
     def right(
-        self, turn: Wanted, shown: Sequence[Sequence[Id]], search: Wanted | None = None, since: int = 0
+        self, turn: ExpectedTurn, shown: Sequence[Sequence[Id]], search: ExpectedTurn | None = None, since: int = 0
     ) -> list[Id]:
         """Return the ids that are right for a turn.
 

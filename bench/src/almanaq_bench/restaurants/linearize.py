@@ -19,7 +19,7 @@ from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.prompts import bench_prompt
 from almanaq_bench.restaurants.dataset import cell_text
 from almanaq_bench.restaurants.gold import Restaurants
-from almanaq_bench.restaurants.play import Said
+from almanaq_bench.restaurants.play import TurnReply
 from almanaq_bench.restaurants.wanted import Id
 
 _LONGEST = 2000
@@ -99,21 +99,21 @@ class LinearizedDialogue:
         self._responder: Responder = LocalResponder() if language is None else PromptedResponder(language)
         self._before: list[tuple[str, str]] = []
 
-    def say(self, words: str) -> Said:
+    def say(self, words: str) -> TurnReply:
         """Return the nearest rows; a call that fails is this turn's fault."""
         with spending() as spent:
             turn = self._say(words)
         self._before.append((words, turn.answer))
         return replace(turn, usage=spent.usage)
 
-    def _say(self, words: str) -> Said:
+    def _say(self, words: str) -> TurnReply:
         try:
             query = self._writer.write(words, self._before)
         except ModelCallError as error:
-            return Said("", searched=True, fault=str(error))
+            return TurnReply("", searched=True, fault=str(error))
         ids = self._rows.nearest(query, self._k)
         answer = self._word_reply(words, query, ids) if ids else ""
-        return Said(answer, ids, ids, searched=bool(query), query=query)
+        return TurnReply(answer, ids, ids, searched=bool(query), query=query)
 
     def _word_reply(self, words: str, query: str, ids: Sequence[Id]) -> str:
         rows: list[dict[str, Any]] = [dict(self._rows.restaurants.rows[i]) for i in ids]

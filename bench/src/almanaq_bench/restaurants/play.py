@@ -18,7 +18,7 @@ from almanaq.errors import AlmanaqError, BenchmarkError, QueryError
 from almanaq.models.protocols import Usage
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.gold import Restaurants
-from almanaq_bench.restaurants.wanted import COMBINED, STRUCTURED, Conversation, Id, Wanted
+from almanaq_bench.restaurants.wanted import COMBINED, STRUCTURED, Conversation, ExpectedTurn, Id
 from almanaq_bench.stages import STAGES, Stage, cell_condition, count_stages, failed_casts, reads_texts
 
 MOST = 3
@@ -28,7 +28,7 @@ Judged = Literal["entities", "count", "no data", "skipped", "unjudged", "broken"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TurnReply:
     """What a system replied to a turn.
 
     Attributes:
@@ -55,7 +55,7 @@ class Said:
 class Dialogue(Protocol):
     """A system in one conversation. Raises ModelError or BudgetExceeded where no turn can succeed."""
 
-    def say(self, words: str) -> Said: ...
+    def say(self, words: str) -> TurnReply: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class TurnRecord:
         return not (self.judged == "no data" and self.searched)
 
 
-FindStage = Callable[[Wanted, Said, TurnRecord], Stage]
+FindStage = Callable[[ExpectedTurn, TurnReply, TurnRecord], Stage]
 """Gives the stage that lost the right reply to a turn."""
 
 
@@ -104,7 +104,7 @@ def play(
     records: list[TurnRecord] = []
     usage = Usage()
     shown: list[Sequence[Id]] = []
-    search: Wanted | None = None
+    search: ExpectedTurn | None = None
     since = 0
     for turn in conversation.turns:
         if not turn.say or _impossible(turn, shown):
@@ -140,11 +140,11 @@ def from_text(text: str) -> list[TurnRecord]:
 
 
 def _judge(
-    turn: Wanted,
-    said: Said,
+    turn: ExpectedTurn,
+    said: TurnReply,
     restaurants: Restaurants,
     shown: Sequence[Sequence[Id]],
-    search: Wanted | None,
+    search: ExpectedTurn | None,
     since: int,
 ) -> TurnRecord:
     heard: Mapping[str, Any] = {
@@ -169,11 +169,11 @@ def _judge(
     return _record(turn, "entities", needs, given=given, right=tuple(right), **heard)
 
 
-def _record(turn: Wanted, judged: Judged, needs: str = "", **values: Any) -> TurnRecord:
+def _record(turn: ExpectedTurn, judged: Judged, needs: str = "", **values: Any) -> TurnRecord:
     return TurnRecord(turn.say, turn.kind, judged, needs or turn.needs, **values)
 
 
-def _impossible(turn: Wanted, shown: Sequence[Sequence[Id]]) -> bool:
+def _impossible(turn: ExpectedTurn, shown: Sequence[Sequence[Id]]) -> bool:
     """Return whether a turn refers to rows that were never shown: the second of one."""
     if turn.kind not in ("another", "compare", "best", "detail") or turn.right is not None:
         return False
@@ -219,7 +219,7 @@ def _searches(turns: Sequence[TurnRecord], ending: str) -> dict[str, float]:
     return found | {f"entities{ending}": given, f"search_turns{ending}": len(searches)}
 
 
-def nearest_stage(turn: Wanted, said: Said, record: TurnRecord) -> Stage:  # noqa: ARG001
+def nearest_stage(turn: ExpectedTurn, said: TurnReply, record: TurnRecord) -> Stage:  # noqa: ARG001
     """Return the stage that lost a turn of the baseline: no query was written, or other rows were nearer to it."""
     if record.judged == "no data":
         return "parse"
@@ -241,7 +241,7 @@ class Analysis:
     def __init__(self, data: RestaurantsData) -> None:
         self._data, self._lock = data, threading.Lock()
 
-    def find_stage(self, turn: Wanted, said: Said, record: TurnRecord) -> Stage:
+    def find_stage(self, turn: ExpectedTurn, said: TurnReply, record: TurnRecord) -> Stage:
         """Return the first stage that lost a turn, which is wrong."""
         if record.judged == "no data" or not said.query:
             return "parse"
@@ -259,7 +259,7 @@ class Analysis:
         return min(wrong, key=STAGES.index, default="format")
 
     def _of_empty(
-        self, turn: Wanted, said: Said, record: TurnRecord, tree: exp.Expr, passed: frozenset[Id] | None
+        self, turn: ExpectedTurn, said: TurnReply, record: TurnRecord, tree: exp.Expr, passed: frozenset[Id] | None
     ) -> Stage:
         if passed is not None and not passed & set(record.right):
             return _same_columns(turn, tree)
@@ -267,7 +267,7 @@ class Analysis:
             return "format" if tree.find(exp.AggFunc, exp.Group) is not None else "parse"
         return "cast" if failed_casts(said.warnings) else "text call"
 
-    def _of_count(self, turn: Wanted, said: Said, tree: exp.Expr, passed: frozenset[Id] | None) -> Stage:
+    def _of_count(self, turn: ExpectedTurn, said: TurnReply, tree: exp.Expr, passed: frozenset[Id] | None) -> Stage:
         if said.figure is None:
             return "format"
         if turn.attributes and not reads_texts(tree):
@@ -279,7 +279,7 @@ class Analysis:
             return "parse"
         return "cast" if failed_casts(said.warnings) else "text call"
 
-    def _of_wrong(self, turn: Wanted, row: Id, tree: exp.Expr) -> Stage:
+    def _of_wrong(self, turn: ExpectedTurn, row: Id, tree: exp.Expr) -> Stage:
         """Return the stage that let a wrong row through."""
         meant = self._meant(turn)
         if meant is None:
@@ -288,7 +288,7 @@ class Analysis:
             return _same_columns(turn, tree)
         return "text call" if reads_texts(tree) else "parse"
 
-    def _meant(self, turn: Wanted) -> frozenset[Id] | None:
+    def _meant(self, turn: ExpectedTurn) -> frozenset[Id] | None:
         """Return the rows that meet what a turn says of columns; None where it says that by other turns or by rows."""
         if turn.where is None:
             return None
@@ -331,7 +331,7 @@ def _parse_query(query: str) -> exp.Expr | None:
         return None
 
 
-def _same_columns(turn: Wanted, tree: exp.Expr) -> Stage:
+def _same_columns(turn: ExpectedTurn, tree: exp.Expr) -> Stage:
     """Return "link" where a query's conditions are about all columns that a turn is about, else "parse"."""
     condition = cell_condition(tree)
     meant = _parse_query(f"SELECT 1 FROM restaurants WHERE {turn.where or 'TRUE'}")

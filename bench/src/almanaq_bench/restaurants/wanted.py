@@ -24,7 +24,7 @@ _POINTS = ("detail", "best", "another", "compare")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedTurn:
     """One turn: what is said, and what is right.
 
     Attributes:
@@ -69,7 +69,7 @@ class Conversation:
 
     id: str
     name: str
-    turns: tuple[Wanted, ...]
+    turns: tuple[ExpectedTurn, ...]
 
 
 def read_conversations(file: Path) -> tuple[Conversation, ...]:
@@ -94,7 +94,7 @@ def read_conversations(file: Path) -> tuple[Conversation, ...]:
     )
 
 
-def broken_turns(conversations: Iterable[Conversation]) -> str:
+def describe_broken_turns(conversations: Iterable[Conversation]) -> str:
     """Say how many turns cannot be read, and what is wrong with the first; "" where all can."""
     faults = [f"{each.id!r}: {turn.fault}" for each in conversations for turn in each.turns if turn.fault]
     return f"{len(faults)} broken turns are counted and not judged; the first, of {faults[0]}" if faults else ""
@@ -119,7 +119,7 @@ def _read_published(file: Path) -> tuple[Conversation, ...]:
     for number, row in enumerate(rows, 1):
         utterance = (row[_SAID] or "").strip()
         fault = "" if utterance else f"row {number} has no {_SAID}"
-        turn = Wanted(utterance, text=row[_NEEDS] == "Combination", fault=fault)
+        turn = ExpectedTurn(utterance, text=row[_NEEDS] == "Combination", fault=fault)
         found.append(Conversation(row.get("Unique ID") or str(number), utterance or fault, (turn,)))
     return tuple(found)
 
@@ -128,34 +128,34 @@ def _conversation(line: str, number: int) -> Conversation:
     try:
         read = json.loads(line)
     except ValueError as error:
-        return _broken(number, line, f"not JSON: {error}")
+        return _broken_conversation(number, line, f"not JSON: {error}")
     if not isinstance(read, dict):
-        return _broken(number, line, "not a JSON object")
+        return _broken_conversation(number, line, "not a JSON object")
     if "turns" not in read:
         asked = read.get("question")
         turn = _turn({"say": asked, **{k: v for k, v in read.items() if k != "question"}})
         return Conversation(str(number), asked if isinstance(asked, str) else line, (turn,))
     name, turns = read.get("name"), read["turns"]
     if not isinstance(name, str) or not isinstance(turns, list) or not turns:
-        return _broken(number, line, 'a conversation has a "name" and a list of "turns"')
+        return _broken_conversation(number, line, 'a conversation has a "name" and a list of "turns"')
     return Conversation(name, name, tuple(map(_turn, turns)))
 
 
-def _broken(number: int, line: str, fault: str) -> Conversation:
-    return Conversation(f"line {number}", line, (Wanted("", fault=f"line {number}: {fault}"),))
+def _broken_conversation(number: int, line: str, fault: str) -> Conversation:
+    return Conversation(f"line {number}", line, (ExpectedTurn("", fault=f"line {number}: {fault}"),))
 
 
-def _turn(read: Any) -> Wanted:
+def _turn(read: Any) -> ExpectedTurn:
     if not isinstance(read, dict):
-        return Wanted("", fault=f"a turn is a JSON object, not {json.dumps(read)[:60]}")
+        return ExpectedTurn("", fault=f"a turn is a JSON object, not {json.dumps(read)[:60]}")
     say = read.get("say")
     if not isinstance(say, str) or not say.strip():
-        return Wanted("", fault='a turn says something: "say" is missing or empty')
+        return ExpectedTurn("", fault='a turn says something: "say" is missing or empty')
     fault = _fault(read)
     if fault:
-        return Wanted(say, fault=fault)
+        return ExpectedTurn(say, fault=fault)
     right = read.get("right")
-    return Wanted(**{**read, "right": None if right is None else tuple(right)})
+    return ExpectedTurn(**{**read, "right": None if right is None else tuple(right)})
 
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -166,7 +166,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 def _fault(read: Mapping[str, Any]) -> str:
     """Say what is wrong with a turn that says something; "" where nothing is."""
-    known = [each.name for each in fields(Wanted) if each.name != "fault"]
+    known = [each.name for each in fields(ExpectedTurn) if each.name != "fault"]
     for name, value in read.items():
         if name not in known:
             return f"unknown key {name!r}{suggest(name, known)}"

@@ -22,9 +22,9 @@ class NoRetriever:
 
     name: str = "none"
 
-    def index(self, corpus: Corpus, fields: Sequence[str]) -> _Nothing:
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> _EmptyIndex:
         """Return an index without tables."""
-        return _Nothing()
+        return _EmptyIndex()
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Oracle:
         return _Gold(self.gold)
 
 
-class _Nothing:
+class _EmptyIndex:
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         return [() for _ in questions]
 

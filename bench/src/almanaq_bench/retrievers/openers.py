@@ -15,7 +15,7 @@ from almanaq.models.model_names import ModelSettings, open_embedder, open_models
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
 from almanaq.retrieval.protocols import Retriever
-from almanaq.retrieval.retriever_names import RETRIEVERS, Opened, Parts, RetrieverOpener
+from almanaq.retrieval.retriever_names import RETRIEVERS, OpenedRetriever, RetrieverOpener, RetrieverParts
 from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.retrievers import target_dense
 from almanaq_bench.retrievers.baselines import NoRetriever, Oracle, RandomRetriever
@@ -23,54 +23,58 @@ from almanaq_bench.retrievers.target_lexical import TARGET_LEXICAL
 from almanaq_bench.retrievers.variants import DenseGraph, DenseParts, Hybrid
 
 
-def _open_baseline(name: str, make: Callable[[Parts], Retriever]) -> Callable[[Parts], Opened]:
-    return lambda parts: Opened(make(parts), name)
+def _open_baseline(
+    name: str, make: Callable[[RetrieverParts], Retriever]
+) -> Callable[[RetrieverParts], OpenedRetriever]:
+    return lambda parts: OpenedRetriever(make(parts), name)
 
 
-def _lexical(name: str, _: Parts) -> Retriever:
+def _lexical(name: str, _: RetrieverParts) -> Retriever:
     return TARGET_LEXICAL[name]
 
 
-def _open_variant(name: str, make: Callable[[VectorStore], Retriever]) -> Callable[[Parts], Opened]:
+def _open_variant(name: str, make: Callable[[VectorStore], Retriever]) -> Callable[[RetrieverParts], OpenedRetriever]:
     """Return what opens a retriever over the vectors of the embedder that was chosen."""
 
-    def open_variant(parts: Parts) -> Opened:
+    def open_variant(parts: RetrieverParts) -> OpenedRetriever:
         embedder = parts.embedder()
-        return Opened(make(VectorStore(parts.cache, embedder)), name, embedder.name)
+        return OpenedRetriever(make(VectorStore(parts.cache, embedder)), name, embedder.name)
 
     return open_variant
 
 
 def _open_published(
     name: str, embedder: str, make: Callable[[VectorStore, CostForecast], Retriever]
-) -> Callable[[Parts], Opened]:
+) -> Callable[[RetrieverParts], OpenedRetriever]:
     """Return what opens a retriever over the vectors of the embedder that its paper has, or that the user named."""
 
-    def open_published(parts: Parts) -> Opened:
-        store, note = _published_store(name, embedder, parts)
-        return Opened(make(store, CostForecast(parts.tell, parts.budget)), name, store.embedder.name, note)
+    def open_published(parts: RetrieverParts) -> OpenedRetriever:
+        store, note = _open_published_store(name, embedder, parts)
+        return OpenedRetriever(make(store, CostForecast(parts.tell, parts.budget)), name, store.embedder.name, note)
 
     return open_published
 
 
-def _open_markdown(name: str, rows: int, embedder: str = target_dense.EMBEDDER) -> Callable[[Parts], Opened]:
+def _open_markdown(
+    name: str, rows: int, embedder: str = target_dense.EMBEDDER
+) -> Callable[[RetrieverParts], OpenedRetriever]:
     return _open_published(
         name, embedder, lambda store, foreseen: target_dense.MarkdownEmbedding(store, rows, foreseen, name)
     )
 
 
-def _open_summaries(parts: Parts) -> Opened:
-    store, note = _published_store("llm-summary", target_dense.SUMMARY_EMBEDDER, parts)
+def _open_summaries(parts: RetrieverParts) -> OpenedRetriever:
+    store, note = _open_published_store("llm-summary", target_dense.SUMMARY_EMBEDDER, parts)
     named = os.environ.get("ALMANAQ_MODEL", "local")
     spec = parts.language or (target_dense.SUMMARY_MODEL if named == "local" else named)
     language = open_models(spec, embedder=store.embedder, settings=ModelSettings(budget=parts.budget)).language
     if language is None:
         raise UsageError(f"llm-summary needs a language model, and {named!r} is none: set ALMANAQ_MODEL")
     made = target_dense.Summaries(language, store, CostForecast(parts.tell, parts.budget))
-    return Opened(made, "llm-summary", store.embedder.name, note)
+    return OpenedRetriever(made, "llm-summary", store.embedder.name, note)
 
 
-def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
+def _open_published_store(name: str, published: str, parts: RetrieverParts) -> tuple[VectorStore, str]:
     """Return the store of the paper's embedder, or of the one that the user named, and a note that says so.
 
     The embedders of this machine are defaults: nobody named them.
@@ -82,7 +86,7 @@ def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorSto
     return VectorStore(parts.cache, open_embedder(published)), ""
 
 
-_OPEN: Mapping[str, Callable[[Parts], Opened]] = {
+_OPEN: Mapping[str, Callable[[RetrieverParts], OpenedRetriever]] = {
     "none": _open_baseline("none", lambda _: NoRetriever()),
     "random": _open_baseline("random", lambda parts: RandomRetriever(parts.seed)),
     "oracle": _open_baseline("oracle", lambda parts: Oracle(parts.gold)),

@@ -66,7 +66,7 @@ class MarkdownEmbedding:
             ModelError: the embedder fails.
             BudgetExceeded: it would cost more than the budget allows.
         """
-        listed = [(table.id, markdown(table, self.rows)) for table in check_distinct(corpus)]
+        listed = [(table.id, format_markdown(table, self.rows)) for table in check_distinct(corpus)]
         if not listed:
             raise SourceError("the corpus holds no table")
         ids, texts = zip(*listed, strict=True)
@@ -142,7 +142,7 @@ class Summaries:
         return text
 
 
-def markdown(table: Table, rows: int) -> str:
+def format_markdown(table: Table, rows: int) -> str:
     """Return a table as markdown, with no more rows than an embedder takes."""
     while True:
         lines = [table.header, *([["---"] * len(table.header), *table.rows[:rows]] if rows else [])]

@@ -237,7 +237,7 @@ def _as_table(name: str, table: pa.Table) -> Table:
 Rows = Sequence[Sequence[Any]]
 
 
-def measured(query: SembenchQuery, found: Rows, gold: Rows) -> dict[str, float]:
+def measure_query(query: SembenchQuery, found: Rows, gold: Rows) -> dict[str, float]:
     """Return the measures of a query: precision, recall and F1; the relative error; or Spearman's correlation.
 
     Of rows and pairs under a limit the recall is against the limit. The order of a pair does not matter. `quality`

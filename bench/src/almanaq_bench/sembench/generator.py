@@ -15,8 +15,8 @@ from almanaq.models.model_names import make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, TextCall, TextReply, Usage
 from almanaq.options import Options
 from almanaq.values import canonical
-from almanaq_bench.generation.protocols import Asked, Reply
-from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measured
+from almanaq_bench.generation.protocols import GenerationRequest, Reply
+from almanaq_bench.sembench.dataset import QUERIES, SCORE, SembenchData, SembenchQuery, measure_query
 
 NAMES = ("labels", "local", "openai:MODEL")
 _MOST_CALLS = 10_000
@@ -56,7 +56,7 @@ class SembenchGenerator:
         self._data, self._models = data, models
         self._queries = {query.id: query for query in QUERIES}
 
-    def expected(self, asked: Sequence[Asked]) -> Usage:
+    def expected(self, asked: Sequence[GenerationRequest]) -> Usage:
         """Return what the queries are expected to take."""
         if self._models.language is None:
             return Usage()
@@ -65,7 +65,7 @@ class SembenchGenerator:
         calls = sum(stage.predicted.get("calls", 0) for plan in plans for stage in plan.stages)
         return Usage(calls=calls, input_tokens=_CALL_TOKENS * calls, output_tokens=_REPLY_TOKENS * calls)
 
-    async def reply(self, asked: Asked) -> Reply:
+    async def reply(self, asked: GenerationRequest) -> Reply:
         """Return what a query gave."""
         return await run_in_thread(self._run, self._queries[asked.id])
 
@@ -78,7 +78,7 @@ class SembenchGenerator:
             "calls": trace.text_calls + trace.cached_calls,
             "tokens": trace.input_tokens + trace.output_tokens,
             "seconds": round(trace.seconds, 3),
-            "measures": measured(query, result.rows, self._data.gold(query)),
+            "measures": measure_query(query, result.rows, self._data.gold(query)),
         }
         usage = Usage(trace.physical_calls, trace.cached_calls, trace.input_tokens, trace.output_tokens, trace.money)
         return Reply(json.dumps(reply), usage=usage)

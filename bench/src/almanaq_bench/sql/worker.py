@@ -69,12 +69,12 @@ def run(connection: sqlite3.Connection, sql: str, limits: dict[str, Any]) -> tup
     try:
         cursor = connection.execute(sql)
         if cursor.description is None:
-            raise Stopped("refused", "it is no query that gives rows")
+            raise Stopped("refused", "it is not a query that returns rows")
         rows: list[Row] = []
         while batch := cursor.fetchmany(_FETCH):
             rows += batch
             if len(rows) > limits["rows"]:
-                raise Stopped("rows", f"it gives more than {limits['rows']:,} rows")
+                raise Stopped("rows", f"it returns more than {limits['rows']:,} rows")
             if time.perf_counter() > ends:
                 raise Stopped("timeout", f"it ran longer than {limits['seconds']:g} seconds")
         return rows, time.perf_counter() - started
@@ -85,7 +85,7 @@ def run(connection: sqlite3.Connection, sql: str, limits: dict[str, Any]) -> tup
     except sqlite3.Error as error:
         raise Stopped(*reason(error, limits)) from None
     except ValueError as error:  # half a character, which is in no encoding
-        raise Stopped("error", f"it is no text that SQLite reads: {error}") from None
+        raise Stopped("error", f"SQLite cannot read its text: {error}") from None
     except MemoryError:
         raise Stopped("memory", f"it needs more than {limits['memory'] >> 20} MiB of memory") from None
     finally:
@@ -100,7 +100,7 @@ def reason(error: sqlite3.Error, limits: dict[str, Any]) -> tuple[str, str]:
     if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY) or "not authorized" in str(error):
         return "refused", f"it may only read the tables of its database: {error}"
     if code in (sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG):
-        return "memory", f"it makes a value or a result that is too large: {error}"
+        return "memory", f"it makes a value or result that is too large: {error}"
     return "error", str(error)
 
 

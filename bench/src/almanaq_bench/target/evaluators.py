@@ -135,7 +135,7 @@ class TARGET:
                     for dataset, each in measured[name].items()
                 }
                 lines["found"] += map(_found_line, records)
-                lines["replied"] += map(_replied_line, replies)
+                lines["replied"] += map(_format_reply, replies)
         _write(lines["found"], retrieval_results_file, retrieval_results_dir, top_k)
         _write(lines["replied"], downstream_results_file, downstream_results_dir, top_k)
         self.logger.info("all tasks are done")
@@ -148,7 +148,7 @@ class TARGET:
                 self.logger.warning("%s, %s: %s", task, dataset, warning)
             if each.scores.outcomes.get("fault"):
                 failed = f"{each.scores.outcomes['fault']} of {sum(each.scores.outcomes.values())} replies failed"
-                warnings.warn(f"{task}, {dataset}: {failed} and count 0; the log tells why", stacklevel=3)
+                warnings.warn(f"{task}, {dataset}: {failed} and count 0; the log says why", stacklevel=3)
 
     def _load(self, given: Any) -> dict[str, AbsTask]:
         listed = given if isinstance(given, list) else [given or TableRetrievalTask()]
@@ -156,7 +156,7 @@ class TARGET:
         for spec in listed:
             task = _task(spec)
             if task.get_task_name() in loaded:
-                self.logger.warning("task %r is named twice: the later one is taken", task.get_task_name())
+                self.logger.warning("task %r is named twice: the later one is used", task.get_task_name())
             loaded[task.get_task_name()] = task
         return loaded
 
@@ -221,7 +221,7 @@ def _task(spec: Any) -> AbsTask:
         return spec
     name, datasets = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, None)
     if not isinstance(name, str):
-        raise UsageError(f"{spec!r} is no task: give a task's name, (name, datasets) or a task object")
+        raise UsageError(f"{spec!r} is not a task: give a task's name, (name, datasets) or a task object")
     kinds: dict[str, Any] = {kind.get_default_task_name(): kind for kind in TASKS}
     kind = kinds.get(name) or kinds.get(f"{name} Task")
     if kind is None:
@@ -274,7 +274,7 @@ def _found_line(record: Mapping[str, Any]) -> str:
     return json.dumps(line, ensure_ascii=False)
 
 
-def _replied_line(reply: Mapping[str, Any]) -> str:
+def _format_reply(reply: Mapping[str, Any]) -> str:
     line = {"dataset_name": reply["dataset"], "query_id": reply["query_id"], "generated_results": reply["text"]}
     return json.dumps(line, ensure_ascii=False)
 

@@ -94,5 +94,5 @@ def open_language(name: str) -> LanguageModel:
 
     language = open_models(name, embedder="lexical").language
     if language is None:
-        raise UsageError(f"{name!r} is no language model: name one, as openai:MODEL")
+        raise UsageError(f"{name!r} is not a language model: name one, such as openai:MODEL")
     return language

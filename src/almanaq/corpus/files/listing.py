@@ -47,12 +47,12 @@ ENDINGS = {
     ".ods": Format.SHEETS,
 }
 UNREAD = {
-    ".duckdb": "a DuckDB file is a source of its own: name it",
-    ".ddb": "a DuckDB file is a source of its own: name it",
+    ".duckdb": "a DuckDB file is a separate source: name it",
+    ".ddb": "a DuckDB file is a separate source: name it",
     **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
     **dict.fromkeys(
         (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
-        "files of this kind cannot be read: write it as CSV, JSON or Parquet",
+        "files of this kind cannot be read: convert it to CSV, JSON or Parquet",
     ),
 }
 """Files of data that are none of these, and what to do with them."""
@@ -236,11 +236,11 @@ def _odd(path: Path, *, named: bool = False) -> str:
     try:
         mode = path.stat().st_mode if named else path.lstat().st_mode
     except OSError as error:
-        return f"it cannot be looked at ({error.strerror})"
+        return f"it cannot be inspected ({error.strerror})"
     if stat.S_ISLNK(mode):
         return "it is a link, and links in a folder are not followed: name the file itself, or copy it there"
     if not stat.S_ISREG(mode):
-        return "it is no regular file, but a pipe, socket or device: write its content to a file"
+        return "it is a pipe, socket or device: save its content as a file"
     return ""
 
 
@@ -310,7 +310,7 @@ _SECONDS = 60.0
 _CHUNK = 1 << 20
 
 
-class Held:
+class FetchedFolder:
     """A private folder for files that were fetched; it goes when nobody holds it any more."""
 
     def __init__(self) -> None:
@@ -319,12 +319,12 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFiles:
     """Files that a source names; `held` is the folder that they were written into, None where they lie elsewhere."""
 
     paths: tuple[Path, ...]
     name: str
-    held: Held | None = None
+    held: FetchedFolder | None = None
 
 
 def is_web(source: str) -> bool:
@@ -332,7 +332,7 @@ def is_web(source: str) -> bool:
     return _WEB.match(source) is not None
 
 
-def named_files(source: str, *, allow_http: bool = False) -> Named | None:
+def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | None:
     """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
 
     Raises:
@@ -340,15 +340,15 @@ def named_files(source: str, *, allow_http: bool = False) -> Named | None:
         UsageError: an address was named without leave to read it.
     """
     if source == STDIN:
-        return _kept(sys.stdin.buffer, "stdin", "standard input")
+        return _save_stream(sys.stdin.buffer, "stdin", "standard input")
     if is_web(source):
-        return _fetched(source, allow_http=allow_http)
+        return _fetch_file(source, allow_http=allow_http)
     if "://" in source or Path(source).expanduser().exists():
         return None
     parts = [part.strip() for part in source.split(",")]
     if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
-        return Named(tuple(path for part in parts for path in _matching(part)), source)
-    return Named(tuple(_matching(source)), source) if _is_pattern(source) else None
+        return NamedFiles(tuple(path for part in parts for path in _matching(part)), source)
+    return NamedFiles(tuple(_matching(source)), source) if _is_pattern(source) else None
 
 
 def _is_pattern(text: str) -> bool:
@@ -361,16 +361,16 @@ def _matching(text: str) -> list[Path]:
     if path.exists():
         return [path]
     if not _is_pattern(text):
-        raise SourceError(f"there is no file or folder {text!r}, which the list names")
+        raise SourceError(f"the list names {text!r}, which does not exist")
     found = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
     if not found:
-        raise SourceError(f"no file fits {text!r}: patterns have * for any name, ** for any folders")
+        raise SourceError(f"no file matches {text!r}: in patterns, * is any name and ** any folders")
     return [each for each in found if each.is_file()] or found
 
 
-def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
+def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") -> NamedFiles:
     """Write what a stream gives into a file of its own, named by what it holds."""
-    held = Held()
+    held = FetchedFolder()
     target = held.path / stem
     with target.open("wb") as file:
         written = 0
@@ -378,13 +378,13 @@ def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
             raise_if_cancelled()
             written += len(chunk)
             if written > _MOST_BYTES:
-                raise SourceError(f"{called} gives more than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
+                raise SourceError(f"{called} is larger than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
             file.write(chunk)
     if not written:
         raise SourceError(f"{called} is empty")
     named = target.with_name(stem + (ending or _ending(target)))
     shutil.move(target, named)
-    return Named((named,), stem, held)
+    return NamedFiles((named,), stem, held)
 
 
 def _ending(path: Path) -> str:
@@ -397,10 +397,10 @@ def _ending(path: Path) -> str:
     return ".json" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{") else ".csv"
 
 
-def _fetched(address: str, *, allow_http: bool) -> Named:
+def _fetch_file(address: str, *, allow_http: bool) -> NamedFiles:
     """Fetch the file at an address, which the user must have allowed."""
     if not allow_http:
-        raise UsageError(f"{_shown(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
+        raise UsageError(f"{_redact_address(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
     import urllib.error
     import urllib.request
 
@@ -411,13 +411,13 @@ def _fetched(address: str, *, allow_http: bool) -> Named:
     try:
         with urllib.request.urlopen(address, timeout=_SECONDS) as reply:
             if not is_web(reply.geturl()):
-                raise SourceError(f"{_shown(address)} leads elsewhere than to the web")
-            return _kept(reply, stem, _shown(address), ending)
+                raise SourceError(f"{_redact_address(address)} redirects away from the web")
+            return _save_stream(reply, stem, _redact_address(address), ending)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise SourceError(f"{_shown(address)} cannot be fetched: {error}") from error
+        raise SourceError(f"{_redact_address(address)} cannot be fetched: {error}") from error
 
 
-def _shown(address: str) -> str:
+def _redact_address(address: str) -> str:
     """Return an address without what may be secret in it: user, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -31,7 +31,7 @@ _ROOM = 1 << 30
 
 
 @contextmanager
-def unpacked(path: Path, compression: str) -> Iterator[Path]:
+def unpack_file(path: Path, compression: str) -> Iterator[Path]:
     """Give the file that a compressed one holds, for as long as the block lasts; another file as it is."""
     if not compression:
         yield path
@@ -45,7 +45,7 @@ def unpacked(path: Path, compression: str) -> Iterator[Path]:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise _no_room(path) from error
             why = first_line(error)
-            raise SourceError(f"{path.name} cannot be unpacked ({why}): is it whole, and {compression}?") from error
+            raise SourceError(f"{path.name} cannot be unpacked ({why}): is it complete, and {compression}?") from error
         yield target
 
 
@@ -85,7 +85,7 @@ def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
 
 
 def _no_room(path: Path) -> SourceError:
-    return SourceError(f"{path.name} holds more than the disk has room for: unpack it elsewhere, and name that")
+    return SourceError(f"{path.name} is too large for the disk when unpacked: unpack it elsewhere, and name that")
 
 
 # --- delimited text, as tolerant as can be: rows of another length are mended and counted -----------------------------
@@ -113,9 +113,7 @@ class Repairs:
         """Say what was mended, for people."""
         found = []
         if self.quotes:
-            found.append(
-                f"{name}, line {self.quotes}: a quote stands where none may: double quotes within quoted fields"
-            )
+            found.append(f"{name}, line {self.quotes}: a quote is out of place: double quotes within quoted fields")
         if self.short or self.long:
             parts = [f"{self.short:,} with fewer fields, the rest is NULL"] if self.short else []
             parts += [f"{self.long:,} with more, which are left out"] if self.long else []
@@ -129,7 +127,7 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
     """Yield the rows of a file, each as long as the header; an empty field is None, blank lines are skipped."""
     mended = mended if mended is not None else Repairs()
     width = len(dialect.names)
-    rows = _numbered(path, dialect, mended)
+    rows = _read_numbered_rows(path, dialect, mended)
     if dialect.header:
         next(rows, None)
     for line, row in rows:
@@ -145,7 +143,7 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
         yield [cell or None for cell in row]
 
 
-def _numbered(path: Path, dialect: Dialect, mended: Repairs) -> Iterator[tuple[int, list[str]]]:
+def _read_numbered_rows(path: Path, dialect: Dialect, mended: Repairs) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the line that a row ends on, its fields); blank lines are skipped."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     mode = _quoting(path, dialect, mended)
@@ -248,7 +246,7 @@ class DelimitedFile:
 def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFile]:
     """Give a file of delimited text with what its beginning says of it; raises SourceError for one without text."""
     kind = _kind(path)
-    with unpacked(path, kind.compression) as plain:
+    with unpack_file(path, kind.compression) as plain:
         dialect = sniff(plain, path.name, hints)
         written = f"{path.name}: {NAMES.get(dialect.separator, 'one column')}, {dialect.encoding.removesuffix('-sig')}"
         packed = f", {kind.compression}" if kind.compression else ""
@@ -258,7 +256,7 @@ def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFi
 
 def read_records(path: Path) -> Records:
     """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
-    with unpacked(path, _kind(path).compression) as plain:
+    with unpack_file(path, _kind(path).compression) as plain:
         return read_json(plain, path.name)
 
 
@@ -340,7 +338,7 @@ def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list
     return Header(tuple(names)), [[row.get(name) for name in names] for row in read]
 
 
-def _delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+def _read_delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
     mended = Repairs()
     with open_delimited(path) as file:
         rows: list[list[Any]] = list(islice(read_delimited(file.path, file.dialect, mended), limit))
@@ -374,8 +372,8 @@ def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]
         held += sum(map(_size, batch.columns))  # a few bytes may stand for any number of rows, and of long ones
         if held > _MOST_UNPACKED:
             raise SourceError(
-                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave columns out of "
-                "it, or ask it by queries (--db)"
+                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave out columns, "
+                "or query it with --db"
             )
         rows += (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         if limit is not None and len(rows) >= limit:
@@ -395,7 +393,7 @@ def open_parquet(path: Path) -> Any:
 
 
 _ROWS: dict[Format, Callable[[Path, int | None], tuple[Header, list[list[Any]]]]] = {
-    Format.DELIMITED: _delimited_rows,
+    Format.DELIMITED: _read_delimited_rows,
     Format.JSON: _json_rows,
     Format.PARQUET: _parquet_rows,
     Format.SHEETS: _sheet_rows,

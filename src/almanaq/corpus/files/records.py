@@ -80,7 +80,7 @@ class JSONStream:
         for _ in self._parts("{", "}"):
             key = self.value()
             if not isinstance(key, str):
-                raise ValueError(f"a key is no string: char {self._place():,}")
+                raise ValueError(f"a key is not a string: char {self._place():,}")
             self._take(":")
             yield key
 
@@ -177,7 +177,7 @@ def read_json(path: Path, name: str) -> Records:
         begins = (line for line in iter(partial(lines.readline, _LONGEST_BEGINNING), "") if line.strip())
         first, second = next(begins, ""), next(begins, "")
     if not first:
-        raise SourceError(f"{name} is empty: JSON Lines hold one object a line")
+        raise SourceError(f"{name} is empty: JSON Lines need one object per line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
     if by_lines or (second and _is_object(first)):
         return _lines(path, name)
@@ -197,11 +197,11 @@ def _is_object(line: str) -> bool:
 
 
 def _lines(path: Path, name: str) -> Records:
-    """Read one object a line; lines that hold none are left out and counted, unless all do."""
+    """Read one object per line; lines that hold none are left out and counted, unless all do."""
     found = Records()
     faults: list[str] = []
     count = 0
-    for number, line in _numbered(path):
+    for number, line in _read_numbered_lines(path):
         value, fault = _record(line)
         if fault:
             count += 1
@@ -209,14 +209,14 @@ def _lines(path: Path, name: str) -> Records:
         else:
             found.rows.append(value)
     if not found.rows:
-        raise SourceError(f"{name}, {faults[0]}: JSON Lines hold one object a line")
+        raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
     if count:
-        lines = f"{count:,} lines that hold no object are left out" if count > 1 else "a line is left out"
+        lines = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
         found.notes = (f"{name}: {lines}: {'; '.join(faults)}",)
     return found
 
 
-def _numbered(path: Path) -> Iterator[tuple[int, str]]:
+def _read_numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if number % _LOOK == 0:
@@ -231,7 +231,7 @@ def _record(line: str) -> tuple[Any, str]:
     except ValueError as error:
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
-        return None, f"one object a line, not a {type(value).__name__}"
+        return None, f"one object per line, not a {type(value).__name__}"
     return {intern(key): inner for key, inner in value.items()}, ""
 
 
@@ -239,29 +239,29 @@ def _document(path: Path, name: str) -> Records:
     """Read a file that is one JSON value."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            value = _streamed(JSONStream(file))
+            value = _parse_stream(JSONStream(file))
     except ValueError as error:
-        raise SourceError(f"{name} is not JSON ({error}): mend it there, or write one object a line") from error
+        raise SourceError(f"{name} is not JSON ({error}): fix it there, or write one object per line") from error
     notes: tuple[str, ...] = ()
     if isinstance(value, dict):
         lists = [key for key, inner in value.items() if _objects(inner)]
         if len(lists) == 1:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
-        elif (shaped := shaped_rows(value)) is not None:
+        elif (shaped := reshape_rows(value)) is not None:
             value, notes = shaped, (f"{name}: one object, read as {len(shaped):,} rows",)
         else:
             raise SourceError(
-                f"{name} holds one object, not a list of rows: write an array of objects, or one object a line"
+                f"{name} holds one object, not a list of rows: write an array of objects, or one object per line"
             )
     rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     if not rows:
-        raise SourceError(f"{name} holds no objects: write an array of objects, or one object a line")
+        raise SourceError(f"{name} holds no objects: write an array of objects, or one object per line")
     if len(rows) < len(value):
-        notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are no objects and are left out")
+        notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are not objects and are left out")
     return Records(rows, notes)
 
 
-def _streamed(stream: JSONStream) -> Any:
+def _parse_stream(stream: JSONStream) -> Any:
     """Return a JSON text's value, read element by element where it is an array or holds one."""
     first = stream.peek()
     if first == "[":
@@ -274,7 +274,7 @@ def _streamed(stream: JSONStream) -> Any:
     return value
 
 
-def shaped_rows(value: Mapping[str, Any]) -> list[Record] | None:
+def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
     """Return the rows of an object that is a table in another shape, None where it is none.
 
     `{"a": {"x": 1}, "b": {"x": 2}}` names its rows, in a column `key`; `{"x": [1, 2]}` and pandas' `{"x": {"0": 1,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.files.sniff import has_header, unnamed
+from almanaq.corpus.files.sniff import has_header, number_columns
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.values.numbers import parse_number
@@ -99,7 +99,7 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:
         raise MissingExtraError("python-calamine", "xlsx", f"the workbook {path.name}") from error
-    size, most = _unpacked(path), MOST_BYTES
+    size, most = _measure_unpacked(path), MOST_BYTES
     if size > most:
         raise SourceError(
             f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {most >> 20:,}: save its sheets as CSV"
@@ -109,7 +109,7 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
         read = [(name, *_rows(workbook.get_sheet_by_name(name))) for name in workbook.sheet_names]
     except (CalamineError, OSError, ValueError) as error:
         why = first_line(error)
-        raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it anew, or as CSV") from error
+        raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it again, or as CSV") from error
     sheets = [sheet for name, rows, merged in read if (sheet := _sheet(path.name, name, rows, header, merged))]
     if not sheets:
         raise SourceError(f"{path.name} holds no rows")
@@ -117,12 +117,14 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
     if not tables:
         return sheets
     alone = tuple(
-        f"{path.name}, sheet {sheet.name!r}: left out, as it holds one cell" for sheet in sheets if sheet not in tables
+        f"{path.name}, sheet {sheet.name!r}: left out, as it has only one cell"
+        for sheet in sheets
+        if sheet not in tables
     )
     return [replace(tables[0], notes=tables[0].notes + alone), *tables[1:]]
 
 
-def _unpacked(path: Path) -> int:
+def _measure_unpacked(path: Path) -> int:
     """Return how many bytes of XML a workbook holds; of one that is no archive, its own."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -177,13 +179,13 @@ def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | N
         else ()
     )
     if merged:
-        notes += (f"{file}, sheet {name!r}: merged cells hold the value of their first in each row",)
+        notes += (f"{file}, sheet {name!r}: merged cells repeat the value of their first cell in each row",)
     if not named and header is None:
         notes += (f"{file}, sheet {name!r}: its first row looks like values, so the columns are called column_1 …",)
-    names = tuple("" if v is None else str(v) for v in table[0]) if named else unnamed(len(used))
+    names = tuple("" if v is None else str(v) for v in table[0]) if named else number_columns(len(used))
     rows_read = table[named:]
     if rows_read and is_total_row(rows_read[-1], rows_read[:-1]):
-        notes += (f"{file}, sheet {name!r}: the last row, which sums up the others, is left out",)
+        notes += (f"{file}, sheet {name!r}: the last row, which sums the others, is left out",)
         rows_read = rows_read[:-1]
     return Sheet(name, names, tuple(rows_read), notes)
 

@@ -33,7 +33,7 @@ _ENCODINGS = (
     ("cp1253", "Windows-1253", re.compile(r"[Ά-ώ]+")),
 )
 _UNKNOWN = (
-    "not UTF-8, and its letters are not Latin: it is read as Windows-1252 and probably wrong; say `encoding = …` in "
+    "not UTF-8, and its letters are not Latin: it is read as Windows-1252, probably wrongly; set `encoding = …` in "
     'the schema file, as "shift_jis" or "euc_jp" (Japanese), "gb18030" or "big5" (Chinese), "euc_kr" (Korean)'
 )
 
@@ -144,11 +144,11 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     try:
         text = _beginning(path, encoding, errors)
     except LookupError as error:
-        raise SourceError(f"{name}: there is no encoding {encoding!r}") from error
+        raise SourceError(f"{name}: unknown encoding {encoding!r}") from error
     if not text.strip():
         raise SourceError(f"{name} is empty: a CSV file begins with a line of column names")
     if _is_binary(text):
-        raise SourceError(f"{name} is no text, though its name says so: rename it by what it is, or leave it out")
+        raise SourceError(f"{name} is not text, although its name says so: rename it, or leave it out")
     tab = name.lower().split(".")[1:2] in (["tsv"], ["tab"])
     separator = hints.separator or ("\t" if tab else _separator(text))
     escape = _escape(text, separator)
@@ -156,7 +156,7 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     skip = _preamble(rows)
     body = rows[skip:]
     header = has_header(body) if hints.header is None else hints.header
-    names = _names(body) if header else unnamed(max(map(len, body)))
+    names = _names(body) if header else number_columns(max(map(len, body)))
     width = len(names)
     if hints.names and len(hints.names) != width:
         raise SourceError(f"{name} has {width:,} columns, and `names` in the schema file lists {len(hints.names):,}")
@@ -171,7 +171,7 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     if not header and hints.header is None and not hints.names:
         notes = (
             *notes,
-            f"{name}: its first line looks like a row, not like names: it is kept as one, and the columns are called "
+            f"{name}: its first line looks like a row, not like names: it is kept as data, and the columns are called "
             "column_1 and so on; in the schema file, say `names = [...]`, or `header = true` if it is one",
         )
     return Dialect(
@@ -192,7 +192,7 @@ def _is_binary(text: str) -> bool:
     return strange > max(_FEW_CONTROLS, _MOST_CONTROLS * len(text))
 
 
-def unnamed(width: int) -> tuple[str, ...]:
+def number_columns(width: int) -> tuple[str, ...]:
     """Return names for the columns of a table without a header."""
     return tuple(f"column_{position}" for position in range(1, width + 1))
 
@@ -215,7 +215,7 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
     if not bad:
         return "utf-8-sig", "strict", ()
     if good > 10 * bad:
-        warning = f"{name}: {bad:,} characters are not UTF-8 and read as \ufffd; write the file anew as UTF-8"
+        warning = f"{name}: {bad:,} characters are not UTF-8 and read as \ufffd; save the file as UTF-8"
         return "utf-8-sig", "replace", (warning,)
     foreign, named = foreign_encoding(path)
     if named and not foreign:
@@ -223,7 +223,7 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
     encoding, called = (
         (foreign, named) if foreign else ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
     )
-    warning = f'{name}: not UTF-8, read as {called}; if letters look wrong, say `encoding = "…"` in the schema file'
+    warning = f'{name}: not UTF-8, read as {called}; if letters look wrong, set `encoding = "…"` in the schema file'
     return encoding, "replace" if foreign else "strict", (warning,)
 
 

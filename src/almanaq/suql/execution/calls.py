@@ -18,7 +18,7 @@ from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
 from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
-from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
+from almanaq.values import join_texts, only_options, option_of, parse_list, parse_typed, writable
 
 MOST_OPTIONS = 500
 """Options that a query may give to answer(): each call names them all."""
@@ -352,7 +352,7 @@ def _read_as(call: TextCall, value: str) -> str | None:
     if call.type == "list":
         listed = parse_list(value)
         texts = only_options(listed, call.options) if call.options else listed
-        return joined(texts) if texts or not listed else None
+        return join_texts(texts) if texts or not listed else None
     if call.options:
         return option_of(value, call.options)
     return value if call.type == "text" else parse_typed(value, call.type)

@@ -63,7 +63,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Show the plan in a notebook."""
-        return display.block(display.preformatted(str(self)))
+        return display.block(display.preformat_text(str(self)))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the plan as text."""

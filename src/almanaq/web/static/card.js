@@ -17,11 +17,11 @@ export function card(record, choose = null) {
   const made = el("div", { class: "card" });
   const parts = [
     record.truncated && el("p", { class: "note" }, truncation(record)),
-    record.not_kept && el("p", { class: "note" }, "This answer is not kept, and has no link: ", visible(record.not_kept)),
+    record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
     record.status && el("p", { class: "hint" }, STATUS[record.status] ?? record.status),
     record.answer && el("p", { class: "answer" }, visible(record.answer)),
     record.readings?.length ? readings(record, choose, made) : null,
-    record.relaxed && el("p", { class: "note" }, "Left out to find anything: ", visible(record.relaxed)),
+    record.relaxed && el("p", { class: "note" }, "Condition left out: ", visible(record.relaxed)),
     record.columns?.length ? rows(record) : null,
     record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.suql && el("p", { class: "hint" }, cost(record.trace)),
@@ -47,7 +47,7 @@ function truncation(record) {
   const missing = record.rows.length < record.rows_total;
   return missing
     ? `The first ${record.rows.length.toLocaleString("en")} of ${plural(record.rows_total, "row")}.${cut}`
-    : `Not all is shown.${cut}`;
+    : `Some of it is not shown.${cut}`;
 }
 
 function cost(trace) {
@@ -124,7 +124,7 @@ function actions(record) {
       asked && button("Right", (event) => judge(record, "right", { kind: "answer" }, event.currentTarget)),
       asked && button("Wrong…", () => wrong(record)),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
-      record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "The link is copied.")),
+      record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "Link copied.")),
       record.id && record.columns?.length ? download(record) : null,
       record.suql && button("As Python", () => python(record, place))),
     place);
@@ -136,7 +136,7 @@ function download(record) {
   choice.addEventListener("change", () => {
     if (!choice.value) return;
     el("a", { href: `/api/v1/answers/${record.id}/rows?format=${choice.value}`, download: true }).click();
-    say(`The rows are downloaded as ${choice.value}.`);
+    say(`Rows downloaded as ${choice.value}.`);
     choice.value = "";
   });
   return choice;
@@ -146,7 +146,7 @@ function python(record, place) {
   const { source, model } = document.body.dataset;
   const text = `import almanaq\n\ncon = almanaq.connect(${JSON.stringify(source)}, model=${JSON.stringify(model)})\nresult = con.sql(${JSON.stringify(record.suql)})\nprint(result.df())\n`;
   place.replaceChildren(el("h3", {}, "As Python"), el("pre", { class: "suql", tabindex: 0 }, text),
-    button("Copy", () => copy(text, "The code is copied.")));
+    button("Copy", () => copy(text, "Code copied.")));
 }
 
 async function copy(text, told) {

@@ -54,5 +54,5 @@ async function drop(conversation) {
     if (error.body?.status !== 404) throw error;
   });
   forget(conversation);
-  say("The conversation is deleted.");
+  say("Conversation deleted.");
 }

@@ -56,7 +56,7 @@ function show(content) {
     if (!dialog.open) dialog.showModal();
   }
   content.querySelector("h2").focus();
-  say("The text is shown, with the quote marked.");
+  say("Text shown, quote marked.");
 }
 
 export function close() {

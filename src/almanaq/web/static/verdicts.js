@@ -9,7 +9,7 @@ export async function judge(record, verdict, about, pressed, more = {}) {
   const taken = pressed.getAttribute("aria-pressed") === "true";
   await call("PUT", `answers/${record.id}/verdict`, { verdict: taken ? null : verdict, about, ...more });
   pressed.setAttribute("aria-pressed", String(!taken));
-  say(taken ? "The verdict is taken back." : `Noted as ${verdict}.`);
+  say(taken ? "Verdict withdrawn." : `Noted as ${verdict}.`);
 }
 
 export function wrong(record) {
@@ -40,9 +40,9 @@ export function wrong(record) {
   dialog.replaceChildren(
     el("form", { onsubmit: send },
       el("h2", {}, "What is wrong?"),
-      el("p", { class: "hint" }, "It becomes a test that fails until it is right. Single rows and quotes have buttons of their own."),
+      el("p", { class: "hint" }, "It becomes a test that fails until the answer is right. Single rows and quotes have their own buttons."),
       el("label", {}, "In a few words", note),
-      el("label", {}, "A row that is missing (column = value)", name),
+      el("label", {}, "A missing row (column = value)", name),
       record.suql && el("label", {}, "The right query, if you know it", suql),
       told,
       el("p", { class: "buttons" }, el("button", { type: "submit" }, "Note it"), button("Cancel", () => dialog.close()))),

@@ -31,7 +31,7 @@ export async function whyNot(record, place) {
     try {
       const found = await call("POST", "why-not", { suql: record.suql, key: { [column.name]: key } });
       told.replaceChildren(card({ ...found, suql: null, columns: [] }));
-      say("Each condition is told for that row.");
+      say("The conditions are shown for that row.");
     } catch (error) {
       told.replaceChildren(problem(error));
     }
