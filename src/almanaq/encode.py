@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
     from almanaq.suql.catalog.relations import Column, Relation
     from almanaq.suql.explain.why_not import WhyNot
-    from almanaq.suql.result import Evidence, Result, Trace
+    from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
 
 _EXACT = 2**53 - 1
@@ -96,7 +96,7 @@ def result_record(result: Result) -> dict[str, Any]:
 
     >>> record = result_record(con.sql("SELECT name, age FROM dogs ORDER BY name"))
     >>> record["columns"], record["rows"], sorted(record)
-    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['columns', 'evidence', 'rows', 'trace'])
+    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['columns', 'evidence', 'rows', 'trace', 'unknown'])
     """
     from almanaq.suql.row_values import python_rows
 
@@ -105,6 +105,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "rows": plain(python_rows(result.table, exact=True)),
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
         "trace": trace_record(result.trace),
+        "unknown": [unknown_record(each) for each in result.unknown],
     } | ({"inferred": list(result.inferred)} if result.inferred else {})
 
 
@@ -129,6 +130,7 @@ def response_record(response: Response) -> dict[str, Any]:
         "relaxed": plain(response.relaxed),
         "readings": [plain(reading.as_dict()) for reading in response.readings],
         "trace": trace_record(response.trace or Trace()),
+        "unknown": [unknown_record(each) for each in response.unknown],
     }
 
 
@@ -141,7 +143,12 @@ def why_not_record(found: WhyNot) -> dict[str, Any]:
     (True, [('age > 8', False)])
     """
     conditions = [
-        {"text": each.text, "truth": each.truth, "evidence": [evidence_record(e) for e in each.evidence]}
+        {
+            "text": each.text,
+            "truth": each.truth,
+            "reason": each.reason,
+            "evidence": [evidence_record(e) for e in each.evidence],
+        }
         for each in found.conditions
     ]
     return {"found": bool(found.conditions), "conditions": conditions, "answer": str(found)}
@@ -192,6 +199,11 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
     return record
 
 
+def unknown_record(unknown: UnknownAnswer) -> dict[str, str]:
+    """Return one answer that a row lacks: the row's key or number, the column, the question, the reason."""
+    return {name: getattr(unknown, name) for name in ("relation", "row", "column", "question", "reason")}
+
+
 def trace_record(trace: Trace) -> dict[str, Any]:
     """Return what a query took; links and columns as objects with named parts.
 
@@ -202,6 +214,7 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links
     ]
+    del record["unknown"]  # it stands beside the rows
     if trace.inference is None:
         del record["inference"]
     record["columns_sent"] = [{"column": column, "cells": cells} for column, cells in trace.columns_sent]

@@ -47,7 +47,7 @@ def ask(
     To see what a query costs before it runs, give it to almanaq sql with --explain.
     """
     from almanaq.cli.output import write_json
-    from almanaq.cli.terminal import console, progress, warn
+    from almanaq.cli.terminal import console, progress, warn_of_result
     from almanaq.encode import response_record
 
     with connect_source(name_source(source, db, command="ask QUESTION"), chosen) as connection:
@@ -58,7 +58,7 @@ def ask(
         else:
             response = print_stream(connection.ask_stream(question), console(), EVERYTHING if all else FIRST)
     if response.trace is not None:
-        warn(response.trace.warnings)
+        warn_of_result(response.trace)
     if response.error is not None:
         raise response.error
 

@@ -124,8 +124,8 @@ def cautions(
     Args:
         certain: an unknown answer can only leave rows out.
     """
-    if calls.unparsed:
-        yield f"{calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+    if unreadable := calls.unknown_answers.unreadable:
+        yield f"{unreadable} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:
         yield f"{calls.unknown} call(s) failed ({calls.causes}); their answers are unknown: the rows are not exact"
     if calls.unknown and not certain:

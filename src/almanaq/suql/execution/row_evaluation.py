@@ -268,9 +268,23 @@ class RowEvaluation:
                 item = self._context.inputs[site]
                 self._count_cell(item)
                 calls = self._context.calls
-                answered = await calls.ask(*found, here=self._context.whole)
-                self._outcomes[site] = calls.within(item.site, answered)
+                answered = calls.within(item.site, await calls.ask(*found, here=self._context.whole))
+                self._outcomes[site] = answered
+                if answered.reason:
+                    self._note_unknown(item, answered)
         return self._outcomes[site]
+
+    def _note_unknown(self, item: SiteInput, outcome: Outcome) -> None:
+        found = self._candidate
+        self._context.calls.unknown_answers.add(
+            item,
+            self._question(item.site.id),
+            outcome.reason,
+            number=found.number,
+            row=found.row,
+            key=found.values,
+            failed=outcome.unknown,
+        )
 
     def _count_cell(self, item: SiteInput) -> None:
         column = f"{item.relation}.{item.column}"

@@ -59,6 +59,7 @@ from almanaq.suql.execution.trial_order import (
     ordered_by_vectors,
     tries_by_similarity,
 )
+from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.stages import (
     ROW,
     Materialize,
@@ -118,7 +119,13 @@ class Run:
         reader, budget = context.models.reader, call_budget(options, context.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
-            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
+            reader,
+            sites,
+            max_calls=budget,
+            strict=options.strict,
+            concurrency=options.concurrency,
+            cited=cited,
+            unknown_answers=UnknownAnswers(context.catalog),
         )
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
         self._budget = budget
@@ -471,4 +478,6 @@ class Run:
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
+            unknown_answers=self.calls.unknown_answers.count,
+            unknown=self.calls.unknown_answers.first,
         )
