@@ -251,6 +251,13 @@ class PerLoop(Generic[C]):
                 self._held[loop] = held
         return held[1]
 
+    async def close(self) -> None:
+        """Close the client of the running loop before the loop ends; the next use makes another."""
+        with self._lock:
+            held = self._held.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[0].aclose()
+
     async def _holding(self) -> AsyncGenerator[C, None]:
         client = self._make()
         try:

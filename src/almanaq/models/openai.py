@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.event_loops import run_sync
+from almanaq.event_loops import PerLoop, run_sync
 from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
+from almanaq.models.context import ask_context
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     JsonServer,
@@ -55,11 +57,15 @@ _log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM, _MOST_REASONING_ROOM = 8192, 32_768
 """Tokens added once a model has shown that it reasons, as its output limit includes that; doubled up to the second."""
+_LEAST_LIMIT = 256
+"""No server's own limit of output is lower; where it counts fewer tokens, it leaves out the reasoning."""
 _WORDS_READ, _WORDS_CUT, _TOKENS_CUT = 0.9, 500, 500
 """A prompt of more than `_WORDS_CUT` words takes at least `_WORDS_READ` tokens a word; where a server counted fewer, it
 read a part. Below `_TOKENS_CUT` it is one that leaves out what it had cached."""
 _ALTERNATIVES = 20
 """Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
+_SILENT = ("api.openai.com",)
+"""Servers that are known not to say how much their models read."""
 _MAX_FORMS = 64
 """Request forms whose JSON text is cached."""
 _VECTOR_BYTES = 2**19
@@ -104,6 +110,19 @@ class OpenAIModel:
         self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
         self._served = False
+        self._cut_at: tuple[int, int] | None = None
+        self._asking: PerLoop[_Turn] = PerLoop(_Turn)
+        self._stated_context: int | None = None
+        self._has_asked = urlsplit(address).hostname in _SILENT
+        self._ask_server = partial(ask_context, address, _make_headers(address, key), self.secrets, model)
+
+    async def ask_context(self) -> int | None:
+        """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
+        async with (await self._asking.get()).lock:
+            if not self._has_asked:
+                self._stated_context = await self._ask_server()
+                self._has_asked = True
+        return self._stated_context
 
     def most_output_tokens(self, prompt: Prompt) -> int:
         """Return the maximum tokens of a reply, hidden ones included."""
@@ -149,12 +168,22 @@ class OpenAIModel:
         return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
-        """Give a model that spent its whole limit on reasoning more room; return whether there is more now."""
+        """Give a model whose reply was cut at its limit more room; return whether there is more now.
+
+        One that reasons gets most; a server that writes no more than with less room has a limit of its own.
+        """
         asked = _output_limit_of(request)
+        written = read_token_count(content, "completion_tokens", most=lambda: 0, server=self._base_url) or 0
+        least, before = self._cut_at or (asked, 0)
+        if asked > least and _LEAST_LIMIT <= written <= before:
+            return False
+        self._cut_at = asked, written
         reasoned = has_reasoned(content) or not read_text(content).strip()
-        if reasoned and self.most_output_tokens(prompt) <= asked:
-            self._room = min(max(2 * self._room, _REASONING_ROOM), _MOST_REASONING_ROOM)
-        return reasoned and self.most_output_tokens(prompt) > asked
+        usual = prompt.max_output_tokens
+        first, most = (_REASONING_ROOM, _MOST_REASONING_ROOM) if reasoned else (usual, 3 * usual)
+        if self.most_output_tokens(prompt) <= asked:
+            self._room = max(self._room, min(max(2 * self._room, first), most))
+        return self.most_output_tokens(prompt) > asked
 
     def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
         """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
@@ -187,6 +216,8 @@ class OpenAIModel:
         known = {*request, *(message.role for message in prompt.messages)}
         feature = find_refused_feature(reply.status, message, known)
         if feature is not None:  # another call may have been refused for the same reason meanwhile
+            if feature == "reasoning_effort" and feature not in self._refused:
+                _log.warning("%s takes no reasoning effort: --reasoning-effort has no effect", self.name)
             self._refused |= {feature}
             return _ask_otherwise(f"the server does not support {feature}: {message[:200]}")
         return make_status_error(
@@ -244,6 +275,16 @@ class OpenAIModel:
             output_tokens = estimate_tokens(text) if text or output_tokens is None else 0
         money = None if self._price is None else self._price.of(input_tokens, output_tokens)
         return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
+
+
+class _Turn:
+    """A lock of one event loop."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Nothing to close."""
 
 
 def _output_limit_of(request: Mapping[str, Any]) -> int:
