@@ -416,6 +416,8 @@ def embed(texts: list[str], **form: bool) -> Reply:
         lambda texts: (400, refusal("it should not be larger than 10.")) if len(texts) > 10 else embed(texts),
         lambda texts: (413, b"too much") if len(texts) > 5 else embed(texts),
         lambda texts: embed(texts, unnumbered=True),
+        lambda texts: (200, {"data": [item | {"index": None} for item in embed(texts)[1]["data"]]}),
+        lambda texts: (200, {"data": [item | {"index": str(item["index"])} for item in embed(texts)[1]["data"][::-1]]}),
         lambda texts: embed(texts, base64=True),
     ],
 )
@@ -426,6 +428,33 @@ def test_every_text_gets_its_vector(serve: Callable[[list[str]], Reply]) -> None
     right = np.array([vector(text) for text in texts])
     np.testing.assert_allclose(found, right / np.linalg.norm(right, axis=1, keepdims=True), atol=1e-6)
     assert len(asked) < 20, "what it refused is not sent again"
+
+
+def test_the_form_of_vectors_is_not_named_where_that_is_refused() -> None:
+    def serve(request: dict[str, Any], _: str) -> Reply:
+        named = "encoding_format" in request
+        return (400, refusal("Unrecognized argument: encoding_format")) if named else embed(request["input"])
+
+    with serving(serve) as (url, asked):
+        embedder = OpenAIEmbedder("any", url, "k")
+        assert embedder.embed_documents(["ab"]).shape == embedder.embed_documents(["cd"]).shape == (1, 8)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(("status", "message"), [(404, "no such path"), (501, "no --embeddings"), (401, "wrong key")])
+def test_rows_are_tried_in_table_order_where_nothing_can_be_embedded(status: int, message: str) -> None:
+    rows = {"id": list(range(40)), "note": [f"{'calm' if n % 4 == 3 else 'loud'} {n}" for n in range(40)]}
+    query = "SELECT id FROM stays WHERE answer(note, 'is it calm?') = 'Yes' LIMIT 2"
+    with serving(lambda *_: (status, refusal(message))) as (url, _):
+        embedder = OpenAIEmbedder("any", url, "k", attempts=1)
+        with almanaq.connect({"stays": rows}, model=FunctionModel(calm), embedder=embedder, cache=False) as con:
+            result = con.sql(query)
+            assert "tried in table order" in " ".join(result.trace.warnings)
+            with pytest.raises(ModelError):
+                con.sql("SELECT id FROM stays ORDER BY similarity(note, 'calm')")
+            with pytest.raises(ModelError):
+                con.sql(query, options=almanaq.Options(candidates=5))
+    assert result.rows == [(3,), (7,)]
 
 
 def test_a_text_too_long_to_embed_is_cut_and_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -363,6 +363,7 @@ class OpenAIEmbedder:
         )
         self._prefixes, self._types = find_prefixes(model), find_input_types(model)
         self.symmetric = self._types is None and self._prefixes == Prefixes()
+        self._names_encoding = True
         self._width: int | None = None
         self.usage = Usage()
 
@@ -434,7 +435,9 @@ class OpenAIEmbedder:
 
     async def _embed_batch(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         # The protocol refuses an empty text, but not a blank one.
-        request = {"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"}
+        request: dict[str, Any] = {"model": self._model, "input": [text or " " for text in texts]}
+        if self._names_encoding:
+            request["encoding_format"] = "float"
         if self._types is not None:
             request["input_type"] = self._types[kind]
         try:
@@ -443,8 +446,10 @@ class OpenAIEmbedder:
             raise make_connection_error(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
         if reply.status != 200:
             message = read_error_message(reply.body)
-            if self._types is not None and find_refused_feature(reply.status, message, ("input_type",)):
-                self._types = None
+            refused = find_refused_feature(reply.status, message, request)
+            if refused is not None:
+                self._types = None if refused == "input_type" else self._types
+                self._names_encoding = self._names_encoding and refused != "encoding_format"
                 return await self._embed_batch(texts, kind)
             raise make_status_error(
                 reply.status,
@@ -465,12 +470,13 @@ class OpenAIEmbedder:
         """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
             data = content["data"]
-            numbered = any("index" in item for item in data)  # some servers number nothing, and keep the order
-            items = sorted(data, key=lambda item: item["index"]) if numbered else data
+            # Some servers number nothing, and keep the order.
+            numbered = any(item.get("index") is not None for item in data)
+            items = sorted(data, key=lambda item: int(item["index"])) if numbered else data
             with np.errstate(over="ignore"):
                 vectors = np.array([_read_vector(item["embedding"]) for item in items], np.float32)
-            places = [item["index"] for item in items] if numbered else list(range(len(items)))
-        except (ValueError, TypeError, LookupError) as problem:
+            places = [int(item["index"]) for item in items] if numbered else list(range(len(items)))
+        except (ValueError, TypeError, LookupError, AttributeError) as problem:
             raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
         if vectors.ndim != 2 or places != list(range(count)):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)

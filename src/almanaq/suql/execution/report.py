@@ -8,8 +8,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.budget import Spending, SpendingLine
 from almanaq.models.protocols import Usage
+from almanaq.models.retrying import describe_failure
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import PassageSelection
@@ -109,6 +111,12 @@ def _inference_figures(inference: Inference) -> dict[str, Any]:
 
 _ENOUGH, _MOSTLY = 10, 0.8
 """Texts, and the share of them without information, from which on `local` is no judge of what was asked."""
+
+
+def table_order(problem: ModelError) -> str:
+    """Say that rows are tried in table order, and why: only the number of calls may be another."""
+    cause = describe_failure(problem)[0] if isinstance(problem, ModelCallError) else str(problem)
+    return f"rows are tried in table order: the embedder failed ({cause})"
 
 
 def cautions(
