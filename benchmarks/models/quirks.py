@@ -381,8 +381,15 @@ def main() -> None:
         quirks, batch = mixture(seed)
         mixed.append(measure(quirks, seed, 200, batch) | {"seed": seed})
         print(mixed[-1], flush=True)
-    record = {"command": "python -m benchmarks.models.quirks", "alone": alone, "mixed": mixed}
-    Path(__file__).with_name("results").joinpath("quirks.json").write_text(json.dumps(record, indent=1) + "\n")
+    file = Path(__file__).with_name("results") / "quirks.json"
+    file.write_text(write_record("python -m benchmarks.models.quirks", alone=alone, mixed=mixed))
+
+
+def write_record(command: str, **runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a record as JSON, a line for each run."""
+    lines = {name: ",\n  ".join(map(json.dumps, each)) for name, each in runs.items()}
+    parts = [f'"command": {json.dumps(command)}', *(f'"{name}": [\n  {text}\n ]' for name, text in lines.items())]
+    return "{\n " + ",\n ".join(parts) + "\n}\n"
 
 
 if __name__ == "__main__":

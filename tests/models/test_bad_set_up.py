@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +25,7 @@ from almanaq.models.protocols import Price, Prompt, TextCall
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import raise_public_errors
 from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq.testing.outcome import Outcome
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
 
@@ -34,26 +33,8 @@ CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=
 @contextmanager
 def other_server(status: int, body: bytes, kind: str = "application/json") -> Iterator[str]:
     """Serve the same reply to every request, as something that is no server of the protocol would."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with StandInServer(twist=lambda *_: Outcome(status, body, {"content-type": kind})) as server:
+        yield server.url
 
 
 @pytest.mark.parametrize(

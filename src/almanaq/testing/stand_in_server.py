@@ -36,6 +36,7 @@ class Ledger:
         sent: bytes of replies that clients took.
         requests: the body of every chat request, in order of arrival, when the server keeps them.
         embedded: the body of every request for embeddings, likewise.
+        heads: the path and the headers of every request, likewise.
     """
 
     calls: int = 0
@@ -46,6 +47,7 @@ class Ledger:
     outcomes: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
     embedded: list[dict[str, Any]] = field(default_factory=list)
+    heads: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
     def money(self, price: Price) -> float:
         """Return what the tokens cost at a price, in dollars.
@@ -162,6 +164,8 @@ class StandInServer:
         method, path, _ = start.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
+        if self._keep:
+            self.ledger.heads.append((path, headers))
         outcome = await self._outcome(method, path.partition("?")[0], headers, body, reader.at_eof)
         if outcome.wait:
             await asyncio.sleep(outcome.wait)
@@ -174,9 +178,9 @@ class StandInServer:
                     await asyncio.sleep(outcome.pause)
             return outcome.keeps
         payload = outcome.body
-        extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
-        sizes = f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n"
-        reply_head = f"HTTP/1.1 {outcome.status} -\r\n{sizes}{extra}\r\n"
+        fields = {"content-type": "application/json", "content-length": len(payload), **outcome.headers}
+        written = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        reply_head = f"HTTP/1.1 {outcome.status} -\r\n{written}\r\n"
         writer.write(reply_head.encode() + (payload[: len(payload) // 2] if outcome.cut else payload))
         await writer.drain()
         self.ledger.sent += len(payload)
