@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sqlite3
 import subprocess
@@ -61,18 +60,6 @@ def test_a_server_of_another_dialect_or_mind(prompt: Prompt, status: int, body: 
     assert "sk-abcdefghijkl" not in str(caught.value)
 
 
-def test_a_text_that_a_filter_refuses_is_one_failed_call(prompt: Prompt) -> None:
-    body = json.dumps({"error": {"message": "flagged by the content filter", "code": "content_filter"}}).encode()
-    with other_server(400, body) as url, pytest.raises(ModelCallError, match="content filter"):
-        asyncio.run(wrap_model(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
-
-
-def test_a_text_that_is_too_long_is_one_failed_call(prompt: Prompt) -> None:
-    body = json.dumps({"error": {"message": "maximum context length is 8 tokens"}}).encode()
-    with other_server(400, body) as url, pytest.raises(ModelCallError, match="longer than 'm' reads"):
-        asyncio.run(wrap_model(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
-
-
 @pytest.mark.parametrize("refused", [("response_format",), ("temperature", "response_format", "max_completion_tokens")])
 def test_a_schema_that_is_refused_is_left_out_and_read_strictly_all_the_same(refused: tuple[str, ...]) -> None:
     with StandInServer(replies_from(lambda *_: "Yes"), refuses=refused, faults=Faults(["not_json"])) as server:
@@ -109,13 +96,6 @@ def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(
 def test_an_embedder_behind_another_dialect() -> None:
     with other_server(200, b"<html>") as url, pytest.raises(ModelError, match="OPENAI_BASE_URL"):
         OpenAIEmbedder("m", url, "k").embed_documents(["a"])
-
-
-def test_an_embedder_tries_again() -> None:
-    with StandInServer(refuses=()) as server:
-        embedder = OpenAIEmbedder("m", server.url, "k")
-        assert embedder.embed_documents(["a", "b"]).shape[0] == 2
-        assert embedder.usage.calls == server.ledger.calls == 1
 
 
 @pytest.mark.parametrize("budget", [{"calls": 0}, {"tokens": 0}, {"money": 0.0}])

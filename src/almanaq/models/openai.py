@@ -111,14 +111,14 @@ class OpenAIModel:
         self._room = self._output_limit = self._context = 0
         self._served = False
         self._cut_at: tuple[int, int] | None = None
-        self._asking: PerLoop[_Turn] = PerLoop(_Turn)
+        self._asking = PerLoop(asyncio.Lock)
         self._stated_context: int | None = None
         self._has_asked = urlsplit(address).hostname in _SILENT
         self._ask_server = partial(ask_context, address, _make_headers(address, key), self.secrets, model)
 
     async def ask_context(self) -> int | None:
         """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
-        async with (await self._asking.get()).lock:
+        async with await self._asking.get():
             if not self._has_asked:
                 self._stated_context = await self._ask_server()
                 self._has_asked = True
@@ -275,16 +275,6 @@ class OpenAIModel:
             output_tokens = estimate_tokens(text) if text or output_tokens is None else 0
         money = None if self._price is None else self._price.of(input_tokens, output_tokens)
         return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
-
-
-class _Turn:
-    """A lock of one event loop."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def _output_limit_of(request: Mapping[str, Any]) -> int:

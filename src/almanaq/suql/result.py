@@ -106,7 +106,7 @@ class UnknownAnswer:
     by_row: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        place = _place(self.relation, self.column, self.row, by_row=self.by_row or self.row == UNPLACED)
+        place = _place(self.relation, self.column, self.row, by_row=self.by_row or self.row.startswith(UNPLACED))
         return f"{place}: {self.question} ({self.reason})"
 
 
