@@ -143,7 +143,8 @@ class Run:
         self._asked = self._cut = False
         self._evidence = EvidenceBook()
         wanted = getattr(database, "groups_texts", False)
-        self._groups = Groups(session, self._renderer, self._evidence, options, wanted=wanted)
+        unknown = self.calls.unknown_answers
+        self._groups = Groups(session, self._renderer, self._evidence, unknown, options, wanted=wanted)
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()

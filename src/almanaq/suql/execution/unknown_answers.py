@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from almanaq.suql.catalog.relations import Catalog
@@ -15,6 +17,24 @@ MOST = 200
 """Unknown answers that are named; those beyond are counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """An answer that a row of a text stage lacks.
+
+    Attributes:
+        number, row, key: the row's place in its stage, its id there, and the columns that name it.
+        failed: the call failed; else its reply cannot be read as what was asked for.
+    """
+
+    item: SiteInput
+    question: str
+    reason: str
+    number: int
+    row: Any
+    key: Mapping[str, Any]
+    failed: bool
+
+
 class UnknownAnswers:
     """Collects unknown answers while rows are asked about, in whatever order they come.
 
@@ -24,6 +44,7 @@ class UnknownAnswers:
 
     def __init__(self, catalog: Catalog | None = None) -> None:
         self._catalog = catalog
+        self._of_groups: list[MissingAnswer] | None = None
         self._known: dict[int, bool] = {}  # by hash: whether the call failed
         self._first: list[tuple[tuple[int, str], UnknownAnswer]] = []
         relations = catalog.relations if catalog is not None else ()
@@ -32,33 +53,31 @@ class UnknownAnswers:
             for relation in relations
         }
 
-    def add(
-        self,
-        item: SiteInput,
-        question: str,
-        reason: str,
-        *,
-        number: int,
-        row: object,
-        key: Mapping[str, Any],
-        failed: bool,
-    ) -> None:
-        """Take an unknown answer.
+    @contextmanager
+    def of_groups(self) -> Iterator[list[MissingAnswer]]:
+        """Give what rows that stand for others lack inside the block, for the others to be named instead of them."""
+        self._of_groups = []
+        try:
+            yield self._of_groups
+        finally:
+            self._of_groups = None
 
-        Args:
-            number, row, key: the row's place in its stage, its id there, and the columns that name it.
-            failed: the call failed; else its reply cannot be read as what was asked for.
-        """
+    def add(self, missing: MissingAnswer) -> None:
+        """Take an answer that a row lacks."""
+        if self._of_groups is not None:
+            self._of_groups.append(missing)
+            return
+        item, question = missing.item, missing.question
         if item.question_column is not None and any(self._private.values()):
             question = "what is asked of each row"  # made of cells, which may be private ones
-        name = UNPLACED if self._has_private_key(item) else row_name(item, row, key)
+        name = UNPLACED if self._has_private_key(item) else row_name(item, missing.row, missing.key)
         by_row = item.named is not RowName.KEY
-        answer = UnknownAnswer(name, item.column, question, reason, item.relation, by_row)
-        identity = hash((answer, number if name == UNPLACED else 0))
+        answer = UnknownAnswer(name, item.column, question, missing.reason, item.relation, by_row)
+        identity = hash((answer, missing.number if name == UNPLACED else 0))
         if identity in self._known:
             return
-        self._known[identity] = failed
-        self._first.append(((number, item.site.id), answer))
+        self._known[identity] = missing.failed
+        self._first.append(((missing.number, item.site.id), answer))
         if len(self._first) > 2 * MOST:
             self._first = self._least()
 
