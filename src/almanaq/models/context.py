@@ -15,6 +15,8 @@ USUAL_CONTEXT = 32_000
 _SECONDS = 2.0
 _LEAST, _MOST = 256, 10_000_000
 """Credible lengths."""
+_MOST_AT_ONCE = 131_072
+"""Longer prompts take more time than a call has: no model is given more, whatever it could read."""
 _LISTED = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length")
 """What vLLM, LM Studio, OpenRouter, Groq and Mistral call it in their lists of models."""
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)$", re.MULTILINE)
@@ -61,7 +63,7 @@ def _credible(content: object, read: Callable[[Any], Iterable[object]]) -> int |
     except (LookupError, TypeError, AttributeError):
         return None
     lengths = (length for length in stated if isinstance(length, int) and not isinstance(length, bool))
-    return next((length for length in lengths if _LEAST <= length <= _MOST), None)
+    return next((min(length, _MOST_AT_ONCE) for length in lengths if _LEAST <= length <= _MOST), None)
 
 
 def _in_list(models: Iterable[Mapping[str, Any]], model: str) -> list[object]:
