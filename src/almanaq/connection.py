@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from almanaq.dbapi import Cursor, ErrorHandler, ErrorsAsAttributes, Row
 from almanaq.errors import UsageError
-from almanaq.options import QUERY_OPTIONS, Accuracy, Options, choose_options
+from almanaq.options import OPTIONS, QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
     from almanaq.agent.conversation import Agent, Chat
@@ -489,6 +489,8 @@ def connect(
     max_rows: int | None = None,
     concurrency: int | None = None,
     batch: int | Batching | None = None,
+    reasoning_effort: str | None = None,
+    context_tokens: int | None = None,
     cache: bool = True,
     allow_http: bool = False,
     options: Options | None = None,
@@ -531,6 +533,10 @@ def connect(
         concurrency: most text calls under way at once.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
             Batching that says it in full; None: each is asked alone.
+        reasoning_effort: how much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …;
+            None: as is usual there. It is said where the server does not take it.
+        context_tokens: tokens that the model reads at once, prompt and reply together; None: what its server says, else
+            32,000. Longer texts are read in parts.
         cache: keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for
             the connection: equal calls are made once.
         allow_http: fetch the file that a source of the form `https://…` names.
@@ -561,6 +567,8 @@ def _open(
     schema: str | None,
     examples: str | None,
     batch: int | Batching | None,
+    reasoning_effort: str | None,
+    context_tokens: int | None,
     cache: bool,
     allow_http: bool,
 ) -> Connection:
@@ -573,7 +581,7 @@ def _open(
         from almanaq.suql.transpile import dialect_named
 
         dialect_named(options.dialect)
-    settings = batch_settings(batch, model)
+    settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
     shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline)
     try:
@@ -623,6 +631,25 @@ def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageM
             f"batch: the model {kind!r} makes no calls to share; choose a language model, such as openai:MODEL"
         )
     return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch))
+
+
+def limit_settings(
+    settings: ModelSettings | None,
+    model: str | Reader | LanguageModel | Models,
+    reasoning_effort: str | None,
+    context_tokens: int | None,
+) -> ModelSettings | None:
+    """Return the settings with how much a model reasons and reads; raise UsageError where it is too late for that."""
+    for name, value in (("reasoning_effort", reasoning_effort), ("context_tokens", context_tokens)):
+        OPTIONS[name].check(value)
+        if value is not None and not isinstance(model, str):
+            raise UsageError(f"{name}: the model is opened already, as {type(model).__name__}: give it there")
+    if reasoning_effort is None and context_tokens is None:
+        return settings
+    from almanaq.models.model_names import ModelSettings
+
+    settings = settings or ModelSettings()
+    return replace(settings, reasoning_effort=reasoning_effort, context_tokens=context_tokens)
 
 
 def bound_models(models: Models, deadline: float | None) -> Models:

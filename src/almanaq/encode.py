@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from almanaq.charts.chart import Chart
     from almanaq.suql.catalog.relations import Column, Relation
     from almanaq.suql.explain.why_not import WhyNot
-    from almanaq.suql.result import Evidence, Result, Trace
+    from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
 
 _EXACT = 2**53 - 1
@@ -97,7 +97,7 @@ def result_record(result: Result) -> dict[str, Any]:
 
     >>> record = result_record(con.sql("SELECT name, age FROM dogs ORDER BY name"))
     >>> record["columns"], record["rows"], sorted(record)
-    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['chart', 'columns', 'evidence', 'rows', 'trace'])
+    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['chart', 'columns', 'evidence', 'rows', 'trace', 'unknown'])
     """
     from almanaq.suql.row_values import python_rows
 
@@ -107,6 +107,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
         "trace": trace_record(result.trace),
         "chart": _chart_record(result.chart()),
+        "unknown": [unknown_record(each) for each in result.unknown],
     } | ({"inferred": list(result.inferred)} if result.inferred else {})
 
 
@@ -132,6 +133,7 @@ def response_record(response: Response) -> dict[str, Any]:
         "readings": [plain(reading.as_dict()) for reading in response.readings],
         "trace": trace_record(response.trace or Trace()),
         "chart": _chart_record(response.chart()),
+        "unknown": [unknown_record(each) for each in response.unknown],
     }
 
 
@@ -148,7 +150,12 @@ def why_not_record(found: WhyNot) -> dict[str, Any]:
     (True, [('age > 8', False)])
     """
     conditions = [
-        {"text": each.text, "truth": each.truth, "evidence": [evidence_record(e) for e in each.evidence]}
+        {
+            "text": each.text,
+            "truth": each.truth,
+            "reason": each.reason,
+            "evidence": [evidence_record(e) for e in each.evidence],
+        }
         for each in found.conditions
     ]
     return {"found": bool(found.conditions), "conditions": conditions, "answer": str(found)}
@@ -199,6 +206,11 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
     return record
 
 
+def unknown_record(unknown: UnknownAnswer) -> dict[str, str]:
+    """Return one answer that a row lacks: the row's key or number, the column, the question, the reason."""
+    return {name: getattr(unknown, name) for name in ("relation", "row", "column", "question", "reason")}
+
+
 def trace_record(trace: Trace) -> dict[str, Any]:
     """Return what a query took; links and columns as objects with named parts.
 
@@ -209,6 +221,7 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links
     ]
+    del record["unknown"]  # it stands beside the rows
     if trace.inference is None:
         del record["inference"]
     record["columns_sent"] = [{"column": column, "cells": cells} for column, cells in trace.columns_sent]

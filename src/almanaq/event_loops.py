@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -214,17 +214,11 @@ def _watch_for_the_end() -> None:
         os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-class Closable(Protocol):
-    """Anything with an asynchronous close."""
-
-    async def close(self) -> None: ...
-
-
-C = TypeVar("C", bound=Closable)
+C = TypeVar("C")
 
 
 class PerLoop(Generic[C]):
-    """Gives each event loop its own client, made by `make` at the loop's first use.
+    """Gives each event loop its own client, made by `make` at the loop's first use, and closed where it has `close`.
 
     A client's sockets belong to the loop they were opened on, and every query runs in a loop of its own. The client
     lives in an asynchronous generator, because a loop that ends (`asyncio.run`) closes its generators: so the client
@@ -251,6 +245,13 @@ class PerLoop(Generic[C]):
                 self._held[loop] = held
         return held[1]
 
+    async def close(self) -> None:
+        """Close the client of the running loop before the loop ends; the next use makes another."""
+        with self._lock:
+            held = self._held.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[0].aclose()
+
     async def _holding(self) -> AsyncGenerator[C, None]:
         client = self._make()
         try:
@@ -259,4 +260,5 @@ class PerLoop(Generic[C]):
             # A generator knows the loop that ends it: held here, it would hold the loop for good.
             with self._lock:
                 self._held.pop(asyncio.get_running_loop(), None)
-            await client.close()
+            if (close := getattr(client, "close", None)) is not None:
+                await close()

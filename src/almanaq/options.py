@@ -498,6 +498,29 @@ _AFTER = (
         untrusted="any",
     ),
     Option(
+        name="reasoning_effort",
+        annotation="str | None",
+        help="How much a model that reasons is to reason, as none, low or high; default: the server's.",
+        python="How much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …; None: as "
+        "is usual there. It is said where the server does not take it.",
+        metavar="NAME",
+        commands=_EVERY_COMMAND,
+        setting=True,
+        untrusted=("none", "minimal", "low"),
+        url=True,
+    ),
+    Option(
+        name="context_tokens",
+        annotation="int | None",
+        help="Tokens that the model reads at once; default: what its server says, else 32000.",
+        python="Tokens that the model reads at once, prompt and reply together; None: what its server says, else "
+        "32,000. Longer texts are read in parts.",
+        least=1024,
+        setting=True,
+        untrusted="any",
+        url=True,
+    ),
+    Option(
         name="cache",
         annotation="bool",
         default=True,

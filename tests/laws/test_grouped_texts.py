@@ -7,9 +7,10 @@ import pytest
 import almanaq
 from almanaq.engines.duckdb.engine import DuckDBDatabase
 from almanaq.models.protocols import Prompt
+from almanaq.models.retrying import FailedCall
 from almanaq.suql.execution import grouped_texts
 from almanaq.suql.execution.grouped_texts import GroupedStage
-from almanaq.testing import ScriptedModel
+from almanaq.testing import FunctionModel, ScriptedModel
 
 from .check import RuleSet, check, open_in_one_instance, prepare
 
@@ -74,3 +75,23 @@ def answered() -> tuple[list[tuple[object, ...]], list[list[tuple[str, str]]], i
         [[(quote.key, quote.quote) for quote in quotes] for quotes in result.evidence],
         model.calls,
     )
+
+
+@pytest.mark.parametrize("query", [SQL, "SELECT answer(body, 'how is it?') FROM towns JOIN other ON ref = id"])
+def test_each_row_that_lacks_an_answer_is_named(
+    grouping: list[str], monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    def lacking() -> list[tuple[str, str]]:
+        def reply(text: str, _: str) -> str:
+            if text == "calm and dry":
+                raise FailedCall("no", retryable=False, cause="refused")
+            return "wet"
+
+        with almanaq.connect(TABLES, model=FunctionModel(reply), cache=False) as con:
+            return sorted((each.row, each.reason) for each in con.sql(query).unknown)
+
+    named = lacking()
+    assert {row for row, _ in named} >= {"0", "2", "5"}
+    assert bool(grouping)
+    monkeypatch.setattr(grouped_texts, "FEWEST_ROWS", 10**9)
+    assert lacking() == named

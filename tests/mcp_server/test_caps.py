@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from almanaq.mcp import caps
 from almanaq.mcp.declared import BY_NAME
-from almanaq.suql.result import Evidence
+from almanaq.suql.result import Evidence, UnknownAnswer
 
 SCHEMA = {**BY_NAME["run_query"].output_schema, "additionalProperties": False}
 TEXTS = st.one_of(st.text(max_size=30), st.sampled_from(['"' * 5_000, "\x00" * 3_000, "é" * 9_000, "\ud800" * 4_000]))
@@ -33,6 +33,7 @@ def record(columns, truncated=False):
         "relaxed": None,
         "cost": {},
         "warnings": caps.clip_warnings(["w" * 900] * 20),
+        "unknown": caps.unknown_records([UnknownAnswer("k" * 900, "c", "q" * 900, "r")] * 20),
         "notice": "n",
     }
 

@@ -8,9 +8,8 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from typer.testing import CliRunner
@@ -28,6 +27,8 @@ from almanaq.models.providers import (
     find_servers,
     server_addresses,
 )
+from almanaq.testing import StandInServer
+from almanaq.testing.outcome import Outcome
 
 SAMPLE = "sample:restaurants"
 
@@ -48,36 +49,16 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def served(*models: str, body: bytes | None = None, wait: float = 0) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """A server that lists models and says "Yes" to every chat; give its address, and what was asked with which key."""
+    said = json.dumps({"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": []})
+    listed = json.dumps({"data": [{"id": name} for name in models]}).encode() if body is None else body
+
+    def twist(path: str, _: object, right: Outcome) -> Outcome:
+        asked.append((path, server.ledger.heads[-1][1].get("authorization", "")))
+        return replace(right, body=listed if path.endswith("/models") else right.body, wait=wait)
+
     asked: list[tuple[str, str]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def _reply(self, content: bytes) -> None:
-            asked.append((self.path, self.headers.get("authorization", "")))
-            time.sleep(wait)
-            self.send_response(200)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def do_GET(self) -> None:
-            self._reply(json.dumps({"data": [{"id": name} for name in models]}).encode() if body is None else body)
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            said = json.dumps({"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": []})
-            self._reply(json.dumps({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Quiet(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
-            """A client that goes away is no news: what is on stderr is ours."""
-
-    with Quiet(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
-        server.shutdown()
+    with StandInServer(lambda _: said, twist=twist) as server:
+        yield server.url, asked
 
 
 def test_the_first_provider_that_answers_is_taken_and_its_first_model_that_writes(

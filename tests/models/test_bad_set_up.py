@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
-import json
 import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +24,7 @@ from almanaq.models.protocols import Price, Prompt, TextCall
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import raise_public_errors
 from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq.testing.outcome import Outcome
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
 
@@ -34,26 +32,8 @@ CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=
 @contextmanager
 def other_server(status: int, body: bytes, kind: str = "application/json") -> Iterator[str]:
     """Serve the same reply to every request, as something that is no server of the protocol would."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with StandInServer(twist=lambda *_: Outcome(status, body, {"content-type": kind})) as server:
+        yield server.url
 
 
 @pytest.mark.parametrize(
@@ -78,18 +58,6 @@ def test_a_server_of_another_dialect_or_mind(prompt: Prompt, status: int, body: 
             asyncio.run(model.complete(prompt))
     assert not isinstance(caught.value, ModelCallError)
     assert "sk-abcdefghijkl" not in str(caught.value)
-
-
-def test_a_text_that_a_filter_refuses_is_one_failed_call(prompt: Prompt) -> None:
-    body = json.dumps({"error": {"message": "flagged by the content filter", "code": "content_filter"}}).encode()
-    with other_server(400, body) as url, pytest.raises(ModelCallError, match="content filter"):
-        asyncio.run(wrap_model(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
-
-
-def test_a_text_that_is_too_long_is_one_failed_call(prompt: Prompt) -> None:
-    body = json.dumps({"error": {"message": "maximum context length is 8 tokens"}}).encode()
-    with other_server(400, body) as url, pytest.raises(ModelCallError, match="longer than 'm' reads"):
-        asyncio.run(wrap_model(OpenAIModel("m", url), ModelSettings(), cache=False).complete(prompt))
 
 
 @pytest.mark.parametrize("refused", [("response_format",), ("temperature", "response_format", "max_completion_tokens")])
@@ -128,13 +96,6 @@ def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(
 def test_an_embedder_behind_another_dialect() -> None:
     with other_server(200, b"<html>") as url, pytest.raises(ModelError, match="OPENAI_BASE_URL"):
         OpenAIEmbedder("m", url, "k").embed_documents(["a"])
-
-
-def test_an_embedder_tries_again() -> None:
-    with StandInServer(refuses=()) as server:
-        embedder = OpenAIEmbedder("m", server.url, "k")
-        assert embedder.embed_documents(["a", "b"]).shape[0] == 2
-        assert embedder.usage.calls == server.ledger.calls == 1
 
 
 @pytest.mark.parametrize("budget", [{"calls": 0}, {"tokens": 0}, {"money": 0.0}])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.extractive import LocalLinker, LocalReader, meaning
+from almanaq.models.extractive.polarity import sides
 from almanaq.models.protocols import LinkRequest, TextCall, TextReply
 
 # (question, passage, right answer): sentences of ours, none of which stands in the lexicon's notes.
@@ -231,3 +232,42 @@ def test_lexical_vectors_are_unit_and_near_for_shared_words() -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0], atol=1e-5)
     assert vectors[0] @ vectors[1] > 0.4 > vectors[0] @ vectors[2]
     assert vectors.dtype == np.float32
+
+
+SIDES = ("POSITIVE", "NEGATIVE")
+
+
+def ask_sides(text: str, options: tuple[str, ...] = SIDES, compared: tuple[str, ...] = ()) -> TextReply:
+    call = TextCall("answer", (text,), "What is the sentiment of the review?", options=options, compared=compared)
+    return LocalReader().evaluate(call)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("A gripping, beautifully acted film.", "POSITIVE"),
+        ("Two hours of tedious, formulaic nonsense.", "NEGATIVE"),
+        ("It is not good, and never funny.", "NEGATIVE"),
+        ("The train leaves at noon.", None),
+        ("Please send a technician, we have called three times already.", None),
+        ("I wonder when you deliver.", None),
+        ("I am pleased, everything works.", "POSITIVE"),
+    ],
+)
+def test_the_side_with_more_words_for_it_is_chosen(text: str, chosen: str | None) -> None:
+    reply = ask_sides(text, compared=SIDES)
+    assert reply.value == chosen
+    assert reply.verdicts == {option: None if chosen is None else option == chosen for option in SIDES}
+    assert bool(reply.quotes) == (chosen is not None)
+
+
+def test_praise_and_blame_alike_are_neutral_where_that_is_an_option() -> None:
+    text = "The food was wonderful. The service was awful."
+    assert ask_sides(text).value is None
+    assert ask_sides(text, (*SIDES, "Neutral")).value == "Neutral"
+
+
+def test_options_that_mean_something_else_are_left_to_words() -> None:
+    assert sides(("red", "positive")) is None
+    assert sides(("positive", "negative", "broken")) is None
+    assert ask_sides("The door is red.", ("red", "blue")).value == "red"

@@ -11,7 +11,7 @@ import pytest
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import Price, Prompt
-from almanaq.models.retrying import FailedCall, RetryingModel, raise_public_errors
+from almanaq.models.retrying import FailedCall, raise_public_errors
 from almanaq.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'
@@ -67,26 +67,6 @@ def test_a_failed_call_still_tells_what_it_cost(prompt: Prompt) -> None:
     ):
         asyncio.run(OpenAIModel("m", server.url).complete(prompt))
     assert caught.value.usage.output_tokens == server.ledger.output_tokens >= 500  # type: ignore[attr-defined]
-
-
-def test_once_a_model_reasons_its_limit_leaves_room_for_it(prompt: Prompt) -> None:
-    with StandInServer(lambda _: REPLY, hidden_tokens=500) as server:
-        model = OpenAIModel("m", server.url)
-        asyncio.run(model.complete(prompt))
-        asyncio.run(model.complete(prompt))
-    limits = [request["max_completion_tokens"] for request in server.ledger.requests]
-    assert limits[0] == 64
-    assert limits[1] > 4096
-
-
-@pytest.mark.parametrize("refused", ["response_format", "temperature", "max_completion_tokens"])
-def test_what_a_server_refuses_is_left_out_from_then_on(prompt: Prompt, refused: str) -> None:
-    with StandInServer(lambda _: REPLY, refuses=(refused,)) as server:
-        model = RetryingModel(OpenAIModel("m", server.url), attempts=1)
-        first = asyncio.run(model.complete(prompt))
-        second = asyncio.run(model.complete(prompt))
-    assert first.text == second.text == REPLY
-    assert (first.usage.calls, second.usage.calls, server.ledger.calls) == (2, 1, 3)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import struct
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,10 @@ import almanaq
 from almanaq.errors import ModelError
 from almanaq.models.openai import OpenAIEmbedder
 from almanaq.suql.result import Result
-from almanaq.testing import replies_from
+from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing.outcome import Outcome
 
-Reply = tuple[int, Any]
+Reply = tuple[int, Any] | tuple[int, Any, float]
 Serve = Callable[[dict[str, Any], str], Reply]
 STAYS = {
     "id": [1, 2, 3, 4, 5],
@@ -38,37 +37,31 @@ def calm(text: str, question: str) -> str | None:
 
 
 @contextmanager
-def serving(serve: Serve) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve every POST by a function of the request and the right reply; give the address and the requests."""
-    right, asked = replies_from(calm), []
+def serving(serve: Serve, **paths: object) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Serve every call by a function of the request and the right reply; give the address and the requests.
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    Args:
+        paths: what is at other paths, their slashes written as double underscores.
+    """
+    asked: list[dict[str, Any]] = []
 
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            asked.append(request)
-            status, content = serve(request, str(right(request)) if "messages" in request else "")
-            body = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def twist(path: str, request: Any, right: Outcome) -> Outcome:
+        if path not in ("/v1/chat/completions", "/v1/embeddings"):
+            found = paths.get(path.strip("/").replace("/", "__"))
+            return right if found is None else Outcome.of(found)
+        asked.append(request)
+        content = json.loads(right.body)
+        status, body, *wait = serve(
+            request, content["choices"][0]["message"]["content"] if "choices" in content else ""
+        )
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return Outcome(status, body, wait=wait[0] if wait else 0.0)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with StandInServer(replies_from(calm), twist=twist) as server:
+        yield server.url, asked
 
 
-def chat(content: object, *, finish: str = "stop", tokens: int = 90, **message: object) -> Reply:
+def chat(content: object, *, finish: str = "stop", tokens: int = 90, **message: object) -> tuple[int, Any]:
     said = {"role": "assistant", "content": content, **message}
     usage = {"prompt_tokens": tokens, "completion_tokens": 9}
     return 200, {"choices": [{"message": said, "finish_reason": finish}], "usage": usage}
@@ -85,9 +78,10 @@ def run(
     rows: dict[str, list[Any]] = STAYS,
     *,
     at_once: int = 32,
+    paths: Mapping[str, object] | None = None,
     **options: Any,
 ) -> tuple[Result, list[dict[str, Any]]]:
-    with serving(serve) as (url, asked):
+    with serving(serve, **(paths or {})) as (url, asked):
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
         options |= {"model": "openai:any", "concurrency": at_once, "cache": False}
@@ -214,6 +208,84 @@ def test_the_most_output_of_a_model_is_learned(monkeypatch: pytest.MonkeyPatch, 
     assert (result.rows, len(asked)) == (CALM, 6)
 
 
+@pytest.mark.parametrize("effort", [None, "low"])
+def test_the_effort_of_reasoning_is_sent_until_it_is_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, effort: str | None
+) -> None:
+    result, asked = run(monkeypatch, lambda _, right: chat(right), reasoning_effort=effort)
+    assert {request.get("reasoning_effort") for request in asked} == {effort}
+
+    def refuse(request: dict[str, Any], right: str) -> Reply:
+        refused = "reasoning_effort" in request
+        return (400, refusal("Unrecognized request argument supplied: reasoning_effort")) if refused else chat(right)
+
+    with caplog.at_level("WARNING", "almanaq"):
+        result, asked = run(monkeypatch, refuse, at_once=1, reasoning_effort=effort)
+    assert (result.rows, len(asked)) == (CALM, 5 if effort is None else 6)
+    assert ("--reasoning-effort has no effect" in caplog.text) == (effort is not None)
+
+
+def test_a_reply_that_is_cut_gets_more_room_and_a_limit_that_is_not_named_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = json.dumps({"value": "Yes", "quotes": [], "note": "x" * 9_000})
+
+    def serve(request: dict[str, Any], right: str, most: int = 10**6) -> Reply:
+        given = min(request["max_completion_tokens"], most)
+        status, reply = chat(long if given >= 3_000 else long[:99], finish="stop" if given >= 3_000 else "length")
+        reply["usage"]["completion_tokens"] = given
+        return status, reply
+
+    one = {"id": [1], "note": ["calm"]}
+    result, asked = run(monkeypatch, serve, rows=one)
+    assert (result.rows, len(asked)) == ([(1,)], 3)
+    with pytest.raises(ModelError, match="a reply cut short"):
+        run(monkeypatch, lambda request, right: serve(request, right, 2_000), rows=one)
+
+
+LISTED: dict[str, Any] = {"id": "any", "object": "model"}
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        {"v1__models": {"data": [{"id": "other", "max_model_len": 999_999}, LISTED | {"max_model_len": 3_000}]}},
+        {"v1__models": {"data": [LISTED | {"context_length": 3_000}]}},
+        {"v1__models": {"data": [{"id": "/models/any.gguf", "meta": {"n_ctx": 3_000, "n_ctx_train": 99_999}}]}},
+        {"v1__models": {"data": [LISTED]}, "props": {"default_generation_settings": {"n_ctx": 3_000}}},
+        {"v1__models": {"data": [LISTED]}, "api__ps": {"models": [{"name": "any", "context_length": 3_000}]}},
+        {"api__show": {"parameters": "stop x\nnum_ctx 3000", "model_info": {"llama.context_length": 131_072}}},
+        {"v1__models": {"data": "?"}, "props": [], "api__show": {"model_info": {"llama.context_length": 3_000}}},
+    ],
+)
+def test_what_the_model_reads_at_once_is_asked_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, paths: dict[str, object]
+) -> None:
+    """A server that cuts what is longer without a word gives wrong answers; none is sent more than it reads."""
+    sent: list[int] = []
+
+    def serve(request: dict[str, Any], right: str) -> Reply:
+        sent.append(sum(len(message["content"]) // 4 for message in request["messages"]))
+        return chat(right)
+
+    rows = {"id": [1, 2], "note": ["loud", "word " * 2_400 + "and it is calm"]}
+    result, _ = run(monkeypatch, serve, rows=rows, paths=paths)
+    assert result.rows == [(2,)]
+    assert max(sent) < 3_000 - 1_024
+    sent.clear()
+    assert run(monkeypatch, serve, rows=rows, paths=paths, context_tokens=8_000)[0].rows == [(2,)]
+    assert max(sent) > 3_000, "the setting comes before what the server says"
+    sent.clear()
+    assert run(monkeypatch, serve, rows=rows)[0].rows == [(2,)]
+    assert max(sent) > 3_000, "without either it is the usual one"
+
+
+def test_how_a_model_reasons_and_reads_is_not_dropped_where_the_model_is_opened_already() -> None:
+    for option in ({"reasoning_effort": "low"}, {"context_tokens": 9_000}):
+        with pytest.raises(almanaq.UsageError, match="opened already"):
+            almanaq.connect(STAYS, model=FunctionModel(calm), **option)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -255,9 +327,8 @@ def test_one_refused_text_is_unknown_in_whatever_order_replies_come(
 ) -> None:
     def serve(request: dict[str, Any], right: str) -> Reply:
         refused = "no word" in json.dumps(request["messages"])
-        if refused == (slow == "the refused one"):
-            time.sleep(0.2)
-        return (status, refusal("blocked")) if refused else chat(right)
+        reply = (status, refusal("blocked")) if refused else chat(right)
+        return *reply, 0.2 if refused == (slow == "the refused one") else 0.0
 
     result, _ = run(monkeypatch, serve)
     assert (result.rows, result.trace.unknown_calls, result.trace.exact) == (CALM, 1, False)
@@ -345,6 +416,8 @@ def embed(texts: list[str], **form: bool) -> Reply:
         lambda texts: (400, refusal("it should not be larger than 10.")) if len(texts) > 10 else embed(texts),
         lambda texts: (413, b"too much") if len(texts) > 5 else embed(texts),
         lambda texts: embed(texts, unnumbered=True),
+        lambda texts: (200, {"data": [item | {"index": None} for item in embed(texts)[1]["data"]]}),
+        lambda texts: (200, {"data": [item | {"index": str(item["index"])} for item in embed(texts)[1]["data"][::-1]]}),
         lambda texts: embed(texts, base64=True),
     ],
 )
@@ -355,6 +428,33 @@ def test_every_text_gets_its_vector(serve: Callable[[list[str]], Reply]) -> None
     right = np.array([vector(text) for text in texts])
     np.testing.assert_allclose(found, right / np.linalg.norm(right, axis=1, keepdims=True), atol=1e-6)
     assert len(asked) < 20, "what it refused is not sent again"
+
+
+def test_the_form_of_vectors_is_not_named_where_that_is_refused() -> None:
+    def serve(request: dict[str, Any], _: str) -> Reply:
+        named = "encoding_format" in request
+        return (400, refusal("Unrecognized argument: encoding_format")) if named else embed(request["input"])
+
+    with serving(serve) as (url, asked):
+        embedder = OpenAIEmbedder("any", url, "k")
+        assert embedder.embed_documents(["ab"]).shape == embedder.embed_documents(["cd"]).shape == (1, 8)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(("status", "message"), [(404, "no such path"), (501, "no --embeddings"), (401, "wrong key")])
+def test_rows_are_tried_in_table_order_where_nothing_can_be_embedded(status: int, message: str) -> None:
+    rows = {"id": list(range(40)), "note": [f"{'calm' if n % 4 == 3 else 'loud'} {n}" for n in range(40)]}
+    query = "SELECT id FROM stays WHERE answer(note, 'is it calm?') = 'Yes' LIMIT 2"
+    with serving(lambda *_: (status, refusal(message))) as (url, _):
+        embedder = OpenAIEmbedder("any", url, "k", attempts=1)
+        with almanaq.connect({"stays": rows}, model=FunctionModel(calm), embedder=embedder, cache=False) as con:
+            result = con.sql(query)
+            assert "tried in table order" in " ".join(result.trace.warnings)
+            with pytest.raises(ModelError):
+                con.sql("SELECT id FROM stays ORDER BY similarity(note, 'calm')")
+            with pytest.raises(ModelError):
+                con.sql(query, options=almanaq.Options(candidates=5))
+    assert result.rows == [(3,), (7,)]
 
 
 def test_a_text_too_long_to_embed_is_cut_and_said(caplog: pytest.LogCaptureFixture) -> None:

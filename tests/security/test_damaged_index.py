@@ -161,7 +161,7 @@ def test_an_index_chooses_no_model(index: Path, embedder: str, monkeypatch: pyte
                 CliRunner().invoke(app, command, catch_exceptions=False)
             with pytest.raises(UsageError, match="does not fit|cannot be combined"):
                 CliRunner().invoke(app, [*command, "--embedder", "static"], catch_exceptions=False)
-        with pytest.raises(UsageError, match="confirm it with embedder="):
+        with pytest.raises(UsageError, match=r"confirm it with embedder="):
             almanaq.tables(index=index).find("river1")
         assert server.ledger.calls == 0
         assert CliRunner().invoke(app, [*commands[0], "--retriever", "bm25"], catch_exceptions=False).exit_code == 0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import json
 import logging
 import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +23,7 @@ from almanaq.models.protocols import Completion, Message, Price, Prompt
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, seconds_to_wait
 from almanaq.testing import Faults, StandInServer
 from almanaq.testing.hostile import HOSTILE
+from almanaq.testing.outcome import Outcome
 
 KEY = "canary+6f1d/0b7a2c=="
 WHOLE = ("packed", "reply_twice", "cookies", "long_reply", "nul", "half_character")
@@ -190,31 +189,7 @@ def test_vectors_keep_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def answering(status: int, body: bytes, headers: dict[str, str] | None = None) -> Iterator[tuple[str, list[str]]]:
+def answering(status: int, body: bytes, headers: dict[str, str] | None = None) -> Iterator[tuple[str, list[object]]]:
     """Serve one reply to every request; gives the address and the heads of the requests that came."""
-    seen: list[str] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            seen.append(str(self.headers))
-            self.send_response(status)
-            for name, value in (headers or {}).items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_GET(self) -> None:
-            self.do_POST()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", seen
-    finally:
-        server.shutdown()
-        server.server_close()
+    with StandInServer(twist=lambda *_: Outcome(status, body, headers or {})) as server:
+        yield server.url, server.ledger.heads

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from almanaq.charts.chart import Chart
-    from almanaq.suql.result import Evidence, Result, Trace
+    from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
@@ -113,6 +113,14 @@ class Response:
         'How many dogs are older than 5?: 1.'
         """
         return None if self.table is None else choose_chart(self.table, self.question)
+    @property
+    def unknown(self) -> tuple[UnknownAnswer, ...]:
+        """The answers that rows lack, as `Result.unknown`.
+
+        >>> reply.unknown
+        ()
+        """
+        return () if self.trace is None else self.trace.unknown
 
     def turn(self) -> Turn:
         """Return what a conversation remembers of this reply; of a failure no word that may come from the data.
@@ -142,6 +150,10 @@ class Response:
         parts = [display.paragraph(self.answer)]
         if self.columns:
             parts.append(display.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
+        if self.trace is not None:
+            from almanaq.suql.result import unknown_html
+
+            parts.append(unknown_html(self.trace))
         return display.block(*parts, display.fold_text("SUQL", self.suql) if self.suql else "")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
@@ -157,7 +169,7 @@ class Response:
         """
         kept = [f.name for f in fields(self) if f.name not in _OWN]
         plain = {name: _plain(getattr(self, name)) for name in kept if name != "readings"}
-        return plain | {"readings": [reading.as_dict() for reading in self.readings]}
+        return plain | {"readings": [each.as_dict() for each in self.readings], "unknown": _plain(self.unknown)}
 
 
 def _failure(error: AlmanaqError | None) -> str:

@@ -132,8 +132,9 @@ class TurnAccount:
 def add_traces(trace: Trace, earlier: Sequence[Trace]) -> Trace:
     """Return the trace of a turn's last query with what its earlier ones asked of texts."""
     every = (trace, *earlier)
-    counts = ("text_calls", "cached_calls", "unknown_calls", "candidate_rows", "seconds")
-    return replace(trace, **{name: sum(getattr(each, name) for each in every) for name in counts})
+    counts = ("text_calls", "cached_calls", "unknown_calls", "unknown_answers", "candidate_rows", "seconds")
+    unknown = tuple(dict.fromkeys(unknown for each in every for unknown in each.unknown))
+    return replace(trace, unknown=unknown, **{name: sum(getattr(each, name) for each in every) for name in counts})
 
 
 MOST_THREADS = 64

@@ -49,7 +49,7 @@ def ask(
     To see what a query costs before it runs, give it to almanaq sql with --explain.
     """
     from almanaq.cli.output import write_json
-    from almanaq.cli.terminal import console, progress, warn
+    from almanaq.cli.terminal import console, progress, warn_of_result
     from almanaq.encode import response_record
 
     with connect_source(name_source(source, db, command="ask QUESTION"), chosen) as connection:
@@ -62,7 +62,7 @@ def ask(
                 connection.ask_stream(question), console(), replace(EVERYTHING if all else FIRST, chart=chart)
             )
     if response.trace is not None:
-        warn(response.trace.warnings)
+        warn_of_result(response.trace)
     if response.error is not None:
         raise response.error
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.cli.output import Format, open_out, remove_left_over, rows_writer, write_result
-from almanaq.cli.terminal import Amount, show_reading, warn
+from almanaq.cli.terminal import Amount, show_reading, warn, warn_of_result
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _materialize(connection: Connection, query: Query, path: Path) -> None:
     with show_reading():
         result = connection.sql(*query, options=replace(connection.engine.options, max_result_mb=None))
     materialize(result, path)
-    warn([*result.trace.warnings, describe_cost(result.trace, len(result))])
+    warn_of_result(result.trace, describe_cost(result.trace, len(result)))
 
 
 def _write_as_they_come(connection: Connection, query: Query, output: Output) -> None:
@@ -88,7 +88,7 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
     if stopped is not None:
         warn([_describe_stop(stopped)])
         raise stopped
-    warn(result.trace.warnings)
+    warn_of_result(result.trace)
     if output.resume:
         warn([describe_cost(result.trace)])
 
@@ -107,7 +107,7 @@ def _run(connection: Connection, query: Query, output: Output) -> None:
             write_result(stopped.partial, output.format, output.out, output.amount)
             warn([_describe_stop(stopped)])
         raise
-    warn(result.trace.warnings)
+    warn_of_result(result.trace)
     write_result(result, output.format, output.out, output.amount)
     if output.resume:
         warn([describe_cost(result.trace, len(result))])

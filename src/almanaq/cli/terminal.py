@@ -279,6 +279,13 @@ def warn(messages: Sequence[str]) -> None:
         print(f"almanaq: {visible(message)}", file=sys.stderr)
 
 
+def warn_of_result(trace: Trace, *more: str) -> None:
+    """Print the warnings of a query on stderr, the first of its unknown answers, and what else is to be said."""
+    from almanaq.suql.result import UNKNOWN_SHOWN, describe_unknown
+
+    warn([*trace.warnings, *(f"unknown: {line}" for line in describe_unknown(trace, UNKNOWN_SHOWN)), *more])
+
+
 def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
     """Print the warnings of opening a source; a long list is cut, and the rest is counted."""
     warn(messages[:most])

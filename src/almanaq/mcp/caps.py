@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from almanaq import encode
 from almanaq.encode import RecordCap, exact_numbers, plain
+
+if TYPE_CHECKING:
+    from almanaq.suql.result import UnknownAnswer
 
 RESULT, CELL = 30_000, 2_000
 """Most characters of a result as JSON, and of a cell with its quotation marks."""
 CAP = RecordCap(size=RESULT, cell=CELL - 2)
 _WORDS, _QUOTE, _KEY, _MESSAGE, _QUOTES = 4_000, 300, 2_000, 500, 3
-_MOST_WARNINGS, _NAMES = 10, 6_000
+_MOST_WARNINGS, _NAMES, _UNKNOWN, _SHORT = 10, 6_000, 10, 150
 
 Record = dict[str, Any]
 
@@ -34,6 +37,20 @@ def quote_records(evidence: Sequence[Any]) -> list[Record]:
             "question": clip(found.question, _QUOTE),
         }
         for found in evidence[:_QUOTES]
+    ]
+
+
+def unknown_records(unknown: Sequence[UnknownAnswer]) -> list[Record]:
+    """Return the first answers that rows lack, their places named as the arguments of read_text are."""
+    return [
+        {
+            "table": clip(each.relation, _SHORT),
+            "key": None if each.row.startswith("~") else clip(each.row, _SHORT),
+            "column": clip(each.column, _SHORT),
+            "question": clip(each.question, _SHORT),
+            "reason": clip(each.reason, _SHORT),
+        }
+        for each in unknown[:_UNKNOWN]
     ]
 
 

@@ -89,6 +89,7 @@ _ROWS: Mapping[str, Schema] = {
     "relaxed": _TEXT_OR_NOT,
     "cost": _OBJECT,
     "warnings": _TEXTS,
+    "unknown": _OBJECTS,
     "notice": _TEXT,
 }
 

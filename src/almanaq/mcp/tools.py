@@ -341,6 +341,7 @@ class Tools:
             "relaxed": None,
             "cost": _cost(result.trace),
             "warnings": caps.clip_warnings(notes),
+            "unknown": caps.unknown_records(result.unknown),
             "notice": NOTICE,
         }
         return _add_next(caps.fit_record(record, result.rows[:most], result.evidence))
@@ -364,6 +365,7 @@ class Tools:
             "relaxed": None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
             "cost": _cost(trace),
             "warnings": caps.clip_warnings(trace.warnings),
+            "unknown": caps.unknown_records(response.unknown),
             "notice": NOTICE,
             "conversation": self.conversations.keep(handle, (*turns, response.turn())),
         }
@@ -380,7 +382,12 @@ class Tools:
     def _why_not(self, given: Arguments) -> Record:
         found = self.connection.engine.why_not(given["suql"], given["key"], options=self._options(given))
         conditions = [
-            {"condition": caps.clip(each.text, 1_000), "truth": each.truth, "quotes": caps.quote_records(each.evidence)}
+            {
+                "condition": caps.clip(each.text, 1_000),
+                "truth": each.truth,
+                "reason": each.reason,
+                "quotes": caps.quote_records(each.evidence),
+            }
             for each in found.conditions
         ]
         message = "No row has that key."
@@ -400,6 +407,7 @@ def _cost(trace: Trace) -> Record:
         "calls": trace.text_calls,
         "cached_calls": trace.cached_calls,
         "unknown_calls": trace.unknown_calls,
+        "unknown_answers": trace.unknown_answers,
         "input_tokens": trace.input_tokens,
         "output_tokens": trace.output_tokens,
         "money": plain(trace.money),

@@ -157,6 +157,10 @@ class JsonServer:
         """GET a path below the base address; raises NoReply where no reply came."""
         return await self._send("GET", path, None)
 
+    async def close(self) -> None:
+        """Close the connections of the running loop before it ends."""
+        await self._sessions.close()
+
     async def _send(
         self, method: str, path: str, data: bytes | None, read: Callable[[bytes], None] | None = None
     ) -> Reply:

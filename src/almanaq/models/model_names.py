@@ -56,7 +56,8 @@ class ModelSettings:
         timeout: seconds until a call is abandoned; None takes ALMANAQ_TIMEOUT, else 60, or 300 on this machine.
         attempts: maximum attempts for a call.
         concurrency: maximum calls in flight.
-        context_tokens: the model's context window.
+        context_tokens: the model's context window; None asks the server, else takes the usual one.
+        reasoning_effort: how much a model that reasons is to reason, as its server names it; None: as is usual there.
         cache_file: the reply cache; None takes the one in the user's cache folder.
         budget: what may be spent; the default only counts.
         price: dollars for tokens; None looks in the user's prices file.
@@ -74,7 +75,7 @@ class ModelSettings:
     timeout: float | None = None
     attempts: int = 4
     concurrency: int = 64
-    context_tokens: int = 32_000
+    context_tokens: int | None = None
     reasoning_effort: str | None = None
     cache_file: Path | None = None
     budget: Budget = field(default_factory=Budget)
@@ -285,7 +286,12 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     language = wrap_model(model, settings, cache)
-    plain = PromptedReader(language, context_tokens=settings.context_tokens, probabilities=settings.probabilities)
+    plain = PromptedReader(
+        language,
+        context_tokens=settings.context_tokens,
+        probabilities=settings.probabilities,
+        ask_context=getattr(model, "ask_context", None),
+    )
     reader = _add_batching(plain, language, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)
 

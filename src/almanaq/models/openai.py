@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.event_loops import run_sync
+from almanaq.event_loops import PerLoop, run_sync
 from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
+from almanaq.models.context import ask_context
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     JsonServer,
@@ -55,11 +57,15 @@ _log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM, _MOST_REASONING_ROOM = 8192, 32_768
 """Tokens added once a model has shown that it reasons, as its output limit includes that; doubled up to the second."""
+_LEAST_LIMIT = 256
+"""No server's own limit of output is lower; where it counts fewer tokens, it leaves out the reasoning."""
 _WORDS_READ, _WORDS_CUT, _TOKENS_CUT = 0.9, 500, 500
 """A prompt of more than `_WORDS_CUT` words takes at least `_WORDS_READ` tokens a word; where a server counted fewer, it
 read a part. Below `_TOKENS_CUT` it is one that leaves out what it had cached."""
 _ALTERNATIVES = 20
 """Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
+_SILENT = ("api.openai.com",)
+"""Servers that are known not to say how much their models read."""
 _MAX_FORMS = 64
 """Request forms whose JSON text is cached."""
 _VECTOR_BYTES = 2**19
@@ -104,6 +110,19 @@ class OpenAIModel:
         self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
         self._served = False
+        self._cut_at: tuple[int, int] | None = None
+        self._asking = PerLoop(asyncio.Lock)
+        self._stated_context: int | None = None
+        self._has_asked = urlsplit(address).hostname in _SILENT
+        self._ask_server = partial(ask_context, address, _make_headers(address, key), self.secrets, model)
+
+    async def ask_context(self) -> int | None:
+        """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
+        async with await self._asking.get():
+            if not self._has_asked:
+                self._stated_context = await self._ask_server()
+                self._has_asked = True
+        return self._stated_context
 
     def most_output_tokens(self, prompt: Prompt) -> int:
         """Return the maximum tokens of a reply, hidden ones included."""
@@ -149,12 +168,22 @@ class OpenAIModel:
         return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
-        """Give a model that spent its whole limit on reasoning more room; return whether there is more now."""
+        """Give a model whose reply was cut at its limit more room; return whether there is more now.
+
+        One that reasons gets most; a server that writes no more than with less room has a limit of its own.
+        """
         asked = _output_limit_of(request)
+        written = read_token_count(content, "completion_tokens", most=lambda: 0, server=self._base_url) or 0
+        least, before = self._cut_at or (asked, 0)
+        if asked > least and _LEAST_LIMIT <= written <= before:
+            return False
+        self._cut_at = asked, written
         reasoned = has_reasoned(content) or not read_text(content).strip()
-        if reasoned and self.most_output_tokens(prompt) <= asked:
-            self._room = min(max(2 * self._room, _REASONING_ROOM), _MOST_REASONING_ROOM)
-        return reasoned and self.most_output_tokens(prompt) > asked
+        usual = prompt.max_output_tokens
+        first, most = (_REASONING_ROOM, _MOST_REASONING_ROOM) if reasoned else (usual, 3 * usual)
+        if self.most_output_tokens(prompt) <= asked:
+            self._room = max(self._room, min(max(2 * self._room, first), most))
+        return self.most_output_tokens(prompt) > asked
 
     def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
         """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
@@ -187,6 +216,8 @@ class OpenAIModel:
         known = {*request, *(message.role for message in prompt.messages)}
         feature = find_refused_feature(reply.status, message, known)
         if feature is not None:  # another call may have been refused for the same reason meanwhile
+            if feature == "reasoning_effort" and feature not in self._refused:
+                _log.warning("%s takes no reasoning effort: --reasoning-effort has no effect", self.name)
             self._refused |= {feature}
             return _ask_otherwise(f"the server does not support {feature}: {message[:200]}")
         return make_status_error(
@@ -322,6 +353,7 @@ class OpenAIEmbedder:
         )
         self._prefixes, self._types = find_prefixes(model), find_input_types(model)
         self.symmetric = self._types is None and self._prefixes == Prefixes()
+        self._names_encoding = True
         self._width: int | None = None
         self.usage = Usage()
 
@@ -393,7 +425,9 @@ class OpenAIEmbedder:
 
     async def _embed_batch(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         # The protocol refuses an empty text, but not a blank one.
-        request = {"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"}
+        request: dict[str, Any] = {"model": self._model, "input": [text or " " for text in texts]}
+        if self._names_encoding:
+            request["encoding_format"] = "float"
         if self._types is not None:
             request["input_type"] = self._types[kind]
         try:
@@ -402,8 +436,10 @@ class OpenAIEmbedder:
             raise make_connection_error(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
         if reply.status != 200:
             message = read_error_message(reply.body)
-            if self._types is not None and find_refused_feature(reply.status, message, ("input_type",)):
-                self._types = None
+            refused = find_refused_feature(reply.status, message, request)
+            if refused is not None:
+                self._types = None if refused == "input_type" else self._types
+                self._names_encoding = self._names_encoding and refused != "encoding_format"
                 return await self._embed_batch(texts, kind)
             raise make_status_error(
                 reply.status,
@@ -424,12 +460,13 @@ class OpenAIEmbedder:
         """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
             data = content["data"]
-            numbered = any("index" in item for item in data)  # some servers number nothing, and keep the order
-            items = sorted(data, key=lambda item: item["index"]) if numbered else data
+            # Some servers number nothing, and keep the order.
+            numbered = any(item.get("index") is not None for item in data)
+            items = sorted(data, key=lambda item: int(item["index"])) if numbered else data
             with np.errstate(over="ignore"):
                 vectors = np.array([_read_vector(item["embedding"]) for item in items], np.float32)
-            places = [item["index"] for item in items] if numbered else list(range(len(items)))
-        except (ValueError, TypeError, LookupError) as problem:
+            places = [int(item["index"]) for item in items] if numbered else list(range(len(items)))
+        except (ValueError, TypeError, LookupError, AttributeError) as problem:
             raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
         if vectors.ndim != 2 or places != list(range(count)):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)

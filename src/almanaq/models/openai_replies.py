@@ -136,6 +136,7 @@ _FEATURE_WORDS = {
     "reasoning_effort": ("reasoning_effort", "reasoning effort"),
     "dimensions": ("dimensions",),
     "input_type": ("input_type",),
+    "encoding_format": ("encoding_format",),
     "logprobs": ("logprobs", "log probabilities"),
     "stream_options": ("stream_options",),
     "stream": ("'stream'", '"stream"', "streaming"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from copy import copy
 from dataclasses import replace
@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from almanaq.errors import ModelCallError
 from almanaq.models.budget import estimate_tokens, record_read_in_parts
+from almanaq.models.context import USUAL_CONTEXT
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AllOf,
@@ -57,6 +58,8 @@ TYPE_FORMS = {
 _MAX_LINKED = 200
 """Maximum values of a column in a prompt; of more, the most similar ones are shown (semantics 11)."""
 
+_SHORT_TOKENS = 1000
+"""Documents of at most so many tokens fit into nearly every context."""
 _LEAST_PART = 64
 """Tokens: a document is cut no smaller."""
 
@@ -68,7 +71,7 @@ class PromptedReader:
 
     Args:
         context_tokens: the model's context window, prompt and reply included; longer documents are read in parts, and
-            the answers combined.
+            the answers combined. None: what `ask_context` says when the first long document comes, else the usual one.
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
 
     Attributes:
@@ -83,21 +86,37 @@ class PromptedReader:
         self,
         model: LanguageModel,
         *,
-        context_tokens: int = 32_000,
+        context_tokens: int | None = None,
         max_output_tokens: int = 1024,
         probabilities: bool = False,
+        ask_context: Callable[[], Awaitable[int | None]] | None = None,
     ) -> None:
         self.name, self._probabilities = model.name, probabilities
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model = model
         self._max_output = max_output_tokens
-        self.part_tokens = max(_LEAST_PART, context_tokens - max_output_tokens - 700)
+        self._ask_context = ask_context if context_tokens is None else None
+        self.part_tokens = self._part_of(context_tokens or USUAL_CONTEXT)
         self.dropped_quotes = self.repairs = 0
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         reply = await self._read(call)
         return await self.convert_value(call, reply)
+
+    def _part_of(self, context_tokens: int) -> int:
+        """Return the tokens of a document that fit into a context, beside the prompt and the reply."""
+        return max(_LEAST_PART, context_tokens - self._max_output - 700)
+
+    async def _fit_context(self, call: TextCall) -> None:
+        """Ask the server how much its model reads, once, when a document is long enough for that to matter."""
+        ask = self._ask_context
+        if ask is None or sum(map(estimate_tokens, call.passages)) <= _SHORT_TOKENS:
+            return
+        stated = await ask()
+        if stated is not None and self._ask_context is not None:
+            self.part_tokens = self._part_of(stated)
+        self._ask_context = None
 
     async def is_cached(self, call: TextCall) -> bool:
         """Return whether the cache holds every reply that this call needs; asks and records nothing."""
@@ -115,6 +134,7 @@ class PromptedReader:
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
         """Read the document, in smaller parts where the server says that these are longer than the model reads."""
         spent = Usage()
+        await self._fit_context(call)
         while True:
             parts = split_document(call.passages, self.part_tokens)
             try:

@@ -32,7 +32,7 @@ class ConcurrentModel:
     def __init__(self, model: LanguageModel, limit: int = 64) -> None:
         self.name = model.name
         self._model = model
-        self._slots = PerLoop(lambda: _Slots(limit))
+        self._slots = PerLoop(lambda: asyncio.Semaphore(limit))
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply, after waiting for a free slot."""
@@ -41,24 +41,16 @@ class ConcurrentModel:
         if query is not None:
             await query.acquire()
         try:
-            await slots.semaphore.acquire()
+            await slots.acquire()
             try:
                 return await self._model.complete(prompt)
             finally:
                 # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
                 # a killed process loses no more than the calls in flight.
-                loop.call_soon(slots.semaphore.release)
+                loop.call_soon(slots.release)
         finally:
             if query is not None:
                 loop.call_soon(query.release)
-
-
-class _Slots:
-    def __init__(self, limit: int) -> None:
-        self.semaphore = asyncio.Semaphore(limit)
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 class Rate:

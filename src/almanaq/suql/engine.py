@@ -375,7 +375,8 @@ class Engine:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
             plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key, self.dialect)
-        result, _ = run_sync(execute(self._context(), self._planner.lower(plan, exact), exact, suql=query))
+        lowered = self._planner.lower(plan, exact)
+        result, _ = run_sync(execute(self._context(), lowered, exact, suql=query, of_one_row=True))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:

@@ -21,6 +21,8 @@ from almanaq.suql.row_values import python_rows
 Row = tuple[Any, ...]
 
 _ROWS_SHOWN = 5
+UNKNOWN_SHOWN = 5
+"""Unknown answers that a terminal lists."""
 _CELL_WIDTH = 40
 
 
@@ -64,12 +66,7 @@ class Evidence:
         >>> evidence.place
         'dogs.about, row 1, passage 1'
         """
-        row = f"key {self.key}, "
-        if self.by_row:
-            number = str(int(self.key) + 1) if self.key.isdigit() else self.key
-            row = f"row {number}, " if self.row_known else ""
-        text = f"{self.relation}.{self.column}" if self.relation else "a computed text"
-        return f"{text}, {row}passage {self.passage + 1}"
+        return f"{_place(self.relation, self.column, self.key, by_row=self.by_row)}, passage {self.passage + 1}"
 
     @property
     def row_known(self) -> bool:
@@ -79,6 +76,57 @@ class Evidence:
         True
         """
         return not (self.by_row and self.key.startswith(UNPLACED))
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownAnswer:
+    """An answer that a query does not have: its call failed, or the reply cannot be read as what was asked for.
+
+    Attributes:
+        row: as `Evidence.key`; "~" where the key is private.
+        relation, column: where the text stands; "" where it is computed.
+        question: the question without an answer; as the query writes it where a row's private cells may be in it.
+        reason: why there is none, without a word of the text.
+
+    >>> import almanaq
+    >>> from almanaq.testing import FunctionModel
+    >>> model = FunctionModel(lambda text, question: "many" if "some" in text else "3")
+    >>> con = almanaq.connect({"dogs": {"about": ["Has 3 toys.", "Has some toys."]}}, model=model, cache=False)
+    >>> result = con.sql("SELECT answer(about, 'how many toys?')::int FROM dogs")
+    >>> (unknown,) = result.unknown
+    >>> unknown.row, unknown.column, unknown.reason
+    ('1', 'about', 'a reply that cannot be read as an integer')
+    >>> print(unknown)
+    dogs.about, row 2: how many toys? (a reply that cannot be read as an integer)
+    """
+
+    row: str
+    column: str
+    question: str
+    reason: str
+    relation: str = ""
+    by_row: bool = field(default=False, compare=False)
+
+    def __str__(self) -> str:
+        place = _place(self.relation, self.column, self.row, by_row=self.by_row or self.row.startswith(UNPLACED))
+        return f"{place}: {self.question} ({self.reason})"
+
+
+def _place(relation: str, column: str, key: str, *, by_row: bool) -> str:
+    """Say in which row a text stands, as people count them."""
+    place = f"{relation}.{column}" if relation else "a computed text"
+    if not by_row:
+        return f"{place}, key {key}"
+    if key.startswith(UNPLACED):
+        return place
+    return f"{place}, row {int(key) + 1 if key.isdigit() else key}"
+
+
+def describe_unknown(trace: Trace, most: int) -> list[str]:
+    """Return a line for each of the first unknown answers of a query, and how many there are more."""
+    lines = [str(unknown) for unknown in trace.unknown[:most]]
+    left = trace.unknown_answers - len(lines)
+    return [*lines, f"and {left:,} more"] if left else lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +145,8 @@ class Trace:
         inference: what was inferred under targets of recall and precision; None where nothing was.
         cached_input_tokens: those of the input tokens that the server says it had computed for an equal prefix before.
         spending: calls (asked for, cached, physical), tokens and money for each stage of the plan and model.
+        unknown_answers: answers that rows lack: several where they share a failed call, or a reply cannot be read.
+        unknown: the first of them, in the order of the rows.
 
     Under LIMIT the model is asked until enough rows are found, not about every row:
 
@@ -127,6 +177,8 @@ class Trace:
     dropped_quotes: int = 0
     cached_input_tokens: int = 0
     inference: Inference | None = None
+    unknown_answers: int = 0
+    unknown: tuple[UnknownAnswer, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,6 +212,15 @@ class Result:
     trace: Trace
     suql: str = ""
     inferred: tuple[bool, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[UnknownAnswer, ...]:
+        """The answers that rows lack, with the reasons; of many the first, `trace.unknown_answers` counts all.
+
+        >>> result.unknown
+        ()
+        """
+        return self.trace.unknown
 
     @property
     def columns(self) -> Sequence[str]:
@@ -270,11 +331,13 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook, with their quotes folded."""
-        return display.block(display.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes))
+        rows = display.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes)
+        return display.block(rows, unknown_html(self.trace))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""
-        printer.text(display.rows_text(self.columns, self._first, len(self), *self._notes))
+        rows = display.rows_text(self.columns, self._first, len(self), *self._notes)
+        printer.text("\n".join([rows, *map(display.visible, describe_unknown(self.trace, UNKNOWN_SHOWN))]))
 
     @property
     def _first(self) -> list[Row]:
@@ -298,6 +361,12 @@ def shown(result: Result) -> str:
     count = f"{len(result):,} row{'s' * (len(result) != 1)}" + (f", {calls:,} text calls" if calls else "")
     partial = "not all: a budget ended the query" if result.trace.partial else ""
     return "\n".join([*lines, *more, ", ".join(filter(None, (count, partial, _inexact(result.trace))))])
+
+
+def unknown_html(trace: Trace) -> str:
+    """Return the unknown answers of a query, folded; "" where there are none."""
+    lines = describe_unknown(trace, display.QUOTES)
+    return display.fold_text(f"Unknown ({trace.unknown_answers:,})", "\n".join(lines)) if lines else ""
 
 
 def _inexact(trace: Trace) -> str:

@@ -18,6 +18,7 @@ class Outcome:
         raw: gives the bytes of the whole reply, head included, in the place of the other attributes; they are sent for
             as long as somebody reads.
         keeps: with `raw`, whether the connection stays open; `pause`: seconds after each of its pieces.
+        wait: seconds before it.
     """
 
     status: int
@@ -27,6 +28,7 @@ class Outcome:
     raw: Callable[[], Iterator[bytes]] | None = None
     keeps: bool = False
     pause: float = 0.0
+    wait: float = 0.0
 
     @classmethod
     def of(cls, content: object, *, cut: bool = False) -> Self:

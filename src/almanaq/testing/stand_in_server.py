@@ -20,6 +20,8 @@ from almanaq.testing.token_logprobs import tokens_of
 
 Request = Mapping[str, Any]
 ReplyFunction = Callable[[Request], "str | Mapping[str, object]"]
+Twist = Callable[[str, Request, Outcome], Outcome]
+"""Makes what is sent of a path, a request (`{}` of a GET) and the right reply, which of an unknown path is a 404."""
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Ledger:
         sent: bytes of replies that clients took.
         requests: the body of every chat request, in order of arrival, when the server keeps them.
         embedded: the body of every request for embeddings, likewise.
+        heads: the path and the headers of every request, likewise.
     """
 
     calls: int = 0
@@ -44,6 +47,7 @@ class Ledger:
     outcomes: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
     embedded: list[dict[str, Any]] = field(default_factory=list)
+    heads: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
     def money(self, price: Price) -> float:
         """Return what the tokens cost at a price, in dollars.
@@ -68,6 +72,7 @@ class StandInServer:
         probabilities: of "Yes", "No" and "null" as the value of a reply, for requests that ask for log probabilities;
             None: it reports none.
         pause: seconds between two words of a reply that is streamed; None: it streams nothing, whatever is asked.
+        twist: what it sends instead of right replies, as a server with ways of its own.
 
     Use as a context manager; `url` is the base URL for a client.
 
@@ -95,10 +100,11 @@ class StandInServer:
         charges_abandoned: bool = False,
         pause: float | None = 0.0,
         probabilities: Callable[[Request], Mapping[str, float]] | None = None,
+        twist: Twist | None = None,
     ) -> None:
         self._reply, self._faults = reply, faults or Faults()
         self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
-        self._probabilities = probabilities
+        self._probabilities, self._twist = probabilities, twist or (lambda _path, _request, right: right)
         self._keep, self._charges_abandoned, self._pause = keep_requests, charges_abandoned, pause
         self.ledger = Ledger()
         self._begun: set[str] = set()
@@ -158,7 +164,11 @@ class StandInServer:
         method, path, _ = start.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
+        if self._keep:
+            self.ledger.heads.append((path, headers))
         outcome = await self._outcome(method, path.partition("?")[0], headers, body, reader.at_eof)
+        if outcome.wait:
+            await asyncio.sleep(outcome.wait)
         if outcome.raw is not None:
             for piece in outcome.raw():
                 writer.write(piece)
@@ -168,9 +178,9 @@ class StandInServer:
                     await asyncio.sleep(outcome.pause)
             return outcome.keeps
         payload = outcome.body
-        extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
-        sizes = f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n"
-        reply_head = f"HTTP/1.1 {outcome.status} -\r\n{sizes}{extra}\r\n"
+        fields = {"content-type": "application/json", "content-length": len(payload), **outcome.headers}
+        written = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        reply_head = f"HTTP/1.1 {outcome.status} -\r\n{written}\r\n"
         writer.write(reply_head.encode() + (payload[: len(payload) // 2] if outcome.cut else payload))
         await writer.drain()
         self.ledger.sent += len(payload)
@@ -181,16 +191,17 @@ class StandInServer:
     ) -> Outcome:
         if method == "GET" and path == "/v1/models":
             names = self._models or ()
-            return Outcome.of({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
+            listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+            return self._twist(path, {}, Outcome.of(listed))
+        request = json.loads(body) if body else {}
         if method != "POST" or path not in ("/v1/chat/completions", "/v1/embeddings"):
-            return Outcome.error(404, f"no such path: {path}")
-        request = json.loads(body)
+            return self._twist(path, request, Outcome.error(404, f"no such path: {path}"))
         self.ledger.calls += 1
         refusal = self._refusal(request, headers)
         if refusal is not None:
             return refusal
         if path == "/v1/embeddings":
-            return self._embeddings(request)
+            return self._twist(path, request, self._embeddings(request))
         if self._keep:
             self.ledger.requests.append(request)
         fault = self._faults.draw()
@@ -205,8 +216,9 @@ class StandInServer:
         outcome = self._faults.outcome(fault) if fault else None
         if outcome is not None:
             return outcome
-        made = self._chat(request, fault)
-        if request.get("stream") and self._pause is not None:
+        right = self._chat(request, fault)
+        made = self._twist(path, request, right)
+        if made is right and request.get("stream") and self._pause is not None:
             usage = bool(request.get("stream_options", {}).get("include_usage"))
             return made.as_stream(usage=usage, pause=self._pause)
         return made

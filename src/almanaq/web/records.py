@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from almanaq.models.protocols import Models
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
-    from almanaq.suql.result import Evidence
+    from almanaq.suql.result import Evidence, UnknownAnswer
     from almanaq.web.store import Columns
 
 
@@ -178,9 +178,12 @@ def all_columns(connection: Connection) -> Columns:
 
 
 def columns_read(
-    connection: Connection, suql: str, parameters: Sequence[Any], evidence: Sequence[Sequence[Evidence]] = ()
+    connection: Connection,
+    suql: str,
+    parameters: Sequence[Any],
+    evidence: Sequence[Sequence[Evidence | UnknownAnswer]] = (),
 ) -> Columns:
-    """Return the columns that a query reads in any place, with those that its quotes show.
+    """Return the columns that a query reads in any place, with those that its quotes and unknown answers show.
 
     A condition counts as well: which rows are there tells of its column.
     """
@@ -201,7 +204,8 @@ def columns_of_reply(connection: Connection, response: Response) -> Columns:
     """Return the columns that a reply may show: of anything but the rows of a query, every one there is."""
     if response.status != "answered" or response.suql is None or response.error is not None:
         return all_columns(connection)
-    found = set(columns_read(connection, connection.agent.as_run(response.suql), (), response.evidence))
+    shown_places: tuple[Sequence[Evidence | UnknownAnswer], ...] = (*response.evidence, response.unknown)
+    found = set(columns_read(connection, connection.agent.as_run(response.suql), (), shown_places))
     for suql in filter(None, (response.meant, response.of)):
         found |= columns_read(connection, suql, ())
     shown = response.shown

@@ -164,7 +164,7 @@ class Service:
                     known = self._describe_result(partial, params, cited) if isinstance(partial, Result) else None
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
-            columns = columns_read(self.connection, suql, params, result.evidence)
+            columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
             return self._keep_answer(KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence), cited)
 
         return Job(work, self._deadline(asked), None, self._budgets(None))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from math import log
 
 from almanaq.models.extractive.asked import Asked
-from almanaq.models.extractive.shapes import INNER, UNITS, shape
-from almanaq.models.extractive.tokens import Token, Tokens, read_tokens
+from almanaq.models.extractive.tokens import INNER, UNITS, Token, Tokens, read_tokens, shape
 from almanaq.text.words import stem
 
 Features = dict[str, float]

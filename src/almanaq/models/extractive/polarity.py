@@ -1,4 +1,4 @@
-"""Does a document say yes or no to a question: evidence clause by clause, weighed over the passages."""
+"""Does a document say yes or no, or praise or blame: evidence clause by clause, weighed over the passages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from almanaq.models.extractive.statements import stated, statement
 from almanaq.models.protocols import Quote
 from almanaq.text.stopwords import STOPWORDS
 from almanaq.text.words import stem, words
+from almanaq.values import canonical
 
 _ASKING = re.compile(
     r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|might|am|isn't|aren't|doesn't|"
@@ -278,3 +279,39 @@ def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:
         verdict = None if None in verdicts else not decisive
     bearing = [item for item in found if item.verdict == verdict and item.evidence]
     return Polarity(verdict, tuple(e for item in bearing for e in item.evidence[:2]) if verdict is not None else ())
+
+
+_POSITIVE = frozenset({"positive", "favorable", "favourable", "pos"})
+_NEGATIVE = frozenset({"negative", "unfavorable", "unfavourable", "neg"})
+_NEUTRAL = frozenset({"neutral", "mixed"})
+_CLEAR = 0.3
+"""How far one side has to be ahead."""
+
+
+def sides(options: Sequence[str]) -> tuple[str, str] | None:
+    """Return the positive and the negative one of the options; None where they ask for something else."""
+    by_canonical = {canonical(option): option for option in options}
+    positive = [option for word, option in by_canonical.items() if word in _POSITIVE]
+    negative = [option for word, option in by_canonical.items() if word in _NEGATIVE]
+    others = [word for word in by_canonical if word not in _POSITIVE | _NEGATIVE | _NEUTRAL]
+    return (positive[0], negative[0]) if len(positive) == len(negative) == 1 and not others else None
+
+
+def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | None, tuple[Quote, ...]]:
+    """Choose the option that most words of the passages speak for; None where neither side is ahead.
+
+    A text that both praises and blames, as much the one as the other, is neutral where that is an option.
+    """
+    named = sides(options)
+    evidence = evidence_of(passages, concept("sentiment")) if named is not None else []
+    if named is None or not evidence:
+        return None, ()
+    ahead = sum(item.weight for item in evidence)
+    if abs(ahead) < _CLEAR:
+        return next((option for option in options if canonical(option) in _NEUTRAL), None), _quotes(evidence)
+    agreeing = [item for item in evidence if (item.weight > 0) == (ahead > 0)]
+    return named[0] if ahead > 0 else named[1], _quotes(agreeing)
+
+
+def _quotes(evidence: Sequence[Evidence]) -> tuple[Quote, ...]:
+    return tuple(dict.fromkeys(item.quote() for item in evidence))[:3]

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from almanaq.models.embedders.local import LocalEmbedder, local_is_installed
 from almanaq.models.embedders.vector_store import VectorBatcher, Vectors, VectorStore
-from almanaq.models.extractive.clauses import clauses, tokens_of
+from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
 from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
-from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
-from almanaq.models.extractive.sentiment import sentiment, sides
+from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
-from almanaq.models.extractive.summary import central_sentences
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
 from almanaq.text.entities import decode_entities
-from almanaq.text.words import stem
+from almanaq.text.words import stem, stems
 from almanaq.values import canonical, parse_typed, write_list
 
 _MOST_CLAUSES = 100_000
 """Clauses whose vectors are kept: 180 MB on disk."""
+
+_SENTENCES = 3
+"""Sentences of a summary."""
 
 _YES = frozenset({"yes", "true"})
 _NO = frozenset({"no", "false"})
@@ -187,3 +189,26 @@ def _place(words: str, within: str) -> int | None:
     wanted = " ".join(stem(token) for token in tokens_of(words))
     at = f" {within} ".find(f" {wanted} ") if wanted else -1
     return None if at < 0 else at
+
+
+def central_sentences(passages: Sequence[str]) -> tuple[Quote, ...]:
+    """Return up to three clauses that together say most of what the document says most often."""
+    spread = Counter(word for passage in passages for word in set(stems(passage)))
+    candidates = [
+        (number, clause, Counter(stems(clause.text)))
+        for number, passage in enumerate(passages)
+        for clause in clauses(passage)
+    ]
+    chosen: list[tuple[int, Clause]] = []
+    covered: set[str] = set()
+    for _ in range(min(_SENTENCES, len(candidates))):
+        # What has been said counts little the second time: three sentences, not one sentence three times.
+        gain = [
+            sum(spread[word] * (0.2 if word in covered else 1.0) for word in counted) / (len(counted) + 4) ** 0.7
+            for _, _, counted in candidates
+        ]
+        at = max(range(len(candidates)), key=lambda i: (gain[i], -i))
+        number, clause, counted = candidates.pop(at)
+        chosen.append((number, clause))
+        covered |= set(counted)
+    return tuple(Quote(n, c.start, c.text) for n, c in sorted(chosen, key=lambda item: (item[0], item[1].start)))

@@ -13,8 +13,7 @@ from pathlib import Path
 from almanaq.models.extractive.asked import Asked, asked
 from almanaq.models.extractive.candidates import Scene
 from almanaq.models.extractive.clauses import clauses
-from almanaq.models.extractive.shapes import shape
-from almanaq.models.extractive.tokens import Token, Tokens, read_tokens
+from almanaq.models.extractive.tokens import Token, Tokens, read_tokens, shape
 from almanaq.models.protocols import Quote
 from almanaq.values import canonical
 

@@ -13,10 +13,11 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryTypeError
-from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
+from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
 from almanaq.suql.execution.stage_rows import spelled
+from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.sites import Site
 from almanaq.values import join_texts, only_options, option_of, parse_list, parse_typed, writable
 
@@ -26,21 +27,35 @@ MOST_OPTIONS = 500
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a text call came to: `value` None is "no information"; `unknown` says that the call failed.
+    """What a text call came to: `value` None is "no information".
 
-    `probabilities` are how likely each verdict is "yes", where the reader says so.
+    Attributes:
+        unknown: the call failed, so that nothing is known.
+        reason: why there is no value: the call failed, or the reply is not what was asked for.
+        probabilities: how likely each verdict is "yes", where the reader says so.
     """
 
     value: str | None = None
     verdicts: Mapping[str, bool | None] = field(default_factory=dict)
     quotes: tuple[Quote, ...] = ()
     unknown: bool = False
+    reason: str = ""
     probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 MOST_WAITED = 1.0
 """Seconds that a query with all its rows waits for replies that only a later one needs."""
 
+_UNREADABLE: Mapping[AnswerType, str] = {
+    "text": "cannot be read",
+    "number": "cannot be read as a number",
+    "integer": "cannot be read as an integer",
+    "date": "cannot be read as a date",
+    "timestamp": "cannot be read as a date and time",
+    "time": "cannot be read as a time",
+    "boolean": "is neither yes nor no",
+    "list": "cannot be read as a list",
+}
 _NONE: Mapping[str, bool | None] = {}
 _UNTOLD: Mapping[str, float] = {}
 NOTHING = Outcome()
@@ -56,6 +71,7 @@ class TextCalls:
         max_calls: budget of calls; None: none.
         strict: raise ModelCallError for a failed call instead of counting it.
         cited: keep the quotes of replies.
+        unknown_answers: takes the answers that rows lack.
     """
 
     def __init__(
@@ -67,8 +83,10 @@ class TextCalls:
         strict: bool,
         concurrency: int,
         cited: bool = True,
+        unknown_answers: UnknownAnswers | None = None,
     ) -> None:
         self._cited = cited
+        self.unknown_answers = unknown_answers or UnknownAnswers()
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
         # A reader that bounds what its model is asked looks into its cache, and finds company, for more rows than that.
@@ -80,7 +98,7 @@ class TextCalls:
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
-        self.made = self.cached = self.answered = self.unparsed = self.silent = 0
+        self.made = self.cached = self.answered = self.silent = 0
         self.cast: dict[tuple[str, exp.DataType], dict[str, None]] = {}
         """Texts that the engine casts to a type, by the question that they answer."""
         self.failures: Counter[str] = Counter()
@@ -244,8 +262,7 @@ class TextCalls:
                 self.cast.setdefault((site.question.name, cast), {})[str(outcome.value)] = None
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
-        self.unparsed += 1
-        return replace(outcome, value=None)
+        return replace(outcome, value=None, reason="a number too large for the type asked for")
 
     def unify(self, value: object) -> object:
         """Return one spelling for all equals of a value while rows are still being compared, in no particular order."""
@@ -297,7 +314,7 @@ class TextCalls:
             await self._check_setup(failure)
             cause, tries = describe_failure(failure)
             self.failures[cause if tries == 1 else f"{cause}, in {tries} tries"] += 1
-            return Outcome(unknown=True)
+            return Outcome(unknown=True, reason=cause)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
         self._replies[identity] = _kept(outcome)
@@ -329,21 +346,20 @@ class TextCalls:
         if reply.usage.cached_calls and not reply.usage.calls:
             self.made -= 1
             self.cached += 1
-        value, quotes = reply.value, reply.quotes if self._cited else ()
-        self.silent += value is None
-        self.unparsed += reply.unreadable
-        if value is not None:
-            value = _read_as(call, writable(value))
-            self.unparsed += value is None
-        if reply.value is not None and value is None and call.options:
-            return Outcome(quotes=quotes)  # what is none of the options equals none of them
+        self.silent += reply.value is None
+        quotes = reply.quotes if self._cited else ()
+        value = None if reply.value is None else _read_as(call, writable(reply.value))
+        unreadable = reply.unreadable or (reply.value is not None and value is None)
+        reason = f"a reply that {_UNREADABLE[call.type]}" if unreadable else ""
+        if unreadable and call.options:  # what is none of the options equals none of them
+            return Outcome(quotes=quotes, reason="a reply that is none of the options")
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
-        return Outcome(value, verdicts, quotes, probabilities=reply.probabilities or _UNTOLD)
+        return Outcome(value, verdicts, quotes, reason=reason, probabilities=reply.probabilities or _UNTOLD)
 
 
 def _kept(outcome: Outcome) -> Outcome | str:
     """Return what is kept of an outcome: of most, in a query over a million rows, only the words."""
-    alone = not outcome.verdicts and not outcome.quotes and not outcome.unknown
+    alone = not outcome.verdicts and not outcome.quotes and not outcome.reason
     return outcome.value if alone and outcome.value is not None else NOTHING if alone else outcome
 
 

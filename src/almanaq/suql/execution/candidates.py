@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.engines.protocols import Session
+from almanaq.errors import ModelError
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 from almanaq.suql.row_values import python_column
@@ -223,6 +224,9 @@ class MostSimilarFirst:
     for each that was tried. While there may be more, each third row is the one that waits longest: so a score that
     misleads costs at most three times the rows of table order, and one that helps half as many again as by itself.
     What is learned of the rows tried changes the order of the others (`Lessons`).
+
+    Attributes:
+        problem: why rows are tried in table order from then on: their texts cannot be compared; None where they can.
     """
 
     def __init__(
@@ -247,6 +251,7 @@ class MostSimilarFirst:
         self._vectors: dict[int, NDArray[np.float32]] = {}  # of those that wait, once a lesson needs them
         self._seen = self._tried = 0
         self._more = True
+        self.problem: ModelError | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -284,7 +289,19 @@ class MostSimilarFirst:
         if self._lessons is not None:
             self._learned.append((candidate, passes))
 
+    @contextlib.contextmanager
+    def _comparing(self) -> Iterator[None]:
+        """Go on without scores where the embedder fails: an order is all that they are for."""
+        try:
+            yield
+        except ModelError as problem:
+            self.problem, self._lessons = problem, None
+
     def _reorder(self, lessons: Lessons) -> None:
+        with self._comparing():
+            self._learn(lessons)
+
+    def _learn(self, lessons: Lessons) -> None:
         learned = sorted(self._learned, key=lambda row: row[0].number)  # as they came in, sums would differ in bits
         self._learned.clear()
         rows = [candidate for candidate, _ in learned]
@@ -307,13 +324,17 @@ class MostSimilarFirst:
     def _pull(self, number: int) -> None:
         """Look at the next so many rows."""
         rows = self._source.pull(number)
-        scores: list[float] = totals(rows, self._inputs, self._similarity).tolist()
+        scores = [0.0] * len(rows)
+        if self.problem is None:
+            with self._comparing():
+                scores = totals(rows, self._inputs, self._similarity).tolist()
         self._more = len(rows) == number
         self._seen += len(rows)
         for row, score in zip(rows, scores, strict=True):
             self._waiting[row.number], self._scores[row.number] = row, score
         if self._lessons is not None and self._lessons.is_taken:
-            scores = self._scored(self._lessons, [row.number for row in rows])
+            with self._comparing():
+                scores = self._scored(self._lessons, [row.number for row in rows])
         for row, score in zip(rows, scores, strict=True):
             heapq.heappush(self._best, (-score, row.number))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
 from almanaq.suql.language import Cited
-from almanaq.suql.plan.stages import RowName
+from almanaq.suql.plan.stages import RowName, SiteInput
 from almanaq.suql.result import UNPLACED, Evidence
 
 Place = tuple[str, str, str, int]
@@ -138,11 +138,15 @@ def rows_behind(rows: object) -> list[object]:
     return rows if isinstance(rows, list) else [rows]
 
 
+def row_name(item: SiteInput, row: object, key: Mapping[str, object]) -> str:
+    """Return what names a row of a stage in its relation: key, number or address, or a name for this result alone."""
+    name = ", ".join(str(key.get(part)) for part in item.key) if item.key else f"{UNPLACED}{row}"
+    return f"rowid {name}" if item.named is RowName.ADDRESS and name.isdigit() else name
+
+
 def _evidence(found: SiteQuote, row: StageRow) -> Evidence:
     item, quote = found.item, found.quote
-    key = ", ".join(str(row.key.get(name)) for name in item.key) if item.key else f"{UNPLACED}{row.row}"
-    if item.named is RowName.ADDRESS and key.isdigit():
-        key = f"rowid {key}"
+    key = row_name(item, row.row, row.key)
     by_row = item.named is not RowName.KEY
     return Evidence(
         item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=by_row

@@ -151,6 +151,7 @@ async def execute(
     sink: Sink | None = None,
     row_by_row: bool = True,
     cited: bool = True,
+    of_one_row: bool = False,
 ) -> tuple[Result, RunReport]:
     """Return the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
@@ -159,6 +160,7 @@ async def execute(
         sink: is given the rows as they are found; the Result then holds those given last.
         row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
         cited: whether the quotes that rows rest on are wanted.
+        of_one_row: one failed call is all that there may be, and is what the result is to say.
     """
     started = time.perf_counter()
     max_calls = call_budget(options, context.models)
@@ -191,7 +193,8 @@ async def execute(
         raise Interrupted(result)
     if run.stopped is not None:
         raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
-    run.calls.refuse_if_none_answered()
+    if not of_one_row:
+        run.calls.refuse_if_none_answered()
     return result, run.report
 
 

@@ -7,7 +7,7 @@ to the others: a text that a million rows have comes here once, and what goes ba
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ from almanaq.suql.execution.evidence import EvidenceBook, rows_behind
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow, id_column
+from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.execution.unknown_answers import MissingAnswer, UnknownAnswers
 from almanaq.suql.plan.predicates import Computed, atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS
@@ -31,6 +33,8 @@ FEWEST_ROWS = 10_000
 """Of fewer, each is brought: to group them would take the database longer."""
 _OF = "_of"
 """The column that says which row stands for a row."""
+_MOST_NAMED = 10_000
+"""Rows that lack an answer which are fetched and counted."""
 _MOST_OF_A_LIST = 100
 """Rows behind an aggregate that are looked at for examples of quotes."""
 
@@ -49,11 +53,16 @@ class GroupedStage:
     stage: TextStage
     same: tuple[str, ...]
 
+    @property
+    def alike(self) -> exp.Expr:
+        """The condition under which a row of the source is in the group of another."""
+        names = self.same
+        return exp.and_(*(exp.NullSafeEQ(this=column("_each", n), expression=column("_one", n)) for n in names))
+
     def spread(self, said: Iterable[str]) -> Materialize:
         """Return what makes the planned stage's table: all rows of the groups, with columns of what was
         said of them.
         """
-        alike = [exp.NullSafeEQ(this=column("_each", name), expression=column("_one", name)) for name in self.same]
         kept = self.stage.name
         select = exp.Select(
             expressions=[
@@ -64,9 +73,8 @@ class GroupedStage:
             from_=exp.From(this=_source(self.whole, "_each")),
             with_=_with(self.whole),
         )
-        select.append("joins", exp.Join(this=_source(self.whole, "_one"), on=exp.and_(*alike)))
-        on = exp.EQ(this=column(kept, ROW), expression=column("_one", ROW))
-        select.append("joins", exp.Join(this=table(kept), on=on))
+        select.append("joins", exp.Join(this=_source(self.whole, "_one"), on=self.alike))
+        select.append("joins", exp.Join(this=table(kept), on=_equal(kept, "_one", ROW)))
         return Materialize(self.whole.name, select, "the rows of each text")
 
 
@@ -110,6 +118,10 @@ def _deciding(stage: TextStage) -> tuple[str, ...]:
     return tuple(item.alias for item in stage.source.expressions if item.alias in used)
 
 
+def _equal(one: str, other: str, name: str) -> exp.EQ:
+    return exp.EQ(this=column(one, name), expression=column(other, name))
+
+
 def _source(stage: TextStage, name: str) -> exp.Subquery:
     rows = stage.source.copy()
     rows.set("with_", None)
@@ -133,9 +145,17 @@ class Groups:
     """
 
     def __init__(
-        self, session: Session, renderer: Renderer, book: EvidenceBook, options: Options, *, wanted: bool
+        self,
+        session: Session,
+        renderer: Renderer,
+        book: EvidenceBook,
+        unknown: UnknownAnswers,
+        options: Options,
+        *,
+        wanted: bool,
     ) -> None:
         self._session, self._renderer, self._book, self._options = session, renderer, book, options
+        self._unknown = unknown
         self._wanted = wanted
         self._current: GroupedStage | None = None
         self._groups: dict[str, list[tuple[GroupedStage, dict[object, StageRow]]]] = defaultdict(list)
@@ -159,12 +179,36 @@ class Groups:
     ) -> None:
         """Run a text stage over groups of rows, and make its table of all their rows; report it as planned."""
         self._current, self.said = group, ()
-        with operator(group.whole.name):
+        with operator(group.whole.name), self._unknown.of_groups() as missing:
             await text(group.stage)
         self._current = None
+        if missing:
+            await in_thread(self._name_unknown, group, missing)
         counts = report.text.pop(group.stage.name)
         counts.passed = await make(group.spread(self.said))
         report.text[group.whole.name] = counts
+
+    def _name_unknown(self, group: GroupedStage, missing: Sequence[MissingAnswer]) -> None:
+        """Name the rows that lack the answer which the one that stands for them lacks."""
+        whole, name = group.whole, f"{group.whole.name}_unknown"
+        keys = tuple(dict.fromkeys(label for item in whole.inputs for label in item.key))
+        self._session.store(name, pa.table({ROW: id_column(list({each.row: None for each in missing}))}))
+        self._renderer.add_table(name)
+        outputs = [aliased(column("_one", ROW), _OF), aliased(column("_each", ROW), ROW)]
+        select = exp.Select(
+            expressions=[*outputs, *(aliased(column("_each", label), label) for label in keys)],
+            from_=exp.From(this=table(name)),
+            with_=_with(whole),
+        )
+        select.append("joins", exp.Join(this=_source(whole, "_one"), on=_equal(name, "_one", ROW)))
+        select.append("joins", exp.Join(this=_source(whole, "_each"), on=group.alike))
+        members: dict[object, list[dict[str, Any]]] = defaultdict(list)
+        for row in self._session.fetch(self._renderer.sql(select.limit(_MOST_NAMED))).to_pylist():
+            members[row[_OF]].append(row)
+        for each in missing:
+            item = next(item for item in whole.inputs if item.site.id == each.item.site.id)
+            for row in members[each.row]:
+                self._unknown.add(replace(each, item=item, row=row[ROW], key=row))
 
     def keep(self, rows: Iterable[StageRow]) -> bool:
         """Keep what was said of rows that stand for others; tell whether they do."""
@@ -205,8 +249,7 @@ class Groups:
             with_=_with(whole),
         )
         for joined, label in ((table(whole.name), whole.name), (_source(whole, "_each"), "_each")):
-            on = exp.EQ(this=column(label, ROW), expression=column(name, ROW))
-            select.append("joins", exp.Join(this=joined, on=on))
+            select.append("joins", exp.Join(this=joined, on=_equal(label, name, ROW)))
         found = self._session.fetch(self._renderer.sql(select))
         for row in found.to_pylist():
             yield row[ROW], row[_OF], {label: row[label] for label in keys}

@@ -8,8 +8,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.budget import Spending, SpendingLine
 from almanaq.models.protocols import Usage
+from almanaq.models.retrying import describe_failure
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import PassageSelection
@@ -111,6 +113,12 @@ _ENOUGH, _MOSTLY = 10, 0.8
 """Texts, and the share of them without information, from which on `local` is no judge of what was asked."""
 
 
+def table_order(problem: ModelError) -> str:
+    """Say that rows are tried in table order, and why: only the number of calls may be another."""
+    cause = describe_failure(problem)[0] if isinstance(problem, ModelCallError) else str(problem)
+    return f"rows are tried in table order: the embedder failed ({cause})"
+
+
 def cautions(
     calls: TextCalls,
     account: Spending,
@@ -124,8 +132,8 @@ def cautions(
     Args:
         certain: an unknown answer can only leave rows out.
     """
-    if calls.unparsed:
-        yield f"{calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+    if unreadable := calls.unknown_answers.unreadable:
+        yield f"{unreadable} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:
         yield f"{calls.unknown} call(s) failed ({calls.causes}); their answers are unknown: the rows are not exact"
     if calls.unknown and not certain:

@@ -20,6 +20,7 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.three_valued_logic import Atom
+from almanaq.suql.execution.unknown_answers import MissingAnswer
 from almanaq.suql.plan.predicates import Computed, Verdict, atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
@@ -268,9 +269,16 @@ class RowEvaluation:
                 item = self._context.inputs[site]
                 self._count_cell(item)
                 calls = self._context.calls
-                answered = await calls.ask(*found, here=self._context.whole)
-                self._outcomes[site] = calls.within(item.site, answered)
+                answered = calls.within(item.site, await calls.ask(*found, here=self._context.whole))
+                self._outcomes[site] = answered
+                if answered.reason:
+                    self._note_unknown(item, answered)
         return self._outcomes[site]
+
+    def _note_unknown(self, item: SiteInput, outcome: Outcome) -> None:
+        number, row, key = self._candidate.number, self._candidate.row, self._candidate.values
+        missing = MissingAnswer(item, self._question(item.site.id), outcome.reason, number, row, key, outcome.unknown)
+        self._context.calls.unknown_answers.add(missing)
 
     def _count_cell(self, item: SiteInput) -> None:
         column = f"{item.relation}.{item.column}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.engines.protocols import Database, Session
-from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
+from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded, ModelError
 from almanaq.models.budget import Spending, operator
 from almanaq.models.protocols import Models
 from almanaq.options import Options
@@ -44,7 +44,7 @@ from almanaq.suql.execution.guards import (
     rows_are_sure,
 )
 from almanaq.suql.execution.render import Renderer, Statements, find_options, link_literals
-from almanaq.suql.execution.report import RunReport, cautions, current_watch
+from almanaq.suql.execution.report import RunReport, cautions, current_watch, table_order
 from almanaq.suql.execution.row_evaluation import cells_read, refused_casts
 from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, unsorted
@@ -59,6 +59,7 @@ from almanaq.suql.execution.trial_order import (
     ordered_by_vectors,
     tries_by_similarity,
 )
+from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.stages import (
     ROW,
     Materialize,
@@ -118,7 +119,13 @@ class Run:
         reader, budget = context.models.reader, call_budget(options, context.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
-            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
+            reader,
+            sites,
+            max_calls=budget,
+            strict=options.strict,
+            concurrency=options.concurrency,
+            cited=cited,
+            unknown_answers=UnknownAnswers(context.catalog),
         )
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
         self._budget = budget
@@ -136,11 +143,13 @@ class Run:
         self._asked = self._cut = False
         self._evidence = EvidenceBook()
         wanted = getattr(database, "groups_texts", False)
-        self._groups = Groups(session, self._renderer, self._evidence, options, wanted=wanted)
+        unknown = self.calls.unknown_answers
+        self._groups = Groups(session, self._renderer, self._evidence, unknown, options, wanted=wanted)
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
         self._approximate: ApproximateFilter | None = None
+        self._similar: list[MostSimilarFirst] = []
         self.inferred: tuple[bool, ...] = ()
         self._warnings: list[str] = list(plan.notes)
         self.report = RunReport()
@@ -403,7 +412,12 @@ class Run:
         payload = self._plan.output.payload if stage is self._plan.stages[-1] else ()
         cells = cells_read(stage)
         if (by_similarity or most is not None) and has_vectors(stage, self._context.catalog):
-            select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
+            try:
+                select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
+            except ModelError as problem:
+                if most is not None:
+                    raise
+                select, unused, by_similarity = None, [table_order(problem)], False
             self._warnings += unused
             if select is not None:
                 select = select if most is None else select.limit(most, copy=False)
@@ -416,6 +430,7 @@ class Run:
             similar = MostSimilarFirst(
                 self._session, sql, stage.inputs, similarity, payload, cells=cells, learns=not pairs
             )
+            self._similar.append(similar)
             return FewestNewCalls(similar, calls_of(stage.inputs)) if pairs else similar
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
@@ -449,6 +464,8 @@ class Run:
         """Return the trace of the run; where the models kept an account, it also knows of calls that failed."""
         usage = account.usage if account.lines else self.calls.usage
         inference = None if self._approximate is None else self._approximate.inference
+        problems = (each.problem for each in self._similar if each.problem is not None)
+        self._warnings += dict.fromkeys(map(table_order, problems))
         self._warnings += cautions(self.calls, account, self._selection, inference, certain=self._plan.certain)
         approximations = (self._options.candidates, self._options.passages, inference)
         remote = self._context.models.reader.remote
@@ -471,4 +488,6 @@ class Run:
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
+            unknown_answers=self.calls.unknown_answers.count,
+            unknown=self.calls.unknown_answers.first,
         )

@@ -25,11 +25,21 @@ _MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of WHERE and its truth for the row; None is NULL ("no information")."""
+    """A condition of WHERE and its truth for the row; None is NULL: no information, or `reason` says what failed."""
 
     text: str
     truth: bool | None
     evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+
+    @property
+    def said(self) -> str:
+        """The truth in words.
+
+        >>> Condition("answer(note, 'calm?') = 'Yes'", None, reason="no reply in time").said
+        'unknown'
+        """
+        return "unknown" if self.truth is None and self.reason else _WORDS[self.truth]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,10 @@ class WhyNot:
 
     def _repr_html_(self) -> str:
         """Show in a notebook what each condition comes to, with the quotes folded."""
-        rows = [(_WORDS[condition.truth], condition.text) for condition in self.conditions]
+        rows = [
+            (" ".join(filter(None, (each.said, each.reason and f"({each.reason})"))), each.text)
+            for each in self.conditions
+        ]
         table = display.table_html(("", "condition"), rows) if rows else ""
         message = display.paragraph(self._said()) if self._said() else ""
         return display.block(table, message, display.quotes_html([condition.evidence for condition in self.conditions]))
@@ -63,7 +76,8 @@ class WhyNot:
     def __str__(self) -> str:
         lines = []
         for condition in self.conditions:
-            lines.append(f"{_WORDS[condition.truth]:>14}  {condition.text}")
+            lines.append(f"{condition.said:>14}  {condition.text}")
+            lines += [f"{'':>16}{condition.reason}: ask again"] if condition.reason else []
             lines += [f"{'':>16}“{evidence.quote}”" for evidence in condition.evidence]
         return "\n".join([*lines, *filter(None, [self._said()])])
 
@@ -112,7 +126,12 @@ def why_not(result: Result) -> WhyNot:
     evidence = result.evidence[0]
     return WhyNot(
         tuple(
-            Condition(text, truth, tuple(e for e in evidence if e.question in text))
+            Condition(
+                text,
+                truth,
+                tuple(e for e in evidence if e.question in text),
+                next((unknown.reason for unknown in result.unknown if unknown.question in text), ""),
+            )
             for text, truth in zip(result.columns, result.rows[0], strict=True)
         )
     )

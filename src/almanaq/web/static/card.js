@@ -24,6 +24,7 @@ export function card(record, choose = null) {
     record.relaxed && el("p", { class: "note" }, "Condition left out: ", visible(record.relaxed)),
     record.columns?.length ? rows(record) : null,
     record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
+    record.unknown?.length ? unknown(record) : null,
     record.suql && el("p", { class: "hint" }, cost(record.trace)),
     record.suql && query(record, made),
     record.conditions ? conditions(record) : actions(record),
@@ -40,6 +41,15 @@ function readings(record, choose, made) {
   };
   return el("p", { class: "buttons" }, record.readings.map((reading, number) =>
     button(visible(reading.words), () => run(number, reading), { title: reading.suql })));
+}
+
+// The answers that rows lack, with the reasons.
+function unknown(record) {
+  const left = record.trace.unknown_answers - record.unknown.length;
+  return el("details", {}, el("summary", {}, `Unknown (${record.trace.unknown_answers.toLocaleString("en")})`),
+    el("ul", {}, record.unknown.map((each) => el("li", {},
+      visible(`${each.relation} ${each.row}, ${each.column}: ${each.question} (${each.reason})`))),
+      left > 0 ? el("li", {}, `and ${left.toLocaleString("en")} more`) : null));
 }
 
 function truncation(record) {
@@ -110,9 +120,10 @@ function query(record, made) {
 
 function conditions(record) {
   const words = { true: "true", false: "false", null: "no information" };
+  const said = (each) => each.truth === null && each.reason ? `unknown (${visible(each.reason)})` : words[each.truth];
   const quotes = record.conditions.flatMap((each) => each.evidence);
   return el("ul", {}, record.conditions.map((each) => el("li", {},
-    el("code", {}, ...highlighted(each.text)), `: ${words[each.truth]}`,
+    el("code", {}, ...highlighted(each.text)), `: ${said(each)}`,
     el("ul", {}, each.evidence.map((quote) => quoted(quotes, quotes.indexOf(quote), record.id))))));
 }
 

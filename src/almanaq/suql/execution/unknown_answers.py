@@ -1,0 +1,105 @@
+"""The answers that rows of one query lack: which row, which column, what was asked, and why there is none."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.execution.evidence import row_name
+from almanaq.suql.plan.stages import RowName, SiteInput
+from almanaq.suql.result import UNPLACED, UnknownAnswer
+
+MOST = 200
+"""Unknown answers that are named; those beyond are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """An answer that a row of a text stage lacks.
+
+    Attributes:
+        number, row, key: the row's place in its stage, its id there, and the columns that name it.
+        failed: the call failed; else its reply cannot be read as what was asked for.
+    """
+
+    item: SiteInput
+    question: str
+    reason: str
+    number: int
+    row: Any
+    key: Mapping[str, Any]
+    failed: bool
+
+
+class UnknownAnswers:
+    """Collects unknown answers while rows are asked about, in whatever order they come.
+
+    Args:
+        catalog: says which keys are private; None: of a query whose unknown answers nobody is told.
+    """
+
+    def __init__(self, catalog: Catalog | None = None) -> None:
+        self._catalog = catalog
+        self._of_groups: list[MissingAnswer] | None = None
+        self._known: dict[int, bool] = {}  # by hash: whether the call failed
+        self._first: list[tuple[tuple[int, str], UnknownAnswer]] = []
+        relations = catalog.relations if catalog is not None else ()
+        self._private = {
+            relation.name: frozenset(column.name for column in relation.columns if column.private)
+            for relation in relations
+        }
+
+    @contextmanager
+    def of_groups(self) -> Iterator[list[MissingAnswer]]:
+        """Give what rows that stand for others lack inside the block, for the others to be named instead of them."""
+        self._of_groups = []
+        try:
+            yield self._of_groups
+        finally:
+            self._of_groups = None
+
+    def add(self, missing: MissingAnswer) -> None:
+        """Take an answer that a row lacks."""
+        if self._of_groups is not None:
+            self._of_groups.append(missing)
+            return
+        item, question = missing.item, missing.question
+        if item.question_column is not None and any(self._private.values()):
+            question = "what is asked of each row"  # made of cells, which may be private ones
+        name = UNPLACED if self._has_private_key(item) else row_name(item, missing.row, missing.key)
+        by_row = item.named is not RowName.KEY
+        answer = UnknownAnswer(name, item.column, question, missing.reason, item.relation, by_row)
+        identity = hash((answer, missing.number if name == UNPLACED else 0))
+        if identity in self._known:
+            return
+        self._known[identity] = missing.failed
+        self._first.append(((missing.number, item.site.id), answer))
+        if len(self._first) > 2 * MOST:
+            self._first = self._least()
+
+    def _has_private_key(self, item: SiteInput) -> bool:
+        private = self._private.get(item.relation)
+        relation = self._catalog.find(item.relation) if private and self._catalog is not None else None
+        return relation is not None and not frozenset(relation.key).isdisjoint(private or ())
+
+    def _least(self) -> list[tuple[tuple[int, str], UnknownAnswer]]:
+        return heapq.nsmallest(MOST, self._first, key=lambda each: each[0])
+
+    @property
+    def first(self) -> tuple[UnknownAnswer, ...]:
+        """The first of them, in the order of the rows."""
+        return tuple(answer for _, answer in self._least())
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._known)
+
+    @property
+    def unreadable(self) -> int:
+        """How many of them were answered, by something else than what was asked for."""
+        return len(self._known) - sum(self._known.values())
