@@ -568,11 +568,14 @@ def _open(
     from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
+    from almanaq.models.providers import choose_model
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named
 
         dialect_named(options.dialect)
+    if model == "auto":
+        model = choose_model().name
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline)
@@ -609,11 +612,13 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
 
 def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
     """Return the settings under which calls are shared; raise UsageError where there is no call that could be."""
-    if batch is None:
-        return None
     from almanaq.models.batching import Batching
-    from almanaq.models.model_names import ModelSettings
+    from almanaq.models.model_names import ModelSettings, default_batching
     from almanaq.models.protocols import LanguageModel
+
+    if batch is None:
+        usual = default_batching(model) if isinstance(model, str) else None
+        return None if usual is None else ModelSettings(batching=usual)
 
     if not isinstance(batch, int | Batching) or isinstance(batch, bool) or (isinstance(batch, int) and batch < 1):
         raise UsageError(f"batch: {batch!r} is out of range; give a whole number of 1 or more")

@@ -490,7 +490,7 @@ _AFTER = (
         annotation="int | Batching | None",
         help="Ask up to N short texts, or questions on a text, in one call; 1: none.",
         python="Most questions on one text, or short texts with one question, that share a call of a language model, or"
-        " a Batching that says it in full; None: each is asked alone.",
+        " a Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.",
         least=1,
         metavar="N",
         commands="sql ask chat serve mcp",

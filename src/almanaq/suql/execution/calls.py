@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -166,6 +167,13 @@ class TextCalls:
         """Return whether a call has been made and answered already, so that it costs nothing more."""
         found = self._replies.get(identity)
         return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Task) and found.done())
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Let a reader that merges calls wait for those that are being prepared."""
+        hold = getattr(self._reader, "hold", None)
+        async with hold() if hold is not None else nullcontext():
+            yield
 
     async def kept(self, call: TextCall) -> bool:
         """Return whether the reader's cache has what a call would be told, so that it costs nothing."""

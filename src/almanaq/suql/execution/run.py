@@ -17,6 +17,7 @@ from sqlglot import exp
 from almanaq.engines.protocols import Database, Session
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.budget import Spending, operator
+from almanaq.models.prompts import one_fence
 from almanaq.models.protocols import Models
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
@@ -194,19 +195,23 @@ class Run:
         """Run stages one after another; each makes its table."""
         for stage in stages:
             started = time.perf_counter()
-            if isinstance(stage, Materialize | NativeTable):
-                self.report.rows[stage.name] = await self._make(stage)
-            elif not isinstance(stage, TextStage):
-                await self._compare(stage)
-            elif (group := self._groups.of(stage, self.report.rows)) is not None:
-                await self._groups.run(group, self._text, self._make, self.report)
-            else:
-                with operator(stage.name):
-                    await self._text(stage)
+            with one_fence():
+                await self._run_stage(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
         if self.calls.cast:
             dialect = self._context.database.dialect
             self._warnings += await in_thread(refused_casts, self.calls, self._session, self._renderer, dialect)
+
+    async def _run_stage(self, stage: Stage) -> None:
+        if isinstance(stage, Materialize | NativeTable):
+            self.report.rows[stage.name] = await self._make(stage)
+        elif not isinstance(stage, TextStage):
+            await self._compare(stage)
+        elif (group := self._groups.of(stage, self.report.rows)) is not None:
+            await self._groups.run(group, self._text, self._make, self.report)
+        else:
+            with operator(stage.name):
+                await self._text(stage)
 
     async def _make(self, stage: Materialize | NativeTable) -> int:
         """Make the table of a SELECT; give its number of rows."""
