@@ -474,6 +474,7 @@ def connect(
     examples: str | None = None,
     max_calls: int | None = None,
     max_money: float | None = None,
+    confirm_above: int | None = None,
     speculation: float | None = None,
     order: Literal["similarity", "table"] | None = None,
     strict: bool | None = None,
@@ -511,6 +512,8 @@ def connect(
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
         max_money: budget of US dollars, for a model whose price is known; None: any sum.
+        confirm_above: at a terminal, `almanaq ask` asks before a question that is expected to take more requests, or
+            more than a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.
         speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
         order: in which order rows are tried when the query does not say.
         strict: fail on a model call that failed, rather than count it as unknown.
@@ -530,7 +533,7 @@ def connect(
         max_rows: most rows of a result; rows beyond are not read, and the trace says so. None: all.
         concurrency: most text calls under way at once.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
-            Batching that says it in full; None: each is asked alone.
+            Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.
         cache: keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for
             the connection: equal calls are made once.
         allow_http: fetch the file that a source of the form `https://…` names.

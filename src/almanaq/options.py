@@ -241,6 +241,17 @@ class Options:
         setting=True,
         url=True,
     )
+    confirm_above: int = _option(
+        100,
+        "Ask before a question that takes more requests, or a thousandth of a dollar for each.",
+        python="At a terminal, `almanaq ask` asks before a question that is expected to take more requests, or more than"
+        " a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.",
+        unit="requests",
+        least=0,
+        metavar="N",
+        commands="ask",
+        setting=True,
+    )
     speculation: float = _option(
         2.0,
         "Rows tried at once per row still needed; 1 wastes nothing.",

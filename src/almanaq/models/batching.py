@@ -30,7 +30,6 @@ from almanaq.models.text_calls import (
 )
 
 _PROMPTS = ("answer_many", "answer_texts")
-_NUMBERS = ("number", "integer", "boolean")
 
 
 _TEXT_TOKENS = 1000
@@ -117,7 +116,8 @@ class BatchingReader:
         cache: ReplyCache | None = None,
         max_output_tokens: int = 1024,
     ) -> None:
-        self.name, self.bounds_calls, self.company = reader.name, reader.bounds_calls, batching.texts
+        self.name, self.bounds_calls = reader.name, reader.bounds_calls
+        self.company, self.questions = batching.texts, batching.questions
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._max_output = max_output_tokens
         self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheQueue(cache, model.name)))
@@ -160,7 +160,7 @@ class BatchingReader:
     def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
         """Return what calls must have in common to share a request; None for a call that goes alone."""
         batching, tokens = self._batching, sum(map(estimate_tokens, call.passages))
-        alike = _is_chosen(call) if batching.chosen else call.function == "answer" and call.type != "list"
+        alike = call.chosen if batching.chosen else call.function == "answer" and call.type != "list"
         if alike and batching.texts > 1 and tokens <= batching.text_tokens:
             return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared, call.about)
         if batching.questions > 1 and tokens <= self._reader.part_tokens:
@@ -294,15 +294,6 @@ class BatchingReader:
             self._reader.dropped_quotes += dropped
             found[place] = TextReply(parsed.value, parsed.verdicts, quotes)
         return found
-
-
-def _is_chosen(call: TextCall) -> bool:
-    """Return whether the reply is a verdict, an option or a number, which the document's neighbours hardly colour."""
-    return (
-        call.function == "answer"
-        and (call.yes_or_no or bool(call.options) or call.type in _NUMBERS)
-        and call.type != "list"
-    )
 
 
 def _number_passages(call: TextCall) -> list[tuple[int, str]]:

@@ -200,6 +200,12 @@ class TextCall:
             return False
         return {canonical(literal) for literal in (*self.compared, *self.options)} <= {"yes", "no"}
 
+    @property
+    def chosen(self) -> bool:
+        """Whether the reply is a verdict, an option or a number, which other texts in the request hardly colour."""
+        chosen = self.yes_or_no or bool(self.options) or self.type in ("number", "integer", "boolean")
+        return chosen and self.function == "answer" and self.type != "list"
+
 
 @dataclass(frozen=True, slots=True)
 class Quote:
