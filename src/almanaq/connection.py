@@ -512,8 +512,8 @@ def connect(
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
         max_money: budget of US dollars, for a model whose price is known; None: any sum.
-        confirm_above: at a terminal, `almanaq ask` asks before a question that is expected to take more requests, or
-            more than a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.
+        confirm_above: at a terminal, `almanaq ask` asks before a question expected to take more requests, or more than
+            a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.
         speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
         order: in which order rows are tried when the query does not say.
         strict: fail on a model call that failed, rather than count it as unknown.

@@ -244,7 +244,7 @@ class Options:
     confirm_above: int = _option(
         100,
         "Ask before a question that takes more requests, or a thousandth of a dollar for each.",
-        python="At a terminal, `almanaq ask` asks before a question that is expected to take more requests, or more than"
+        python="At a terminal, `almanaq ask` asks before a question expected to take more requests, or more than"
         " a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.",
         unit="requests",
         least=0,
