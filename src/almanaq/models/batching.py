@@ -161,7 +161,12 @@ class BatchingReader:
         """Return what calls must have in common to share a request; None for a call that goes alone."""
         batching, tokens = self._batching, sum(map(estimate_tokens, call.passages))
         alike = call.chosen if batching.chosen else call.function == "answer" and call.type != "list"
-        if alike and batching.texts > 1 and tokens <= batching.text_tokens:
+        if (
+            alike
+            and not (call.beside and batching.questions > 1)
+            and batching.texts > 1
+            and tokens <= batching.text_tokens
+        ):
             return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared, call.about)
         if batching.questions > 1 and tokens <= self._reader.part_tokens:
             return ("answer_many", call.passages, call.about)

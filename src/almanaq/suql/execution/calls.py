@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -57,6 +57,7 @@ class TextCalls:
         max_calls: budget of calls; None: none.
         strict: raise ModelCallError for a failed call instead of counting it.
         cited: keep the quotes of replies.
+        beside: sites whose texts are asked another question at the same time, so that both share a request.
     """
 
     def __init__(
@@ -68,8 +69,9 @@ class TextCalls:
         strict: bool,
         concurrency: int,
         cited: bool = True,
+        beside: Collection[Site] = (),
     ) -> None:
-        self._cited = cited
+        self._cited, self._beside = cited, frozenset(map(id, beside))
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
         # A reader that bounds what its model is asked looks into its cache, and finds company, for more rows than that.
@@ -99,7 +101,15 @@ class TextCalls:
         if found is None or found.question != question or found.options != options or found.site is not site:
             found = self._asked[site.id] = self._asked_of(site, question, options)
         call = TextCall(
-            found.function, passages, question, site.type, options, found.compared, found.from_rows, found.where
+            found.function,
+            passages,
+            question,
+            site.type,
+            options,
+            found.compared,
+            found.from_rows,
+            found.where,
+            id(site) in self._beside,
         )
         return found.identity(passages), call
 

@@ -61,7 +61,7 @@ from almanaq.suql.execution.trial_order import (
     ordered_by_vectors,
     tries_by_similarity,
 )
-from almanaq.suql.plan.estimate import Sharing, text_estimate
+from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
 from almanaq.suql.plan.stages import (
     ROW,
     Materialize,
@@ -121,7 +121,13 @@ class Run:
         reader, budget = context.models.reader, call_budget(options, context.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
-            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
+            reader,
+            sites,
+            max_calls=budget,
+            strict=options.strict,
+            concurrency=options.concurrency,
+            cited=cited,
+            beside=asked_together(plan, Sharing.of(reader)),
         )
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
         self._budget = budget

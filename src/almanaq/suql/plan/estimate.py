@@ -12,6 +12,7 @@ from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
+from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
@@ -36,14 +37,28 @@ class Sharing:
         """Return what a reader does."""
         return cls(int(getattr(reader, "company", 1)), int(getattr(reader, "questions", 1)))
 
+    def beside(self, stage: TextStage) -> list[SiteInput]:
+        """Return the inputs of an output that share requests with others about the same text.
+
+        Where all could be chosen for several texts at once, that takes fewer requests.
+        """
+        found: dict[str, list[SiteInput]] = {}
+        for item in stage.inputs if stage.predicate is None and self.questions > 1 else ():
+            found.setdefault(f"{item.relation}.{item.column}.{item.site.document.sql()}", []).append(item)
+        several = [items for items in found.values() if len(items) > 1]
+        alone = [items for items in several if all(i.site.chosen for i in items) and len(items) <= self.texts]
+        return [item for items in several if items not in alone for item in items]
+
     def requests(self, stage: TextStage, calls: int) -> int:
         """Return how many requests so many calls of a stage take."""
-        chosen = sum(item.site.chosen for item in stage.inputs)
         if stage.predicate is not None:  # asked one after the other
-            return math.ceil(calls / self.texts) if chosen == len(stage.inputs) else calls
-        texts = calls / max(1, len(stage.inputs))
-        others = math.ceil((len(stage.inputs) - chosen) / self.questions)
-        return math.ceil(chosen * math.ceil(texts / self.texts) + others * texts)
+            return math.ceil(calls / self.texts) if all(item.site.chosen for item in stage.inputs) else calls
+        texts, beside = calls / max(1, len(stage.inputs)), self.beside(stage)
+        documents = {item.site.document.sql() for item in beside}
+        alone = [item for item in stage.inputs if item not in beside]
+        chosen = sum(item.site.chosen for item in alone)
+        shared = max(len(documents), math.ceil(len(beside) / self.questions)) + len(alone) - chosen
+        return math.ceil(chosen * math.ceil(texts / self.texts) + shared * texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,11 @@ class Estimate:
     requests: int = 0
     tokens: int = 0
     output_tokens: int = 0
+
+
+def asked_together(plan: Plan, sharing: Sharing) -> list[Site]:
+    """Return the sites of a plan whose texts are asked another question at the same time."""
+    return [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in sharing.beside(stage)]
 
 
 def text_estimate(stage: TextStage, rows: float, calls: int, text_tokens: float, sharing: Sharing) -> Estimate:
