@@ -44,7 +44,8 @@ class Batching:
         texts: maximum texts for one question in a request; 1 turns this off.
         text_tokens: longer texts are always read alone.
         window: seconds that a call waits for others to join it.
-        chosen: texts share a request only where the reply is a verdict, an option or a number.
+        chosen: texts share a request only where the reply is a verdict, an option or a number, and questions about a
+            text only where the query asks them at the same time.
     """
 
     questions: int = 8
@@ -168,7 +169,7 @@ class BatchingReader:
             and tokens <= batching.text_tokens
         ):
             return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared, call.about)
-        if batching.questions > 1 and tokens <= self._reader.part_tokens:
+        if batching.questions > 1 and (call.beside or not batching.chosen) and tokens <= self._reader.part_tokens:
             return ("answer_many", call.passages, call.about)
         return None
 
