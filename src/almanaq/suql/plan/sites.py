@@ -196,8 +196,8 @@ def literal_options(node: exp.Expr) -> tuple[str, ...]:
     literals, _ = _string_literals(_array_items(node), node)
     if not literals:
         raise QueryTypeError(
-            "the third argument of answer() takes the allowed values: ARRAY['a', 'b'] or ARRAY(SELECT …); or fields, each "
-            "with its type: {'name': 'TYPE'}"
+            "the third argument of answer() takes the allowed values: ARRAY['a', 'b'] or ARRAY(SELECT …); or "
+            "fields, each with its type: {'name': 'TYPE'}"
         )
     return tuple(literals)
 
