@@ -98,6 +98,8 @@ def main() -> None:
         "latency": LATENCY,
         "systems": {},
     }
+    if given.out is not None and given.out.exists():  # systems that are not run again keep their figures
+        found["systems"] = json.loads(given.out.read_text("utf-8"))["systems"]
     for system, python in {**dict.fromkeys(OURS, sys.executable), **pythons}.items():
         found["systems"][system] = measure_system(system, python, chosen, answer)
         if given.out is not None:

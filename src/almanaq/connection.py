@@ -474,6 +474,7 @@ def connect(
     examples: str | None = None,
     max_calls: int | None = None,
     max_money: float | None = None,
+    confirm_above: int | None = None,
     speculation: float | None = None,
     order: Literal["similarity", "table"] | None = None,
     strict: bool | None = None,
@@ -513,6 +514,8 @@ def connect(
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
         max_money: budget of US dollars, for a model whose price is known; None: any sum.
+        confirm_above: at a terminal, `almanaq ask` asks before a question expected to take more requests, or more than
+            a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.
         speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
         order: the order in which rows are tried if the query gives none.
         strict: fail if a model call fails, instead of counting it as unknown.
@@ -532,7 +535,7 @@ def connect(
         max_rows: most rows of a result; rows beyond are not read, and the trace says so. None: all.
         concurrency: most text calls under way at once.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
-            Batching that says it in full; None: each is asked alone.
+            Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.
         reasoning_effort: how much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …;
             None: as is usual there. It is said where the server does not take it.
         context_tokens: tokens that the model reads at once, prompt and reply together; None: what its server says, else
@@ -576,11 +579,14 @@ def _open(
     from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
+    from almanaq.models.providers import choose_model
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named
 
         dialect_named(options.dialect)
+    if model == "auto":
+        model = choose_model().name
     settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
     shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline)
@@ -617,11 +623,13 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
 
 def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
     """Return the settings under which calls are shared; raise UsageError where there is no call that could be."""
-    if batch is None:
-        return None
     from almanaq.models.batching import Batching
-    from almanaq.models.model_names import ModelSettings
+    from almanaq.models.model_names import ModelSettings, default_batching
     from almanaq.models.protocols import LanguageModel
+
+    if batch is None:
+        usual = default_batching(model) if isinstance(model, str) else None
+        return None if usual is None else ModelSettings(batching=usual)
 
     if not isinstance(batch, int | Batching) or isinstance(batch, bool) or (isinstance(batch, int) and batch < 1):
         raise UsageError(f"batch: {batch!r} is out of range; give a whole number of at least 1")

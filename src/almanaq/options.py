@@ -241,6 +241,17 @@ class Options:
         setting=True,
         url=True,
     )
+    confirm_above: int = _option(
+        100,
+        "Ask before a question that takes more requests, or a thousandth of a dollar for each.",
+        python="At a terminal, `almanaq ask` asks before a question expected to take more requests, or more than"
+        " a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.",
+        unit="requests",
+        least=0,
+        metavar="N",
+        commands="ask",
+        setting=True,
+    )
     speculation: float = _option(
         2.0,
         "Rows tried at once per row still needed; 1 wastes nothing.",
@@ -490,7 +501,7 @@ _AFTER = (
         annotation="int | Batching | None",
         help="Put up to N short texts, or questions about a text, into one call; 1: no sharing.",
         python="Most questions on one text, or short texts with one question, that share a call of a language model, or"
-        " a Batching that says it in full; None: each is asked alone.",
+        " a Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.",
         least=1,
         metavar="N",
         commands="sql ask chat serve mcp",

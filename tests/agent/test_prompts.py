@@ -101,7 +101,7 @@ def test_a_prompt_carries_the_hash_of_its_file():
 @pytest.mark.parametrize("name", sorted(prompts()))
 def test_each_request_has_a_fence_of_its_own_that_is_no_part_of_its_identity(name):
     one, other = prompts()[name], prompts()[name]
-    assert re.fullmatch(r"[0-9a-f]{16}", one.fence)
+    assert re.fullmatch(r"[0-9a-f]{8}", one.fence)
     assert one.fence != other.fence
     assert request_key("m", one) == request_key("m", other)
     assert one.messages[0] == other.messages[0]

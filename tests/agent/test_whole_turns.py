@@ -81,7 +81,9 @@ def test_a_relaxed_retry_asks_no_text_twice_and_its_calls_are_counted(tmp_path):
     response, ledger = ask(replies, tmp_path)
     assert (response.status, response.rows) == ("answered", (("Coda",),))
     texts = [
-        text.partition("[passage 1]")[2].split("</untrusted")[0] for name, text in replies.asked if name == "answer"
+        text.partition("<untrusted")[2].split("</untrusted")[0].partition(">")[2]
+        for name, text in replies.asked
+        if name == "answer"
     ]
     assert len(texts) == len(set(texts)) == 3
     assert response.trace.physical_calls == ledger.calls

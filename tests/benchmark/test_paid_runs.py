@@ -54,7 +54,7 @@ def reply(sent: Mapping[str, Any]) -> Mapping[str, Any] | str:
         return {"reasoning": "", "suql": BAKER}
     if name == "short_answer":
         return {"answer": "2:15.90"}
-    if "[passage 1]" in text:
+    if name == "answer":
         yes = "yes" if "Candles" in text or "baker" in text else "no"
         return {"value": yes, "verdicts": {"Yes": yes}, "quotes": []}
     return "Here you are."

@@ -64,8 +64,8 @@ def answered() -> tuple[list[tuple[object, ...]], list[list[tuple[str, str]]], i
     """Return the rows of the query, the key and text of each row's quotes, and the calls that they took."""
 
     def reply(prompt: Prompt) -> dict[str, object]:
-        word = prompt.messages[-1].content.partition("[passage 1]\n")[2].split()[0]
-        return {"value": word, "quotes": [{"passage": 1, "quote": word}], "verdicts": {}}
+        word = prompt.messages[-1].content.partition("]\n")[2].split()[0]
+        return {"value": word, "quotes": [word], "verdicts": {}}
 
     model = ScriptedModel(reply)
     with almanaq.connect(TABLES, model=model, cache=False) as con:

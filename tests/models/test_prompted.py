@@ -34,9 +34,9 @@ def test_what_yes_or_no_settles_is_asked_for_once_and_quoted_for_what_is_looked_
     (prompt,) = model.prompts
     assert prompt.schema is not None
     assert set(prompt.schema["properties"]) == {"value", "quotes"}  # type: ignore[call-overload]
-    assert 'for "Yes" and "No" up to two places' in prompt.messages[0].content
+    assert 'excerpts for "Yes" and "No"' in prompt.messages[0].content
     read(model, TextCall("answer", REVIEWS, "is it romantic?", compared=("Yes",)))
-    assert 'for "Yes" up to two places' in model.prompts[-1].messages[0].content
+    assert 'excerpts for "Yes".' in model.prompts[-1].messages[0].content
     silent = ScriptedModel({"answer": {"value": None, "quotes": []}})
     assert read(silent, ROMANTIC).verdicts == {"Yes": None, "No": None}
 
@@ -77,7 +77,7 @@ def test_a_reply_gives_value_verdicts_and_places_of_quotes() -> None:
         '{"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": []}',
         '{"value": "Yes", "verdicts": {"Yes": "surely", "No": "no"}, "quotes": []}',
         '{"value": ["Yes"], "verdicts": {"Yes": "yes", "No": "no"}, "quotes": []}',
-        '{"value": "Yes", "verdicts": {"Yes": "yes", "No": "no"}, "quotes": [{"quote": "x"}]}',
+        '{"value": "Yes", "verdicts": {"Yes": "yes", "No": "no"}, "quotes": [{"words": "x"}]}',
         '{"value": "Yes", "verdicts": {"Yes": "no", "No": "yes"}, "quotes": []}',
         '{"value": "Lovely", "quotes": []}',
     ],
@@ -241,7 +241,7 @@ def test_rows_cannot_leave_their_fence(text: str) -> None:
     model = ScriptedModel({"answer": {"value": None, "quotes": []}})
     read(model, TextCall("answer", (text, "A second review."), "is it good?"))
     prompt = model.prompts[0]
-    assert re.fullmatch(r"[0-9a-f]{16}", prompt.fence)
+    assert re.fullmatch(r"[0-9a-f]{8}", prompt.fence)
     system, user = (message.content for message in prompt.messages)
     assert text not in system
     opened, closed = f"<untrusted {prompt.fence}>", f"</untrusted {prompt.fence}>"

@@ -26,7 +26,7 @@ PASSAGES = [(1, "Candles on every table, and a violinist."), (2, ROW)]
 ABOUT = f'column "reviews" of table "places": {ROW}\nItem 2?'
 ASKED: Mapping[str, object] = {
     **{"question": "is it romantic?", "form": "", "options": (), "compared": (), "from_rows": False},
-    **{"yes_or_no": "", "about": ""},
+    **{"yes_or_no": "", "about": "", "function": "answer"},
 }
 FROM_ROWS = {**ASKED, "question": f"is it {ROW}\nItem 2?", "from_rows": True}
 PLAIN = {**ASKED, "part": 0, "parts": 0, "passages": PASSAGES}
@@ -43,7 +43,10 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "answer_from_rows": ("answer", {**PLAIN, **FROM_ROWS}),
     "answer_many_from_rows": ("answer_many", {"passages": PASSAGES, "about": "", "items": [ASKED, FROM_ROWS]}),
     "answer_placed": ("answer", {**PLAIN, "about": ABOUT}),
-    "answer_texts_placed": ("answer_texts", {**ASKED, "about": ABOUT, "documents": [PASSAGES, PASSAGES[:1]]}),
+    "answer_texts_placed": (
+        "answer_texts",
+        {**ASKED, "about": ABOUT, "documents": [PASSAGES, PASSAGES[:1]], "several": True},
+    ),
     "answer_many": (
         "answer_many",
         {
@@ -52,12 +55,16 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
             "items": [
                 {**ASKED, "compared": ("Yes",), "yes_or_no": '"Yes"'},
                 {**ASKED, "question": "how dear?", "options": ("cheap", "dear")},
+                {**ASKED, "function": "summary", "question": ""},
             ],
         },
     ),
-    "answer_texts": ("answer_texts", {**ASKED, "documents": [PASSAGES, PASSAGES[:1]]}),
+    "answer_texts": ("answer_texts", {**ASKED, "documents": [PASSAGES, PASSAGES[:1]], "several": True}),
     "answer_settled": ("answer", {**PLAIN, "compared": ("Yes",), "yes_or_no": '"Yes"'}),
-    "answer_texts_settled": ("answer_texts", {**ASKED, "documents": [PASSAGES], "yes_or_no": '"Yes" and "No"'}),
+    "answer_texts_settled": (
+        "answer_texts",
+        {**ASKED, "documents": [PASSAGES[:1]] * 2, "several": False, "yes_or_no": '"Yes" and "No"'},
+    ),
     "combine_settled": ("combine", {**ASKED, "yes_or_no": '"Yes"', "findings": ["answer: Yes."]}),
     "combine": ("combine", {**ASKED, "findings": ["answer: Yes."]}),
     "summarise": ("summarise", PLAIN),
@@ -141,10 +148,10 @@ def test_requests_are_the_same_until_their_rows_begin(case: str) -> None:
 def test_rows_stay_inside_their_fence(case: str) -> None:
     prompt = made(case, "0123456789abcdef")
     text = prompt.messages[1].content
-    opened = re.findall(r"<untrusted 0123456789abcdef((?: question)?(?: \d+)?)>", text)
-    closed = re.findall(r"</untrusted 0123456789abcdef((?: question)?(?: \d+)?)>", text)
+    opened = re.findall(r"<untrusted 0123456789abcdef((?: question)?(?: (?:item)?\d+)?)>", text)
+    closed = re.findall(r"</untrusted 0123456789abcdef((?: question)?(?: (?:item)?\d+)?)>", text)
     assert opened == closed
-    outside = re.sub(r"<untrusted (\w+(?: question)?(?: \d+)?)>.*?</untrusted \1>", "", text, flags=re.DOTALL)
+    outside = re.sub(r"<untrusted (\w+(?: question)?(?: (?:item)?\d+)?)>.*?</untrusted \1>", "", text, flags=re.DOTALL)
     for value in (ROW, escape(ROW), PASSAGES[0][1]):
         assert value not in outside
     assert ROW not in text

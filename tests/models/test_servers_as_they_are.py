@@ -84,7 +84,7 @@ def run(
     with serving(serve, **(paths or {})) as (url, asked):
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
-        options |= {"model": "openai:any", "concurrency": at_once, "cache": False}
+        options = {"model": "openai:any", "concurrency": at_once, "cache": False, "batch": 1} | options
         with almanaq.connect({"stays": rows}, **options) as connection:
             return connection.sql(query), asked
 

@@ -42,8 +42,8 @@ def told(query: str, description: str | None = None) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("query", "where"),
     [
-        ("SELECT name FROM places WHERE answer(reviews, 'quiet?') = 'Yes'", 'column "reviews" of table "places"'),
-        ("SELECT answer(p.REVIEWS, 'quiet?') FROM places AS p", 'column "reviews" of table "places"'),
+        ("SELECT name FROM places WHERE answer(reviews, 'quiet?') = 'Yes'", "reviews of places"),
+        ("SELECT answer(p.REVIEWS, 'quiet?') FROM places AS p", "reviews of places"),
         ("SELECT answer(reviews || '', 'quiet?') FROM places", ""),
         ("SELECT answer(reviews, 'quiet?') FROM (SELECT upper(reviews) AS reviews FROM places) AS p", ""),
     ],
@@ -54,7 +54,7 @@ def test_a_reader_is_told_the_column_and_the_table(query: str, where: str) -> No
 
 def test_a_reader_is_told_the_title_of_the_table() -> None:
     query = "SELECT answer(reviews, 'quiet?') FROM places"
-    assert told(query, "Places to\nsit")[0][1] == 'column "reviews" of table "places": Places to sit'
+    assert told(query, "Places to\nsit")[0][1] == "reviews of places: Places to sit"
     assert len(told(query, "so " * 100)[0][1]) < 170
 
 

@@ -156,7 +156,10 @@ class Agent:
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the reply."""
-        deadline, account = TurnDeadline.start(self._options), TurnAccount()
+        deadline, account = (
+            TurnDeadline.start(self._options),
+            TurnAccount((*(t.question for t in history), question)[0]),
+        )
         steps = account.watch(self._steps(question, judge_turns(history, self._engine.catalog)))
         try:
             while True:

@@ -113,6 +113,7 @@ class Response:
         'How many dogs are older than 5?: 1.'
         """
         return None if self.table is None else choose_chart(self.table, self.question)
+
     @property
     def unknown(self) -> tuple[UnknownAnswer, ...]:
         """The answers that rows lack, as `Result.unknown`.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from almanaq.agent.response import Event, Response
 from almanaq.errors import DeadlineExceeded
 from almanaq.models.budget import Spending, enter_account
+from almanaq.models.prompts import one_fence
 from almanaq.options import Options
 
 if TYPE_CHECKING:
@@ -90,16 +91,20 @@ async def await_in_turn(work: Coroutine[Any, Any, T]) -> T:
 
 
 class TurnAccount:
-    """The account of one turn, whose steps may each run in another thread."""
+    """The account of one turn, whose steps may each run in another thread.
 
-    def __init__(self) -> None:
-        self._spent = Spending()
+    Args:
+        conversation: its first question: prompts of all its turns have one fence.
+    """
+
+    def __init__(self, conversation: str) -> None:
+        self._spent, self._conversation = Spending(), conversation
 
     def watch(self, steps: Steps) -> Steps:
         """Yield the events of the steps, and enter what each spends."""
         try:
             while True:
-                with enter_account(self._spent):
+                with enter_account(self._spent), one_fence(self._conversation):
                     try:
                         event = next(steps)
                     except StopIteration as end:

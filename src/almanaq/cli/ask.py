@@ -49,10 +49,12 @@ def ask(
     To see what a query costs before it runs, give it to almanaq sql with --explain.
     """
     from almanaq.cli.output import write_json
-    from almanaq.cli.terminal import console, progress, warn_of_result
+    from almanaq.cli.terminal import confirm, console, progress, warn_of_result
     from almanaq.encode import response_record
+    from almanaq.suql.execution.forecast import confirming
 
-    with connect_source(name_source(source, db, command="ask QUESTION"), chosen) as connection:
+    opened = connect_source(name_source(source, db, command="ask QUESTION"), chosen)
+    with opened as connection, confirming(connection.engine.options.confirm_above, confirm):
         if json:
             with progress("thinking …"):
                 response = connection.ask(question)

@@ -114,7 +114,6 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     """
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
-    from almanaq.models.model_names import default_batching
     from almanaq.settings import read_settings
 
     settings = read_settings(**{name: value for name, value in chosen.items() if OPTIONS[name].setting})
@@ -122,7 +121,7 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     model = choose_model(settings, looks=looks)
     bound_memory(model, settings.embedder)
     load_arrow()
-    arguments = {"batch": default_batching(model), **chosen, **settings.options(), "model": model}
+    arguments = {**chosen, **settings.options(), "model": model}
     with connect(source, **arguments) as connection:
         warn_of_source(connection.warnings)
         yield connection

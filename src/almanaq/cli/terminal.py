@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+    from rich.status import Status
 
     from almanaq.charts.chart import Chart
     from almanaq.models.protocols import Usage
     from almanaq.suql.accuracy.targets import Inference
+    from almanaq.suql.execution.forecast import Forecast
     from almanaq.suql.explain.explain import Explanation, StageLine
     from almanaq.suql.result import Evidence, Result, Trace
 
@@ -219,6 +222,25 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
+def confirm(forecast: Forecast) -> bool:
+    """Say on stderr what a question is about to take, and ask whether to go on; without a terminal it goes on."""
+    warn([f"the question takes {forecast}"])
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    status = _status.get()
+    if status is not None:
+        status.stop()
+    try:
+        print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    finally:
+        if status is not None:
+            status.start()
+
+
+_status: ContextVar[Status | None] = ContextVar("status", default=None)
+
+
 @contextmanager
 def progress(message: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner on stderr while the work goes on, and give what changes its words; nothing without a terminal."""
@@ -226,7 +248,11 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
         yield lambda _: None
         return
     with console(sys.stderr).status(visible(message)) as status:
-        yield lambda words: status.update(visible(words))
+        token = _status.set(status)
+        try:
+            yield lambda words: status.update(visible(words))
+        finally:
+            _status.reset(token)
 
 
 @contextmanager

@@ -298,6 +298,7 @@ class Tools:
             "predicted": {
                 "rows": next((stage["rows"] for stage in reversed(stages) if "rows" in stage), None),
                 "calls": sum(stage.get("calls") or 0 for stage in stages),
+                "requests": sum(stage.get("requests") or 0 for stage in stages),
                 "tokens": sum(stage.get("tokens") or 0 for stage in stages),
                 "money": None if None in money else sum(money),
             },

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import BudgetExceeded, ModelCallError
@@ -43,14 +44,15 @@ class Batching:
         texts: maximum texts for one question in a request; 1 turns this off.
         text_tokens: longer texts are always read alone.
         window: seconds that a call waits for others to join it.
-        yes_or_no: only yes-or-no questions share a request.
+        chosen: texts share a request only where the reply is a verdict, an option or a number, and questions about a
+            text only where the query asks them at the same time.
     """
 
     questions: int = 8
     texts: int = 8
     text_tokens: int = 300
     window: float = 0.01
-    yes_or_no: bool = False
+    chosen: bool = False
 
     @classmethod
     def of(cls, number: int) -> Batching | None:
@@ -58,8 +60,11 @@ class Batching:
         return cls(questions=number, texts=number, text_tokens=_TEXT_TOKENS) if number > 1 else None
 
 
-AGREED = Batching(questions=1, texts=6, text_tokens=_TEXT_TOKENS, yes_or_no=True)
-"""The only batches that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
+AGREED = Batching(texts=6, text_tokens=_TEXT_TOKENS, chosen=True)
+"""The batches of texts that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
+
+_MOST_HELD = 0.5
+"""Seconds that a request waits at most for a stage that is still starting rows."""
 
 
 @dataclass(eq=False)
@@ -78,6 +83,11 @@ class _Groups:
     def __init__(self, turns: CacheQueue | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
         self.turns = turns
+        self.held, self.busy_until = 0, 0.0
+
+    def is_busy(self, window: float) -> bool:
+        """Return whether calls are being prepared, or were within a window."""
+        return self.held > 0 or asyncio.get_running_loop().time() - self.busy_until < window
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -107,7 +117,8 @@ class BatchingReader:
         cache: ReplyCache | None = None,
         max_output_tokens: int = 1024,
     ) -> None:
-        self.name, self.bounds_calls, self.company = reader.name, reader.bounds_calls, batching.texts
+        self.name, self.bounds_calls = reader.name, reader.bounds_calls
+        self.company, self.questions = batching.texts, batching.questions
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._max_output = max_output_tokens
         self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheQueue(cache, model.name)))
@@ -119,12 +130,12 @@ class BatchingReader:
             return await self._reader.read(call)
         groups = await self._groups.get()
         if groups.turns is None:
-            return await self._join_group(groups.open, kind, call)
+            return await self._join_group(kind, call)
         key = _item_key(self._model, call)
         cached = await groups.turns.find(key)
         if cached is not None:
             return _from_json(cached)
-        reply = await self._join_group(groups.open, kind, call)
+        reply = await self._join_group(kind, call)
         if not reply.unreadable:
             await groups.turns.keep(key, _to_json(reply))
         return reply
@@ -136,24 +147,38 @@ class BatchingReader:
         turns = (await self._groups.get()).turns
         return turns is not None and await turns.find(_item_key(self._model, call)) is not None
 
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Let requests wait, for a moment, while more calls are being prepared: they fill before they are sent."""
+        groups = await self._groups.get()
+        groups.held += 1
+        try:
+            yield
+        finally:
+            groups.held -= 1
+            groups.busy_until = asyncio.get_running_loop().time()
+
     def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
         """Return what calls must have in common to share a request; None for a call that goes alone."""
-        if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):
-            return None
-        tokens = sum(map(estimate_tokens, call.passages))
-        if self._batching.texts > 1 and tokens <= self._batching.text_tokens:
+        batching, tokens = self._batching, sum(map(estimate_tokens, call.passages))
+        alike = call.chosen if batching.chosen else call.function == "answer" and call.type != "list"
+        if (
+            alike
+            and not (call.beside and batching.questions > 1)
+            and batching.texts > 1
+            and tokens <= batching.text_tokens
+        ):
             return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared, call.about)
-        if self._batching.questions > 1 and tokens <= self._reader.part_tokens:
+        if batching.questions > 1 and (call.beside or not batching.chosen) and tokens <= self._reader.part_tokens:
             return ("answer_many", call.passages, call.about)
         return None
 
-    async def _join_group(
-        self, groups: dict[tuple[object, ...], _Group], kind: tuple[object, ...], call: TextCall
-    ) -> TextReply:
+    async def _join_group(self, kind: tuple[object, ...], call: TextCall) -> TextReply:
+        groups = (await self._groups.get()).open
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group()
-            group.task = asyncio.create_task(self._run_group(kind, group, groups))
+            group.task = asyncio.create_task(self._run_group(kind, group))
         reply: asyncio.Future[TextReply] = asyncio.get_running_loop().create_future()
         group.calls.append(call)
         group.replies.append(reply)
@@ -169,13 +194,16 @@ class BatchingReader:
                 group.task.cancel()
             raise
 
-    async def _run_group(
-        self, kind: tuple[object, ...], group: _Group, groups: dict[tuple[object, ...], _Group]
-    ) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(group.full.wait(), self._batching.window)
-        if groups.get(kind) is group:
-            del groups[kind]
+    async def _run_group(self, kind: tuple[object, ...], group: _Group) -> None:
+        groups, window = await self._groups.get(), self._batching.window
+        until = asyncio.get_running_loop().time() + _MOST_HELD
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(group.full.wait(), window)
+            if group.full.is_set() or not groups.is_busy(window) or asyncio.get_running_loop().time() > until:
+                break
+        if groups.open.get(kind) is group:
+            del groups.open[kind]
         try:
             for place, outcome in await self._answer_items(str(kind[0]), list(enumerate(group.calls))):
                 _settle(group.replies[place], outcome)
@@ -243,7 +271,9 @@ class BatchingReader:
             }
             values["about"] = calls[0].about
         else:
-            values = {**prompt_values(calls[0]), "documents": [_number_passages(call) for call in calls]}
+            several = any(len(call.passages) > 1 for call in calls)
+            documents = [_number_passages(call) for call in calls]
+            values = {**prompt_values(calls[0]), "documents": documents, "several": several}
         limit = self._max_output * min(len(calls), 4)
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))

@@ -260,6 +260,7 @@ def prompt_values(call: TextCall) -> dict[str, object]:
     """Return the template values of a call, except its document."""
     form = TYPE_FORMS[call.type]
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
+    values["function"] = call.function
     values |= {"options": call.options, "compared": call.compared, "form": form}
     return values | {"yes_or_no": _verdicts_to_quote(call) if call.yes_or_no else ""}
 

@@ -176,6 +176,7 @@ class TextCall:
         from_rows: whether the question contains values of rows, and so is untrusted like the document.
         about: the document's origin: its column, its table and the table's title. Shown to readers, but not part of the
             call's identity, as equal documents are read once.
+        beside: whether other questions about the document are asked at the same time; no part of the identity either.
     """
 
     function: Literal["answer", "summary"]
@@ -186,6 +187,7 @@ class TextCall:
     compared: tuple[str, ...] = ()
     from_rows: bool = False
     about: str = ""
+    beside: bool = False
 
     @property
     def yes_or_no(self) -> bool:
@@ -199,6 +201,12 @@ class TextCall:
         if not self.compared or self.type != "text":
             return False
         return {canonical(literal) for literal in (*self.compared, *self.options)} <= {"yes", "no"}
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the reply is a verdict, an option or a number, which other texts in the request hardly colour."""
+        chosen = self.yes_or_no or bool(self.options) or self.type in ("number", "integer", "boolean")
+        return chosen and self.function == "answer" and self.type != "list"
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class OutsideOptions(MalformedReply):
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A parsed reply; `quotes` are (passage number as shown, words), not yet located.
+    """A parsed reply; `quotes` are words, not yet located.
 
     `probabilities` are those of the compared literals, where the server reported them; `unreadable` says that the value
     was not among the allowed ones.
@@ -94,7 +94,7 @@ class ParsedReply:
 
     value: str | None
     verdicts: Mapping[str, bool | None]
-    quotes: tuple[tuple[int, str], ...]
+    quotes: tuple[str, ...]
     probabilities: Mapping[str, float] = field(default_factory=dict)
     unreadable: bool = False
 
@@ -122,8 +122,13 @@ def link_schema(values: Sequence[str], *, several: bool = False) -> dict[str, ob
 
 
 def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
-    """Return the JSON schema of a reply to several text calls: `item1`, `item2` and so on."""
-    return _object({f"item{number}": reply_schema(call) for number, call in enumerate(calls, 1)})
+    """Return the JSON schema of a reply to several text calls: `item1`, `item2` and so on, equal ones by reference."""
+    kinds: dict[str, int] = {}
+    schemas = [reply_schema(call) for call in calls]
+    names = [kinds.setdefault(json.dumps(schema), len(kinds) + 1) for schema in schemas]
+    items = {f"item{number}": {"$ref": f"#/$defs/reply{name}"} for number, name in enumerate(names, 1)}
+    definitions = {f"reply{name}": schema for name, schema in zip(names, schemas, strict=True)}
+    return _object(items) | {"$defs": definitions}
 
 
 def parse_object(text: str) -> dict[str, object]:
@@ -168,9 +173,7 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
     return ParsedReply(value, _parse_verdicts(content.get("verdicts"), call.compared), quotes)
 
 
-def _parse_yes_or_no(
-    value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall
-) -> ParsedReply:
+def _parse_yes_or_no(value: str | None, verdicts: object, quotes: tuple[str, ...], call: TextCall) -> ParsedReply:
     """Return the reply to a yes-or-no question, whose value is the verdict.
 
     Unrequested verdicts beside it must agree with it: a contradiction would leave the meaning open.
@@ -236,38 +239,36 @@ def _parse_verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool
     return found
 
 
-def _parse_quotes(quotes: object) -> tuple[tuple[int, str], ...]:
+def _parse_quotes(quotes: object) -> tuple[str, ...]:
     """Return quotes; a right value is not thrown away for their form, and each is looked up in the text anyway."""
     if quotes is None:
         return ()
-    if not isinstance(quotes, list):
-        raise MalformedReply('"quotes" must be a list')
-    found = []
-    for quote in quotes:
-        number, words = (quote.get("passage"), quote.get("quote")) if isinstance(quote, dict) else (1, quote)
-        if isinstance(number, str) and number.strip().isdecimal():
-            number = int(number)
-        if not isinstance(number, int) or isinstance(number, bool) or not isinstance(words, str):
-            raise MalformedReply('each quote must be {"passage": number, "quote": words}')
-        found.append((number, words))
-    return tuple(found)
+    found = [quote.get("quote") if isinstance(quote, dict) else quote for quote in _as_list(quotes)]
+    if not all(isinstance(words, str) for words in found):
+        raise MalformedReply("each quote must be a string")
+    return tuple(map(str, found))
+
+
+def _as_list(quotes: object) -> list[object]:
+    if isinstance(quotes, list):
+        return quotes
+    if isinstance(quotes, str):
+        return [quotes]
+    raise MalformedReply('"quotes" must be a list')
 
 
 _MAX_QUOTES = 3
 
 
-def locate_quotes(quotes: Sequence[tuple[int, str]], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
+def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
     """Find quotes in the pieces shown; return them with their places in the document, and how many were not found.
 
-    Args:
-        quotes: (number of the piece as shown, from 1; words). White space and case may differ from the document; a
-            wrong number is tolerated when another piece contains the words.
+    White space and case may differ from the document.
     """
     found: list[Quote] = []
     dropped = 0
-    for number, words in quotes[:_MAX_QUOTES]:
-        first = [pieces[number - 1]] if 1 <= number <= len(pieces) else []
-        match = next((quote for piece in [*first, *pieces] if (quote := _find_quote(words, piece)) is not None), None)
+    for words in quotes[:_MAX_QUOTES]:
+        match = next((quote for piece in pieces if (quote := _find_quote(words, piece)) is not None), None)
         if match is None:
             dropped += 1
         elif match not in found:

@@ -50,7 +50,7 @@ from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
-from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
+from almanaq.suql.plan.estimate import Estimate, Sharing, columns_read, estimate
 from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.planner import Planner
 from almanaq.suql.result import Result
@@ -401,8 +401,7 @@ class Engine:
 
     def expected(self, plan: Plan) -> dict[str, Estimate]:
         """Return what each stage is expected to take, of the model that reads for this engine."""
-        texts = int(getattr(self._models.reader, "company", 1))
-        return {name: figures.together(texts) for name, figures in estimate(plan, self.catalog).items()}
+        return estimate(plan, self.catalog, sharing=Sharing.of(self._models.reader))
 
     def _cost(self) -> Callable[[Estimate], float | None] | None:
         """Return what an estimate's calls cost; None where calls cost nothing."""

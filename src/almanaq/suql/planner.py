@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
+from almanaq.suql.answer_fields import expand_fields
 from almanaq.suql.bind import Binder, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
@@ -55,7 +56,7 @@ class Planner:
         dialect = self.binder.language.dialect
         own = dialect == "duckdb"  # which answers DESCRIBE and SUMMARIZE of itself
         text = list_tables(query, self.catalog) if own else listing(query, self.catalog, dialect)
-        return self.binder.read(text or query, options.allow_functions)
+        return self.binder.read(expand_fields(text or query, dialect), options.allow_functions)
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
         """Return the plan of a query; raises QueryError."""

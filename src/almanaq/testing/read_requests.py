@@ -10,7 +10,8 @@ from typing import Any
 from almanaq.values import canonical
 
 _BODY = re.compile(r"<untrusted (\w+)>\n(.*?)\n</untrusted \1>", re.DOTALL)
-_ITEM = re.compile(r"^item(\d+)\n<untrusted (\w+) \1>\n(.*?)\n</untrusted \2 \1>", re.DOTALL | re.MULTILINE)
+_ITEM = re.compile(r"^<untrusted (\w+) (item\d+)>\n(.*?)\n</untrusted \1 \2>", re.DOTALL | re.MULTILINE)
+_PLACE = re.compile(r"\A\[from .*\]\n")
 _PASSAGE = re.compile(r"^\[passage (\d+)\]\n", re.MULTILINE)
 
 
@@ -22,7 +23,7 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
             summary). A request to link values chooses the equal spelling; one to combine, the first answer given.
 
     >>> reply = replies_from(lambda text, question: "Yes" if "friendly" in text else None)
-    >>> asked = "<untrusted k1>\\n[passage 1]\\nRex is friendly.\\n</untrusted k1>\\nQuestion: friendly?"
+    >>> asked = "<untrusted k1>\\nRex is friendly.\\n</untrusted k1>\\nQuestion: friendly?"
     >>> reply({"messages": [{"role": "user", "content": asked}]})
     '{"value": "Yes", "quotes": []}'
     """
@@ -39,9 +40,8 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
             found = [m[1] for m in re.finditer(r"answer: (.*?)\.(?: |$)", inside, re.MULTILINE)]
             return json.dumps(_answer(found[0] if found else None, user))
         if name == "answer_texts":
-            texts = {number: _document(text) for number, _, text in _ITEM.findall(user)}
-            replies = {f"item{n}": _answer(function(text, _question(user)), user) for n, text in texts.items()}
-            return json.dumps(replies)
+            texts = {item: _document(text) for _, item, text in _ITEM.findall(user)}
+            return json.dumps({item: _answer(function(text, _question(user)), user) for item, text in texts.items()})
         if name == "answer_many":
             items = re.split(r"^item(\d+)$", user[body.end() :] if body else "", flags=re.MULTILINE)[1:]
             asked = zip(items[::2], items[1::2], strict=True)
@@ -56,7 +56,9 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
 
 
 def _document(inside: str) -> str:
-    return "\n\n".join(part.strip("\n") for part in _PASSAGE.split(inside)[2::2])
+    inside = _PLACE.sub("", inside)
+    several = _PASSAGE.split(inside)[2::2] if inside.startswith("[passage 1]\n") else [inside]
+    return "\n\n".join(part.strip("\n") for part in several)
 
 
 def _question(text: str) -> str:

@@ -249,6 +249,7 @@ def expected_record(connection: Connection, suql: str, parameters: Sequence[Any]
     predicted = {
         "rows": figures[-1].rows if figures else None,
         "calls": sum(each.calls for each in figures),
+        "requests": sum(each.requests for each in figures),
         "tokens": sum(each.tokens for each in figures),
         "money": _money(connection.models, figures),
     }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
-import os
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,11 +20,8 @@ _SPLIT = "\n---user---\n"
 _FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|schema|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
 """The start of anything that looks like one of our fences or like a chat's role marker."""
 
-_FENCES = 64
-"""Fences that are drawn at once: the system takes longer to give one than all else about a request does."""
-_fences: list[str] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_fences.clear)
+_KEY = secrets.token_bytes(16)
+_shared: ContextVar[str] = ContextVar("almanaq_fence", default="")
 
 
 def escape(text: str) -> str:
@@ -30,14 +29,25 @@ def escape(text: str) -> str:
     return _FENCE.sub("\u2039", text) if "<" in text else text
 
 
-def new_fence() -> str:
-    """Return a random mark that nobody can have foreseen."""
+def draw_fence() -> str:
+    """Return a random mark that nobody can have foreseen: that of `one_fence`, else a new one."""
+    return _shared.get() or secrets.token_hex(4)
+
+
+@contextmanager
+def one_fence(conversation: str = "") -> Iterator[None]:
+    """Let all requests share a fence, so that what precedes new rows is one prefix, which servers keep.
+
+    Args:
+        conversation: what names it, such as its first question: later turns then have the same fence. Without it, an
+            outer `one_fence` goes on.
+    """
+    named = hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
+    token = _shared.set(named if conversation else draw_fence())
     try:
-        return _fences.pop()
-    except IndexError:
-        drawn = secrets.token_hex(8 * _FENCES)
-    _fences.extend(drawn[start : start + 16] for start in range(16, len(drawn), 16))
-    return drawn[:16]
+        yield
+    finally:
+        _shared.reset(token)
 
 
 def one_line(text: str) -> str:
@@ -72,7 +82,7 @@ class PromptFile:
         token: str | None = None,
     ) -> Prompt:
         """Return the request for these values; `token` fixes the fence, for tests."""
-        fence = token or new_fence()
+        fence = token or draw_fence()
         messages = (
             Message("system", self.render_system(**values, fence=fence).strip()),
             Message("user", self.render_user(**values, fence=fence).strip()),
@@ -109,7 +119,7 @@ class Frame:
         token: str | None = None,
     ) -> Prompt:
         """Return the request that `PromptFile.prompt` gives for these passages."""
-        fence = token or new_fence()
+        fence = token or draw_fence()
         open_ = {"0": fence} | {str(number): escape(text) for number, text in enumerate(passages, 1)}
         messages = Message("system", _filled(self.system, open_)), Message("user", _filled(self.user, open_))
         return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)

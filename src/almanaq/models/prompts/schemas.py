@@ -23,11 +23,8 @@ def one_of(*values: str) -> dict[str, object]:
     return {"type": "string", "enum": list(values)}
 
 
-QUOTES: Mapping[str, object] = {
-    "type": "array",
-    "items": strict_object({"passage": {"type": "integer"}, "quote": _TEXT}),
-}
-"""Words of passages, each with the number of its passage."""
+QUOTES: Mapping[str, object] = {"type": "array", "items": _TEXT}
+"""Words of the document: they are looked up in its passages, so that no number is asked for."""
 
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "classify_turn": strict_object({"kind": one_of("query", "talk", "outside", "unclear"), "reason": _TEXT}),

@@ -412,7 +412,7 @@ class StageRuns:
             calls,
             ComputedAtoms(self.session, self.renderer, stage.source.args.get("with_")),
             # Where every row is asked about, as many as fill requests that several share.
-            rows_at_once=2 * self.options.concurrency * (calls.company if stage.predicate is None else 1),
+            rows_at_once=2 * self.options.concurrency * (1 if stage.stop_after is not None else calls.company),
             speculation=max(1.0, self.options.speculation),
             selection=self.selection,
             # A call that costs nothing may be waited for, so that the same query gives the same rows.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -72,6 +73,7 @@ class TextCalls:
         strict: raise ModelCallError for a failed call instead of counting it.
         cited: keep the quotes of replies.
         unknown_answers: takes the answers that rows lack.
+        beside: sites whose texts are asked another question at the same time, so that both share a request.
     """
 
     def __init__(
@@ -84,9 +86,10 @@ class TextCalls:
         concurrency: int,
         cited: bool = True,
         unknown_answers: UnknownAnswers | None = None,
+        beside: Collection[Site] = (),
     ) -> None:
-        self._cited = cited
         self.unknown_answers = unknown_answers or UnknownAnswers()
+        self._cited, self._beside = cited, frozenset(map(id, beside))
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
         # A reader that bounds what its model is asked looks into its cache, and finds company, for more rows than that.
@@ -116,7 +119,15 @@ class TextCalls:
         if found is None or found.question != question or found.options != options or found.site is not site:
             found = self._asked[site.id] = self._asked_of(site, question, options)
         call = TextCall(
-            found.function, passages, question, site.type, options, found.compared, found.from_rows, found.where
+            found.function,
+            passages,
+            question,
+            site.type,
+            options,
+            found.compared,
+            found.from_rows,
+            found.where,
+            id(site) in self._beside,
         )
         return found.identity(passages), call
 
@@ -184,6 +195,13 @@ class TextCalls:
         """Return whether a call has been made and answered already, so that it costs nothing more."""
         found = self._replies.get(identity)
         return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Task) and found.done())
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Let a reader that merges calls wait for those that are being prepared."""
+        hold = getattr(self._reader, "hold", None)
+        async with hold() if hold is not None else nullcontext():
+            yield
 
     async def kept(self, call: TextCall) -> bool:
         """Return whether the reader's cache has what a call would be told, so that it costs nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, OperationalError, RefusedQueryError
+from almanaq.models.budget import estimate_tokens
 from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.catalog.relations import Catalog
@@ -296,12 +297,14 @@ class NewCalls:
     Attributes:
         all_seen: every row was looked at; else there are more of both.
         stops: the stage ends when enough rows passed.
+        text_tokens: the mean of the texts of new calls.
     """
 
     new: int
     kept: int
     all_seen: bool
     stops: bool
+    text_tokens: float = 0.0
 
     @property
     def share(self) -> float:
@@ -316,22 +319,29 @@ class NewCalls:
         return min(self.new, others if self.stops else expected)
 
 
-async def new_calls(stage: TextStage, calls: TextCalls, session: Session, renderer: Renderer, enough: int) -> NewCalls:
+async def new_calls(
+    stage: TextStage,
+    calls: TextCalls,
+    session: Session,
+    renderer: Renderer,
+    enough: int,
+    decided: Callable[[Candidate], bool | None],
+) -> NewCalls:
     """Count the calls that a stage has to make; asks no model.
 
     Args:
         enough: stop once more calls than that are new.
+        decided: tells which rows are decided without asking.
     """
-    seen = _Seen(stage, calls)
+    seen, all_seen, stops = _Seen(stage, calls), True, stage.stop_after is not None
     rows = CandidateStream(session, renderer.sql(stage.source))
     try:
-        while found := await in_thread(rows.pull, _AT_ONCE):
-            await seen.add(found)
-            if seen.new > enough:
-                return NewCalls(seen.new, seen.kept, all_seen=False, stops=stage.stop_after is not None)
+        while all_seen and (found := await in_thread(rows.pull, _AT_ONCE)):
+            await seen.add([row for row in found if decided(row) is None])
+            all_seen = seen.new <= enough
     finally:
         await rows.aclose()
-    return NewCalls(seen.new, seen.kept, all_seen=True, stops=stage.stop_after is not None)
+    return NewCalls(seen.new, seen.kept, all_seen=all_seen, stops=stops, text_tokens=seen.text_tokens)
 
 
 class _Seen:
@@ -341,6 +351,12 @@ class _Seen:
         self._stage, self._calls = stage, calls
         self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
         self._keys: dict[object, bool] = {}
+        self._tokens = self._texts = 0
+
+    @property
+    def text_tokens(self) -> float:
+        """The mean of the texts that new calls are about."""
+        return self._tokens / max(1, self._texts)
 
     async def add(self, rows: Sequence[Candidate]) -> None:
         """Look for the replies to what is asked of some rows."""
@@ -351,6 +367,9 @@ class _Seen:
             ]
             fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
             known.update(zip(fresh, await asyncio.gather(*map(self._calls.kept, fresh.values())), strict=True))
+            new = [call for identity, call in fresh.items() if not known[identity]]
+            self._texts += len(new)
+            self._tokens += sum(estimate_tokens(passage) for call in new for passage in call.passages)
             if (key := self._stage.semi_join_key) is not None:
                 for row, found in zip(rows, asked, strict=True):
                     if found is not None:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from almanaq.engines.protocols import Database, Session
 from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded, ModelError
 from almanaq.models.budget import Spending, operator
+from almanaq.models.prompts import one_fence
 from almanaq.models.protocols import Models
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
@@ -31,6 +32,7 @@ from almanaq.suql.execution.candidates import (
     similar_candidates,
 )
 from almanaq.suql.execution.evidence import EvidenceBook
+from almanaq.suql.execution.forecast import Forecast, current_confirmation
 from almanaq.suql.execution.grouped_texts import Groups
 from almanaq.suql.execution.guards import (
     at_most,
@@ -60,6 +62,7 @@ from almanaq.suql.execution.trial_order import (
     tries_by_similarity,
 )
 from almanaq.suql.execution.unknown_answers import UnknownAnswers
+from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
 from almanaq.suql.plan.stages import (
     ROW,
     Materialize,
@@ -126,6 +129,7 @@ class Run:
             concurrency=options.concurrency,
             cited=cited,
             unknown_answers=UnknownAnswers(context.catalog),
+            beside=asked_together(plan, Sharing.of(reader)),
         )
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
         self._budget = budget
@@ -203,19 +207,23 @@ class Run:
         """Run stages one after another; each makes its table."""
         for stage in stages:
             started = time.perf_counter()
-            if isinstance(stage, Materialize | NativeTable):
-                self.report.rows[stage.name] = await self._make(stage)
-            elif not isinstance(stage, TextStage):
-                await self._compare(stage)
-            elif (group := self._groups.of(stage, self.report.rows)) is not None:
-                await self._groups.run(group, self._text, self._make, self.report)
-            else:
-                with operator(stage.name):
-                    await self._text(stage)
+            with one_fence():
+                await self._run_stage(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
         if self.calls.cast:
             dialect = self._context.database.dialect
             self._warnings += await in_thread(refused_casts, self.calls, self._session, self._renderer, dialect)
+
+    async def _run_stage(self, stage: Stage) -> None:
+        if isinstance(stage, Materialize | NativeTable):
+            self.report.rows[stage.name] = await self._make(stage)
+        elif not isinstance(stage, TextStage):
+            await self._compare(stage)
+        elif (group := self._groups.of(stage, self.report.rows)) is not None:
+            await self._groups.run(group, self._text, self._make, self.report)
+        else:
+            with operator(stage.name):
+                await self._text(stage)
 
     async def _make(self, stage: Materialize | NativeTable) -> int:
         """Make the table of a SELECT; give its number of rows."""
@@ -347,28 +355,40 @@ class Run:
             self._sent.update(run.counts.cells)
 
     async def _count(self, stage: TextStage, run: AnyRun, candidates: Candidates | None) -> None:
-        """Refuse what is expected to go beyond the budget, and tell who watches how many rows there are."""
+        """Refuse what goes beyond the budget or is not confirmed; tell who watches how many rows there are."""
         watch, budget = current_watch(), self._budget
-        guarded = not self._asked and budget is not None and isinstance(run, StageRun)
+        guarded = run if isinstance(run, StageRun) and budget is not None and not self._asked else None
+        confirmation = current_confirmation() if self._context.models.reader.paid else None
         self._asked = True
-        known, own, later = None, 0, 0
-        counts = stage.stop_after is None and (guarded or watch is not None)
-        if guarded:
+        known, own, later, enough = None, 0, 0, None
+        if guarded is not None and budget is not None:
             catalog, rows, most_rows = self._context.catalog, self.report.rows, self._options.candidates
             expected = expected_calls(self._plan, catalog, rows, most_rows)
             own = expected.pop(self._groups.planned(stage).name)
             later = sum(expected.values())
-        if counts:
-            most = budget - later if guarded and budget is not None else None
+            # A long text may cost ten times what is usual.
+            enough = budget if confirmation is None else min(budget, confirmation.above // 10)
+        if stage.stop_after is None and (guarded is not None or watch is not None):
+            most = None if enough is None else enough - later
             known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
             own = at_most(stage, known.texts, self._options.candidates)
-        if guarded and budget is not None and own + later > budget:
+        if guarded is not None and budget is not None and enough is not None and own + later > enough:
+            tokens = 0.0
             if self._selection is None:  # which passages are read is not known before
-                new = await new_calls(stage, self.calls, self._session, self._renderer, budget)
-                own, later = new.of(own), math.ceil(later * new.share)
+                new = await new_calls(stage, self.calls, self._session, self._renderer, budget, guarded.decided)
+                own, later, tokens = new.of(own), math.ceil(later * new.share), new.text_tokens
             refuse_over_budget(own + later, budget)
+            if confirmation is not None:
+                await in_thread(confirmation.check, self._forecast(stage, own, later, tokens))
         if watch is not None:
             watch.total = None if known is None else known.rows
+
+    def _forecast(self, stage: TextStage, own: int, later: int, text_tokens: float) -> Forecast:
+        """Return what the query is about to take: a stage's own calls, and those of later ones."""
+        models = self._context.models
+        found = text_estimate(stage, 0, own + later, text_tokens, Sharing.of(models.reader))
+        money = None if models.price is None else models.price.of(found.tokens, found.output_tokens)
+        return Forecast(found.calls, found.requests, found.tokens, money)
 
     def _comes_as_found(self, stage: TextStage) -> bool:
         """Return whether candidates are tried as the database finds them: finding them then spends nothing."""

@@ -7,7 +7,7 @@ import bisect
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence, Sized
 from typing import Any
 
 from almanaq.suql.execution.calls import TextCalls
@@ -204,7 +204,9 @@ class StageRun:
         made = self._calls.made
         try:
             while True:
-                await self._start_rows(candidates, under_way)
+                if self._may_start(under_way):
+                    async with self._calls.hold():
+                        await self._start_rows(candidates, under_way)
                 if self._limit_is_met(under_way) or (not under_way and self._exhausted):
                     break
                 if not under_way:
@@ -220,12 +222,18 @@ class StageRun:
         if rows := self._released(released):
             yield rows
 
+    def _may_start(self, under_way: Sized) -> bool:
+        """Return whether more rows are started now.
+
+        While others are under way, only as many as fill a request that several share: fewer wait for their company.
+        """
+        room = self._rows_to_try(self._passed) - len(under_way)
+        return not under_way or (room >= self._calls.company and not self._in_rounds)
+
     async def _start_rows(
         self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], Candidate]
     ) -> None:
         """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
-        if self._in_rounds and under_way:
-            return
         while len(under_way) < self._rows_to_try(self._passed):
             candidate = await self._next_candidate(candidates, may_wait=bool(under_way))
             if candidate is None:

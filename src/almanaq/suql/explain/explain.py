@@ -124,7 +124,8 @@ def explain_plan(
         else:
             kind = "text filter" if stage.predicate is not None else "text projection"
             money = cost(expected) if cost is not None else 0.0
-            figures = {"rows": expected.rows, "calls": expected.calls, "tokens": expected.tokens, "money": money}
+            figures: dict[str, Any] = {"rows": expected.rows, "calls": expected.calls, "requests": expected.requests}
+            figures |= {"tokens": expected.tokens, "money": money}
             lines.append(
                 StageLine(
                     kind,
@@ -303,7 +304,7 @@ def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
 
 
 def _figures(values: dict[str, Any], *, free: bool = False) -> str:
-    shown = {key: value for key, value in values.items() if not (free and key in ("tokens", "money"))}
+    shown = {key: value for key, value in values.items() if not (free and key in ("requests", "tokens", "money"))}
     return ", ".join(_figure(key, value) for key, value in shown.items()) or "-"
 
 

@@ -4,48 +4,86 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
+from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
+from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
 """The share of rows that a text condition is expected to keep, before any is asked."""
 _EQUALITY, _OTHER, _UNKNOWN_ROWS = 0.1, 0.33, 1000
-_TOKENS_PER_CALL = 400
-_INSTRUCTION_TOKENS = 300
-"""Of the tokens of a call: those that are the same for every text."""
-_OUTPUT_TOKENS_PER_CALL = 40
+_TEXT_TOKENS = 100
+"""Of a text, where no text of its column is known."""
+_REQUEST_TOKENS, _ITEM_TOKENS = 85, 16
+"""Of the instructions and the question of a request, and of the marks around each text that shares one."""
+_REPLY_TOKENS, _VERDICT_TOKENS = 40, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How many texts with one question, and how many questions on a text, a reader puts into a request."""
+
+    texts: int = 1
+    questions: int = 1
+
+    @classmethod
+    def of(cls, reader: object) -> Sharing:
+        """Return what a reader does."""
+        return cls(int(getattr(reader, "company", 1)), int(getattr(reader, "questions", 1)))
+
+    def beside(self, stage: TextStage) -> list[SiteInput]:
+        """Return the inputs of an output that share requests with others about the same text.
+
+        Where all could be chosen for several texts at once, that takes fewer requests.
+        """
+        found: dict[str, list[SiteInput]] = {}
+        for item in stage.inputs if stage.predicate is None and self.questions > 1 else ():
+            found.setdefault(f"{item.relation}.{item.column}.{item.site.document.sql()}", []).append(item)
+        several = [items for items in found.values() if len(items) > 1]
+        alone = [items for items in several if all(i.site.chosen for i in items) and len(items) <= self.texts]
+        return [item for items in several if items not in alone for item in items]
+
+    def requests(self, stage: TextStage, calls: int) -> int:
+        """Return how many requests so many calls of a stage take."""
+        if stage.predicate is not None:  # asked one after the other
+            return math.ceil(calls / self.texts) if all(item.site.chosen for item in stage.inputs) else calls
+        texts, beside = calls / max(1, len(stage.inputs)), self.beside(stage)
+        documents = {item.site.document.sql() for item in beside}
+        alone = [item for item in stage.inputs if item not in beside]
+        chosen = sum(item.site.chosen for item in alone)
+        shared = max(len(documents), math.ceil(len(beside) / self.questions)) + len(alone) - chosen
+        return math.ceil(chosen * math.ceil(texts / self.texts) + shared * texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Expected rows out of a stage, and the calls and input tokens it takes.
-
-    Attributes:
-        verdicts: whether each call asks for no more than yes or no, so that several may share a request.
-    """
+    """Expected rows out of a stage, and the calls, requests and tokens it takes."""
 
     rows: int
     calls: int = 0
+    requests: int = 0
     tokens: int = 0
-    verdicts: bool = False
+    output_tokens: int = 0
 
-    def together(self, texts: int) -> Estimate:
-        """Return the same where up to so many calls share a request, which tells the model once what it is to do."""
-        if not self.verdicts or texts <= 1:
-            return self
-        saved = self.calls - math.ceil(self.calls / texts)
-        return replace(self, tokens=self.tokens - saved * _INSTRUCTION_TOKENS)
 
-    @property
-    def output_tokens(self) -> int:
-        """The tokens that the replies are expected to have."""
-        return self.calls * _OUTPUT_TOKENS_PER_CALL
+def asked_together(plan: Plan, sharing: Sharing) -> list[Site]:
+    """Return the sites of a plan whose texts are asked another question at the same time."""
+    return [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in sharing.beside(stage)]
+
+
+def text_estimate(stage: TextStage, rows: float, calls: int, text_tokens: float, sharing: Sharing) -> Estimate:
+    """Return what so many calls of a stage take, about texts of so many tokens."""
+    requests = sharing.requests(stage, calls)
+    marks = _ITEM_TOKENS if requests < calls else 0
+    tokens = requests * _REQUEST_TOKENS + math.ceil(calls * (marks + text_tokens))
+    reply = _VERDICT_TOKENS if all(item.site.chosen for item in stage.inputs) else _REPLY_TOKENS
+    return Estimate(math.ceil(rows), calls, requests, tokens, calls * reply)
 
 
 def columns_read(plan: Plan) -> tuple[str, ...]:
@@ -54,11 +92,14 @@ def columns_read(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{item.relation}.{item.column}" if item.relation else item.column for item in items))
 
 
-def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None = None) -> dict[str, Estimate]:
+def estimate(
+    plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None = None, sharing: Sharing | None = None
+) -> dict[str, Estimate]:
     """Return an estimate for each stage, by the name of the table it makes.
 
     Args:
         known_rows: rows of tables that were made already.
+        sharing: what shares a request; None: nothing.
     """
     rows: dict[str, float] = dict(known_rows or {})
     found: dict[str, Estimate] = {}
@@ -76,16 +117,17 @@ def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None 
             found[stage.name] = Estimate(math.ceil(rows[stage.name]))
             continue
         candidates = _rows_of(stage.source, rows, catalog)
-        found[stage.name] = _text_estimate(stage, candidates, catalog)
+        found[stage.name] = _text_estimate(stage, candidates, catalog, sharing or Sharing())
         rows[stage.name] = found[stage.name].rows
     return found
 
 
-def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog) -> Estimate:
+def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog, sharing: Sharing) -> Estimate:
+    text_tokens = _mean_tokens(stage, catalog)
     texts = [min(candidates, _distinct_texts(item, catalog)) for item in stage.inputs]
     if stage.predicate is None:
         calls = sum(map(math.ceil, texts))
-        return Estimate(math.ceil(candidates), calls, calls * _TOKENS_PER_CALL)
+        return text_estimate(stage, candidates, calls, text_tokens, sharing)
     kept = _selectivity(stage.predicate)
     asked = candidates
     enough = stage.values_wanted if stage.stop_after is None else stage.stop_after
@@ -94,8 +136,19 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog) -> Est
     per_row = min(len(stage.inputs), 1 + 0.5 * (len(atoms(stage.predicate)) - 1))
     calls = math.ceil(min(asked * per_row, sum(texts)))
     passed = candidates * kept if enough is None else min(enough, candidates * kept)
-    verdicts = all(item.site.yes_or_no for item in stage.inputs)
-    return Estimate(math.ceil(passed), calls, calls * _TOKENS_PER_CALL, verdicts)
+    return text_estimate(stage, passed, calls, text_tokens, sharing)
+
+
+def _mean_tokens(stage: TextStage, catalog: Catalog) -> float:
+    """Return the tokens of a text, by the samples of the columns that are read."""
+    samples: list[str] = []
+    for item in stage.inputs:
+        relation = catalog.find(item.relation) if item.relation else None
+        column = relation.column(item.column) if relation is not None else None
+        samples += column.samples if column is not None else ()
+    if not samples or any(sample.endswith("…") for sample in samples):
+        return _TEXT_TOKENS
+    return sum(map(estimate_tokens, samples)) / len(samples)
 
 
 def _distinct_texts(item: SiteInput, catalog: Catalog) -> float:

@@ -55,8 +55,16 @@ class Site:
     @property
     def yes_or_no(self) -> bool:
         """Whether all that its calls ask for is a verdict, yes or no."""
-        asked = TextCall("answer", ("",), "", self.type, self.options, self.compared)
-        return self.function == "answer" and asked.yes_or_no
+        return self.function == "answer" and self._asked.yes_or_no
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the reply to its calls is a verdict, an option or a number."""
+        return self.function == "answer" and (self._asked.chosen or self.options_from is not None)
+
+    @property
+    def _asked(self) -> TextCall:
+        return TextCall("answer", ("",), "", self.type, self.options, self.compared)
 
 
 def text_column(name: str) -> exp.Column:
@@ -188,7 +196,8 @@ def literal_options(node: exp.Expr) -> tuple[str, ...]:
     literals, _ = _string_literals(_array_items(node), node)
     if not literals:
         raise QueryTypeError(
-            "the third argument of answer() takes the allowed values: ARRAY['a', 'b'] or ARRAY(SELECT …)"
+            "the third argument of answer() takes the allowed values: ARRAY['a', 'b'] or ARRAY(SELECT …); or "
+            "fields, each with its type: {'name': 'TYPE'}"
         )
     return tuple(literals)
 

@@ -221,4 +221,4 @@ def _about(relation: Relation, column_name: str) -> str:
     """Return where a document stands, for its readers: the column, the relation, and the relation's title."""
     title = " ".join(relation.description.split())
     title = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
-    return f'column "{column_name}" of table "{relation.name}"' + (f": {title}" if title else "")
+    return f"{column_name} of {relation.name}" + (f": {title}" if title else "")
