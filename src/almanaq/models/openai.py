@@ -104,6 +104,7 @@ class OpenAIModel:
         self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
         self._served = False
+        self._far = provider in ("openai", "azure")
 
     def most_output_tokens(self, prompt: Prompt) -> int:
         """Return the maximum tokens of a reply, hidden ones included."""
@@ -121,7 +122,10 @@ class OpenAIModel:
                 "/chat/completions", _write_body(form, prompt), stream.feed if stream else None
             )
         except NoReply as problem:
-            raise make_connection_error(problem, base_url=self._base_url, served=self._served) from problem
+            failed = make_connection_error(problem, base_url=self._base_url, served=self._served)
+            if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
+                failed.retryable = False  # the same request would take this machine as long again
+            raise failed from problem
         if reply.status != 200:
             raise self._make_error(reply, request, prompt)
         if reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
