@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _NO_EXTRA = "to run it, install llama.cpp's server:  pip install 'almanaq[llm]'"
 
-models = typer.Typer(
-    help="List the models at hand; fetch a small one to have on this machine.",
-    invoke_without_command=True,
-)
+models = typer.Typer(invoke_without_command=True)
 
 
 @models.callback()

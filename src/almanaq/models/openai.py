@@ -43,6 +43,7 @@ from almanaq.models.openai_replies import (
     make_status_error,
     read_completion,
     read_error_message,
+    read_likelihood,
     read_retry_after,
     read_text,
     read_token_count,
@@ -150,6 +151,8 @@ class OpenAIModel:
             failure.at_once = failure.cut and self._give_room(content, request, prompt)
             raise
         self._served = True
+        if prompt.likelihood:
+            completion = replace(completion, likelihood=read_likelihood(content))
         return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
@@ -205,7 +208,7 @@ class OpenAIModel:
     def _find_form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
         """Return a request without its messages, and its JSON text, cached for requests that differ in messages."""
         most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
-        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, refused
+        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, prompt.stop, prompt.likelihood, refused
         found = self._cached_forms.get(place)
         # The cache holds the schema itself, so that no other object can get its id.
         if found is None or found[0] is not prompt.schema:
@@ -231,6 +234,10 @@ class OpenAIModel:
             request |= {"stream": True, "stream_options": {"include_usage": True}}
         if prompt.verdict and "logprobs" not in self._refused:
             request |= {"logprobs": True, "top_logprobs": _ALTERNATIVES}
+        if prompt.likelihood and "logprobs" not in self._refused:
+            request["logprobs"] = True
+        if prompt.stop:
+            request["stop"] = list(prompt.stop)
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
