@@ -31,6 +31,7 @@ from experiments.strangers.sources import SOURCES, build
 
 import almanaq
 from almanaq.agent.prompting import complete
+from almanaq.agent.response import Reading
 from almanaq.agent.small.parser import SmallModelParser
 
 SEED = 7
@@ -136,6 +137,7 @@ def measure(asked: Asked, sources: Sources) -> dict[str, Any]:
     }
     line["both"], line["three"] = line["local"], line["local_three"]
     if response.status in DECLINED:
+        readings = response.readings
         parser = both.agent._parser
         assert isinstance(parser, SmallModelParser)
         start = time.perf_counter()
@@ -143,11 +145,13 @@ def measure(asked: Asked, sources: Sources) -> dict[str, Any]:
         line["seconds"] = time.perf_counter() - start
         line["prompt_tokens"] = response.trace.input_tokens if response.trace else 0
         line["both"], line["three"] = outcome(response, gold), among_three(response, gold)
-        line |= draft_of(parser, both, asked, gold)
+        line |= draft_of(parser, both, asked, gold, readings)
     return line
 
 
-def draft_of(parser: SmallModelParser, con: almanaq.Connection, asked: Asked, gold: Any) -> dict[str, Any]:
+def draft_of(
+    parser: SmallModelParser, con: almanaq.Connection, asked: Asked, gold: Any, alone_readings: Sequence[Reading]
+) -> dict[str, Any]:
     """Return what the model wrote, and all that may speak for it or against it; the cache answers."""
     world = parser._local.world(con.engine.catalog)
     prompt, views = parser.prompt(asked.question, world)
@@ -162,7 +166,8 @@ def draft_of(parser: SmallModelParser, con: almanaq.Connection, asked: Asked, go
         rows = con.sql(draft.translated.suql).rows
         found |= {
             "suql": draft.translated.suql,
-            "empty": draft.empty,
+            "empty": draft.is_empty,
+            "agrees": parser._confirmed(draft, alone_readings),
             "made_up": draft.translated.made_up,
             "left_out": draft.translated.left_out,
             "right": gold is not None and is_right(rows, draft.translated.suql, gold),

@@ -17,6 +17,7 @@ from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Pr
 from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
 from almanaq.models.rate import ConcurrentModel, HedgedModel, Rate, RateLimitedModel
 from almanaq.models.retrying import RetryingModel
+from almanaq.models.sizes import reads_texts
 from almanaq.models.weights import GGUF, find_weights
 from almanaq.plugins import call_plugin, plugin_names
 
@@ -298,6 +299,8 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     language = wrap_model(model, settings, cache)
+    if not reads_texts(model.name):  # it writes queries alone
+        return replace(_make_local_models(embedder, cache=cache), name=model.name, language=language)
     plain = PromptedReader(language, context_tokens=settings.context_tokens, probabilities=settings.probabilities)
     reader = _add_batching(plain, language, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)

@@ -224,7 +224,7 @@ def choose_from_servers(found: tuple[Server, ...]) -> ModelChoice:
             )
     weights = chosen_file()
     if weights is not None:
-        return ModelChoice(model_of(weights), str(weights), "chosen with almanaq models; it runs on this machine")
+        return ModelChoice(model_of(weights), str(weights), "chosen with almanaq models; texts are read by local")
     reason = "no model server answers on this machine"
     if os.environ.get("OPENAI_API_KEY"):
         reason += "; OPENAI_API_KEY alone sends nothing: set OPENAI_BASE_URL too, or give --model openai:NAME"

@@ -17,6 +17,8 @@ from almanaq.models.weights import GGUF, find_weights
 
 SMALL_PARAMETERS = 4e9
 """A model of at most so many parameters is small."""
+READING_PARAMETERS = 1e9
+"""A model of fewer is not asked about texts: `local` reads them better (experiments/small_model/texts.json)."""
 LEAST_CONTEXT = 8192
 """Tokens of context below which the prompts for large models do not fit."""
 _BYTES_A_PARAMETER = 0.8
@@ -39,15 +41,32 @@ def is_small(model: LanguageModel | None) -> bool:
     provider, _, name = model.name.partition(":")
     if provider not in (GGUF[:-1], *DEFAULT_PORTS):
         return False
-    parameters = read_parameters(name)
-    if parameters is None and provider == GGUF[:-1]:
-        with suppress(AlmanaqError, OSError):
-            parameters = find_weights(name).stat().st_size / _BYTES_A_PARAMETER
+    parameters = find_parameters(model.name)
     if parameters is not None:
         return parameters <= SMALL_PARAMETERS
     known = run_sync(_ask_server(provider, name)) if provider != GGUF[:-1] else {}
     told, context = known.get("parameters"), known.get("context")
     return (told is not None and told <= SMALL_PARAMETERS) or (context is not None and context < LEAST_CONTEXT)
+
+
+def reads_texts(model: str) -> bool:
+    """Return whether a model is asked about texts, by the size that its name or its weights tell.
+
+    >>> reads_texts("ollama:qwen2.5-coder:0.5b"), reads_texts("ollama:qwen3:4b"), reads_texts("openai:nano-0.5b")
+    (False, True, True)
+    """
+    parameters = find_parameters(model) if model.partition(":")[0] in (GGUF[:-1], *DEFAULT_PORTS) else None
+    return parameters is None or parameters >= READING_PARAMETERS
+
+
+def find_parameters(model: str) -> float | None:
+    """Return the parameters of a model by its name, or by the size of its weights here; None where neither tells."""
+    provider, _, name = model.partition(":")
+    parameters = read_parameters(name)
+    if parameters is None and provider == GGUF[:-1]:
+        with suppress(AlmanaqError, OSError):
+            return find_weights(name).stat().st_size / _BYTES_A_PARAMETER
+    return parameters
 
 
 def read_parameters(name: str) -> float | None:

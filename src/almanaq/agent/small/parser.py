@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from almanaq.agent.describe import describe
 from almanaq.agent.history import Turn
@@ -13,16 +16,17 @@ from almanaq.agent.local import LocalDialogue
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.prompting import complete, make_prompt
-from almanaq.agent.queries import QueryEngine
+from almanaq.agent.queries import QueryEngine, query_tree
 from almanaq.agent.response import Reading
 from almanaq.agent.small.translate import NotTranslated, Translated, translate
 from almanaq.agent.small.views import Views, choose_views
 from almanaq.agent.turn import options_of_turn
-from almanaq.errors import DatabaseError, DeadlineExceeded, ModelCallError, ModelError
+from almanaq.errors import DatabaseError, DeadlineExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import LanguageModel, Prompt, Usage
 from almanaq.models.retrying import describe_failure
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.text_functions import is_model_call
 
 _LIKELY = -0.1
 """The mean log probability of a query's tokens from which it is run, where nothing speaks against it."""
@@ -38,19 +42,28 @@ class Draft:
 
     Attributes:
         likelihood: the mean log probability of its tokens; None where the server does not say.
-        empty: it finds nothing.
+        rows: what it finds.
     """
 
     translated: Translated
     likelihood: float | None
-    empty: bool
+    rows: Sequence[Sequence[object]]
     usage: Usage
 
     @property
     def is_sure(self) -> bool:
         """Whether it may be run as the answer."""
-        likely = self.likelihood is not None and self.likelihood > _LIKELY
-        return likely and not self.empty
+        return self.likelihood is not None and self.likelihood > _LIKELY and not self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it finds nothing."""
+        return all(value is None or value == 0 for row in self.rows for value in row)
+
+    def agrees(self, rows: Sequence[Sequence[object]]) -> bool:
+        """Return whether other rows hold the same columns, or the columns of these, in any order."""
+        few, many = sorted((_columns(self.rows), _columns(rows)), key=len)
+        return not self.is_empty and bool(few) and all(column in many for column in few)
 
 
 class SmallModelParser:
@@ -95,7 +108,7 @@ class SmallModelParser:
         if draft is None:
             return parsed
         suql = draft.translated.suql
-        if draft.is_sure:
+        if draft.is_sure or self._confirmed(draft, parsed.readings):
             return Parsed("query", suql, usage=draft.usage, unused=draft.translated.left_out)
         chance = min(0.5, math.exp(5 * (draft.likelihood or -1.0)))
         reading = Reading(describe(suql, dialect=world.dialect), suql, round(chance, 3))
@@ -108,13 +121,26 @@ class SmallModelParser:
         completion = complete(self._model, prompt)
         try:
             translated = translate(completion.text, question, views, world)
-            rows = self._engine.run(translated.suql, options=self._bounded()).rows
+            rows = self._run(translated.suql)
         except (DeadlineExceeded, ModelError):
             raise
         except (NotTranslated, DatabaseError):
             return None
-        empty = all(value is None or value == 0 for row in rows for value in row)
-        return Draft(translated, completion.likelihood, empty, completion.usage)
+        return Draft(translated, completion.likelihood, rows, completion.usage)
+
+    def _confirmed(self, draft: Draft, readings: Sequence[Reading]) -> bool:
+        """Return whether a reading that `local` was not sure of finds what the model's query finds."""
+        for reading in readings:
+            tree = query_tree(reading.suql, self._engine.dialect)
+            with suppress(QueryError):
+                if not any(map(is_model_call, tree.find_all(exp.Anonymous))) and draft.agrees(self._run(reading.suql)):
+                    return True
+        return False
+
+    def _run(self, suql: str) -> Sequence[Sequence[object]]:
+        options = options_of_turn(self._options)
+        most = options and replace(options, max_rows=min(options.max_rows or _MOST_ROWS, _MOST_ROWS))
+        return self._engine.run(suql, options=most).rows
 
     def prompt(self, question: str, world: World) -> tuple[Prompt, Views]:
         """Return the request for a question, and the views that it shows."""
@@ -127,6 +153,7 @@ class SmallModelParser:
         made = make_prompt("small", {**values, "question": question})
         return replace(made, max_output_tokens=_MOST_OUTPUT, stop=(";",), likelihood=True), views
 
-    def _bounded(self) -> Options | None:
-        options = options_of_turn(self._options)
-        return options and replace(options, max_rows=min(options.max_rows or _MOST_ROWS, _MOST_ROWS))
+
+def _columns(rows: Sequence[Sequence[object]]) -> list[tuple[str, ...]]:
+    """Return the values of each column, in order."""
+    return [tuple(sorted(map(str, column))) for column in zip(*rows, strict=True)]
