@@ -155,7 +155,10 @@ def draft_of(
     """Return what the model wrote, and all that may speak for it or against it; the cache answers."""
     world = parser._local.world(con.engine.catalog)
     prompt, views = parser.prompt(asked.question, world)
-    completion = complete(parser._model, prompt)
+    try:
+        completion = complete(parser._model, prompt)
+    except almanaq.ModelCallError:
+        return {"likelihood": None, "views": len(views.views)}
     draft = parser.draft(asked.question, world)
     found: dict[str, Any] = {
         "written": completion.text,
@@ -167,8 +170,7 @@ def draft_of(
         found |= {
             "suql": draft.translated.suql,
             "empty": draft.is_empty,
-            "agrees": parser._confirmed(draft, alone_readings),
-            "made_up": draft.translated.made_up,
+            "agrees": parser.confirms(draft, alone_readings),
             "left_out": draft.translated.left_out,
             "right": gold is not None and is_right(rows, draft.translated.suql, gold),
         }

@@ -77,6 +77,14 @@ def test_what_it_is_sure_of_is_run_over_the_real_names(source: str) -> None:
     assert '"Dep Delay"' in response.suql
 
 
+@pytest.mark.parametrize(("shown", "status"), [("COUNT(*)", "answered"), ("MAX(seats)", "clarify")])
+def test_what_a_reading_of_local_finds_too_is_run(source: str, shown: str, status: str) -> None:
+    model = SmallModel(f"SELECT {shown} FROM flights_flown WHERE carrier = 'DL'", -0.099)
+    response = ask(source, model, "How many flights flown by DL are there?", confidence=1.0)
+    assert (response.status, len(model.prompts)) == (status, 1)
+    assert ("gguf:scripted-0.5b wrote this query" in response.answer) is (status == "answered")
+
+
 @pytest.mark.parametrize("likelihood", [-0.5, None])
 def test_what_it_is_not_sure_of_is_offered_and_not_run(source: str, likelihood: float | None) -> None:
     with almanaq.connect(source, model=SmallModel("SELECT MAX(seats) FROM flights_flown", likelihood)) as con:
@@ -102,6 +110,10 @@ MENDED = {
     "a table that is not joined": (
         "SELECT COUNT(*) FROM flights_flown WHERE full_name = 'Delta' AND seats > 0",
         [(10,)],
+    ),
+    "a subquery of several rows": (
+        "SELECT MAX(seats) FROM flights_flown WHERE seats < (SELECT seats FROM flights_flown)",
+        [(128,)],
     ),
     "a subquery with its own scope": (
         "SELECT COUNT(*) FROM flights_flown WHERE carrier IN (SELECT carrier FROM carriers WHERE phone = 2)",

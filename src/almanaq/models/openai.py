@@ -149,6 +149,8 @@ class OpenAIModel:
             completion = read_completion(content, usage)
         except FailedCall as failure:
             failure.at_once = failure.cut and self._give_room(content, request, prompt)
+            if failure.cut and not failure.at_once and not self._far:
+                failure.retryable = False  # it would be cut again, after as long
             raise
         self._served = True
         if prompt.likelihood:

@@ -28,8 +28,9 @@ from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.text_functions import is_model_call
 
-_LIKELY = -0.1
-"""The mean log probability of a query's tokens from which it is run, where nothing speaks against it."""
+_LIKELY, _LIKELY_JOINED, _LIKELY_CONFIRMED = -0.13, -0.05, -0.1
+"""The mean log probability of a query's tokens from which it is run: where one table was shown, where several were, and
+where a reading of `local` finds the same (chosen on the open questions of experiments/small_model)."""
 _MOST_QUESTION, _MOST_OUTPUT, _MOST_ROWS = 600, 160, 1000
 _MOST_CHARACTERS, _COLUMNS = 760, (10, 7, 5, 3)
 """Of the tables in a prompt: with the examples and a question, 450 tokens."""
@@ -43,17 +44,14 @@ class Draft:
     Attributes:
         likelihood: the mean log probability of its tokens; None where the server does not say.
         rows: what it finds.
+        views: how many tables the model was shown.
     """
 
     translated: Translated
     likelihood: float | None
     rows: Sequence[Sequence[object]]
+    views: int
     usage: Usage
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether it may be run as the answer."""
-        return self.likelihood is not None and self.likelihood > _LIKELY and not self.is_empty
 
     @property
     def is_empty(self) -> bool:
@@ -108,8 +106,9 @@ class SmallModelParser:
         if draft is None:
             return parsed
         suql = draft.translated.suql
-        if draft.is_sure or self._confirmed(draft, parsed.readings):
-            return Parsed("query", suql, usage=draft.usage, unused=draft.translated.left_out)
+        if self._is_sure(draft, parsed.readings):
+            remark = f"{self._model.name} wrote this query."
+            return Parsed("query", suql, usage=draft.usage, unused=draft.translated.left_out, remarks=(remark,))
         chance = min(0.5, math.exp(5 * (draft.likelihood or -1.0)))
         reading = Reading(describe(suql, dialect=world.dialect), suql, round(chance, 3))
         others = [each for each in parsed.readings if each.suql != suql]
@@ -120,15 +119,22 @@ class SmallModelParser:
         prompt, views = self.prompt(question, world)
         completion = complete(self._model, prompt)
         try:
-            translated = translate(completion.text, question, views, world)
+            translated = translate(completion.text, views, world)
             rows = self._run(translated.suql)
         except (DeadlineExceeded, ModelError):
             raise
-        except (NotTranslated, DatabaseError):
+        except (NotTranslated, DatabaseError):  # what the engine says of it is no answer
             return None
-        return Draft(translated, completion.likelihood, rows, completion.usage)
+        return Draft(translated, completion.likelihood, rows, len(views.views), completion.usage)
 
-    def _confirmed(self, draft: Draft, readings: Sequence[Reading]) -> bool:
+    def _is_sure(self, draft: Draft, readings: Sequence[Reading]) -> bool:
+        """Return whether a query may be run as the answer."""
+        if draft.likelihood is None or draft.is_empty:
+            return False
+        likely = draft.likelihood > (_LIKELY if draft.views == 1 else _LIKELY_JOINED)
+        return likely or (draft.likelihood > _LIKELY_CONFIRMED and self.confirms(draft, readings))
+
+    def confirms(self, draft: Draft, readings: Sequence[Reading]) -> bool:
         """Return whether a reading that `local` was not sure of finds what the model's query finds."""
         for reading in readings:
             tree = query_tree(reading.suql, self._engine.dialect)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sqlglot
@@ -33,16 +32,14 @@ class Translated:
     """A query over the source.
 
     Attributes:
-        made_up: texts and numbers that the query compares with, and that neither the question nor a link names.
         left_out: words of the question that mean a value which the query does not compare with.
     """
 
     suql: str
-    made_up: tuple[str, ...]
     left_out: tuple[str, ...]
 
 
-def translate(written: str, question: str, views: Views, world: World) -> Translated:
+def translate(written: str, views: Views, world: World) -> Translated:
     """Return what a model wrote as a query over the source, in its engine's dialect.
 
     Raises:
@@ -58,22 +55,12 @@ def translate(written: str, question: str, views: Views, world: World) -> Transl
         raise NotTranslated("no SELECT")
     values = {str(node.name).casefold() for node in tree.find_all(exp.Literal)}
     left_out = tuple(v.words for v in views.values if v.value.casefold() not in values and not _held(v, values))
-    made_up = tuple(_made_up(tree, question, views))
     _Translation(views, world).write(tree)
-    return Translated(tree.sql(world.dialect, normalize_functions=False), made_up, left_out)
+    return Translated(tree.sql(world.dialect, normalize_functions=False), left_out)
 
 
 def _held(value: LinkedValue, literals: set[str]) -> bool:
     return any(value.value.casefold() in literal for literal in literals)
-
-
-def _made_up(tree: exp.Expr, question: str, views: Views) -> Iterator[str]:
-    known = f"{question} {' '.join(value.value for value in views.values)}".casefold()
-    for node in tree.find_all(exp.Literal):
-        said = node.name.casefold().strip("%")
-        small = not node.is_string and len(said) == 1
-        if said and not small and said not in known and not isinstance(node.parent, exp.Limit):
-            yield node.name
 
 
 class _Translation:
@@ -93,6 +80,8 @@ class _Translation:
         for select in selects:
             self._write_tables(select)
             _group_rest(select)
+        for select in selects:
+            _compare_with_any(select)
 
     def _read_tables(self, select: exp.Select, own: set[str]) -> dict[str, View | None]:
         """Return the views of FROM and JOIN by the names under which the query knows them; None for a derived one."""
@@ -133,7 +122,7 @@ class _Translation:
             year, column = column.parent, column.copy()
             year.replace(column)
         _spell_values(column, shown.linked, self._world)
-        node = compared(shown.linked) if _is_computed(column) else compared_plain(shown.linked)
+        node = compared(shown.linked) if _is_computed(column, shown.linked) else compared_plain(shown.linked)
         for each in node.find_all(exp.Column):
             each.set("table", exp.to_identifier(alias, quoted=not is_plain(alias)))
         column.replace(node)
@@ -223,14 +212,28 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
     return [*([source.this] if source is not None else []), *joined]
 
 
-def _is_computed(column: exp.Expr) -> bool:
-    """Return whether a column is used as a number: in arithmetic, in an aggregate, by its order, against a number."""
+def _is_computed(column: exp.Expr, linked: LinkedColumn) -> bool:
+    """Return whether a column is used as the number that it is shown as, and not shown, grouped by or read as text."""
     parent = column.parent
-    if isinstance(parent, exp.Binary | exp.Between | exp.In):
-        others = [node for node in parent.iter_expressions() if node is not column]
-        texts = [node for node in others if isinstance(node, exp.Literal) and node.is_string]
-        return not texts and not any(isinstance(node, exp.Column) for node in others)
-    return isinstance(parent, exp.AggFunc | exp.Ordered | exp.Round | exp.Cast) and not isinstance(parent, exp.Count)
+    siblings = [node for node in parent.iter_expressions() if node is not column] if parent is not None else []
+    if isinstance(parent, exp.Like | exp.ILike | exp.Count | exp.Group | exp.Distinct | exp.Anonymous):
+        return False
+    if any(isinstance(node, exp.Literal) and node.is_string for node in siblings):
+        return False
+    if isinstance(parent, exp.Select | exp.Alias):  # what a subquery shows is compared with something
+        select = column.find_ancestor(exp.Select)
+        return linked.cast and select is not None and select.find_ancestor(exp.Select) is not None
+    return linked.cast or not any(isinstance(node, exp.Column) for node in siblings)
+
+
+def _compare_with_any(select: exp.Select) -> None:
+    """Compare with any row of a subquery that may give several: `x < (SELECT y …)`."""
+    subquery = select.parent
+    comparison = subquery.parent if isinstance(subquery, exp.Subquery) else None
+    several = not select.args.get("limit") and not any(map(_aggregates, select.expressions))
+    if several and isinstance(comparison, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE):
+        if subquery is comparison.expression:
+            subquery.replace(exp.Any(this=subquery.copy()))
 
 
 def _compare_years(column: exp.Column) -> exp.Column:
@@ -269,7 +272,8 @@ def _spell_values(column: exp.Expr, linked: LinkedColumn, world: World) -> None:
 def _group_rest(select: exp.Select) -> None:
     """Group by the columns that a query shows beside an aggregate."""
     shown = [item.unalias() for item in select.expressions]
-    aggregates = [item for item in shown if _aggregates(item)]
+    order = select.args.get("order")
+    aggregates = [item for item in (*shown, *(order.expressions if order is not None else ())) if _aggregates(item)]
     group = select.args.get("group")
     if not aggregates and group is None:
         return

@@ -260,7 +260,8 @@ def _type_of(column: LinkedColumn) -> str:
     if column.column.array:
         return "text[]"
     if column.kind == "number":
-        floating = column.cast or any(part in declared for part in _FLOATING)
+        known = column.column.samples or column.column.values
+        floating = any("." in value for value in known) if column.cast else any(part in declared for part in _FLOATING)
         return "float" if floating else "int"
     if column.kind == "date":
         return "timestamp" if "timestamp" in declared else "date"
