@@ -15,6 +15,7 @@ from threading import Event, Thread
 import pytest
 
 import almanaq
+from almanaq.agent.small import parser
 from almanaq.agent.small.parser import SmallModelParser
 from almanaq.errors import ModelCallError, UsageError
 from almanaq.models.openai import OpenAIModel
@@ -78,7 +79,10 @@ def test_what_it_is_sure_of_is_run_over_the_real_names(source: str) -> None:
 
 
 @pytest.mark.parametrize(("shown", "status"), [("COUNT(*)", "answered"), ("MAX(seats)", "clarify")])
-def test_what_a_reading_of_local_finds_too_is_run(source: str, shown: str, status: str) -> None:
+def test_what_a_reading_of_local_finds_too_is_run(
+    source: str, shown: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser, "_LIKELY", 0.0)
     model = SmallModel(f"SELECT {shown} FROM flights_flown WHERE carrier = 'DL'", -0.099)
     response = ask(source, model, "How many flights flown by DL are there?", confidence=1.0)
     assert (response.status, len(model.prompts)) == (status, 1)
@@ -179,9 +183,9 @@ def test_a_turn_that_goes_on_from_another_is_not_for_it(source: str) -> None:
 
 def prompt_of(source: str, question: str) -> Prompt:
     with almanaq.connect(source, model=SmallModel(""), cache=False) as con:
-        parser = con.agent._parser
-        assert isinstance(parser, SmallModelParser)
-        return parser.prompt(question, parser._local.world(con.engine.catalog))[0]
+        made = con.agent._parser
+        assert isinstance(made, SmallModelParser)
+        return made.prompt(question, made._local.world(con.engine.catalog))[0]
 
 
 def test_golden_prompt(source: str) -> None:
@@ -208,10 +212,10 @@ def test_a_wide_source_and_a_long_question_make_no_long_prompt(tmp_path: Path) -
 def test_private_columns_are_not_in_it(source: str) -> None:
     Path(source, "schema.toml").write_text('[carriers.columns."Full Name"]\nprivate = true\n')
     with almanaq.connect(source, model=SmallModel(""), schema=f"{source}/schema.toml", cache=False) as con:
-        parser = con.agent._parser
-        assert isinstance(parser, SmallModelParser)
-        world = parser._local.world(con.engine.catalog)
-        shown = parser.prompt("full name and phone of the carriers called Delta", world)[0].messages[-1].content
+        made = con.agent._parser
+        assert isinstance(made, SmallModelParser)
+        world = made._local.world(con.engine.catalog)
+        shown = made.prompt("full name and phone of the carriers called Delta", world)[0].messages[-1].content
     assert "phone" in shown
     assert "full_name" not in shown
     assert "'" not in shown
