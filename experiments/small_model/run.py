@@ -73,8 +73,9 @@ def main() -> None:
             if given.lines:
                 with given.lines.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found[-1]) + "\n")
-    split = f"{'spider' if given.spider else 'strangers'}, {given.half}"
-    text = json.dumps({"split": split, "seed": SEED, "of": len(asked), **record(found)}, indent=2)
+    split = f"{'spider' if given.spider else 'strangers'} DIR --half {given.half}"
+    command = f"python -m experiments.small_model.run --{split}" + (f" --most {given.most}" if given.most else "")
+    text = json.dumps({"command": command, "seed": SEED, "of": len(asked), **record(found)}, indent=2)
     print(text)
     if given.out:
         given.out.write_text(text + "\n", encoding="utf-8")

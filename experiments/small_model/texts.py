@@ -53,6 +53,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--data-dir", type=Path, required=True)
     arguments.add_argument("--each", type=int, default=70)
+    arguments.add_argument("--minutes", type=float, default=1e9, help="for each kind: what is not read by then is left")
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
     kinds = {
@@ -66,7 +67,9 @@ def main() -> None:
     }
     for name, texts in kinds.items():
         shots, chosen = draw(list(texts), given.each)
-        found[name] = {"texts": len(chosen), "model": ask_model(shots, chosen), "local": ask_local(chosen)}
+        read, of_model = ask_model(shots, chosen, 60 * given.minutes)
+        found[name] = {"texts": len(read), "model": of_model, "local": ask_local(read)}
+        print(name, found[name], flush=True)
     text = json.dumps(found, indent=2)
     print(text)
     if given.out:
@@ -111,11 +114,14 @@ def draw(texts: list[Text], each: int) -> tuple[list[Text], list[Text]]:
     yes, no = [text for text in texts if text[2]], [text for text in texts if not text[2]]
     shots = [text for pair in zip(yes[: SHOTS // 2], no[: SHOTS // 2], strict=True) for text in pair]
     half = each // 2
-    return shots, [*yes[SHOTS // 2 :][:half], *no[SHOTS // 2 :][:half]]
+    pairs = zip(yes[SHOTS // 2 :][:half], no[SHOTS // 2 :][:half], strict=True)
+    return shots, [text for pair in pairs for text in pair]
 
 
-def ask_model(shots: Sequence[Text], texts: Sequence[Text]) -> dict[str, Any]:
-    """Return how the model does."""
+def ask_model(
+    shots: Sequence[Text], texts: Sequence[Text], most_seconds: float
+) -> tuple[Sequence[Text], dict[str, Any]]:
+    """Return the texts that were read in time, as many of either answer, and how the model does."""
     address, key = find_or_start(find_weights(os.environ["ALMANAQ_MODEL"].removeprefix(GGUF)), busy_for=3600)
     turns = [{"role": "system", "content": "Read the text. Answer the question with Yes or No."}]
     for text, question, answer in shots:
@@ -131,18 +137,26 @@ def ask_model(shots: Sequence[Text], texts: Sequence[Text]) -> dict[str, Any]:
         yes, no = found.get("Yes", 0.0), found.get("No", 0.0)
         return yes / (yes + no) if yes + no else 0.5
 
-    async def all_of() -> list[float]:
-        return [await probability(text, question) for text, question, _ in texts]
-
     start = time.perf_counter()
+
+    async def all_of() -> list[float]:
+        read = []
+        for text, question, _ in texts:
+            if time.perf_counter() - start > most_seconds and len(read) % 2 == 0:
+                break
+            read.append(await probability(text, question))
+        return read
+
     found = asyncio.run(all_of())
-    seconds = (time.perf_counter() - start) / len(texts)
+    seconds = (time.perf_counter() - start) / len(found)
+    texts = texts[: len(found)]
     right = [(chance > 0.5) == answer for chance, (_, _, answer) in zip(found, texts, strict=True)]
     pairs = [
         (y, n) for y, t in zip(found, texts, strict=True) if t[2] for n, u in zip(found, texts, strict=True) if not u[2]
     ]
     area = sum((y > n) + (y == n) / 2 for y, n in pairs) / len(pairs)
-    return {**accuracy(right, texts), "area under the curve": round(area, 3), "seconds a text": round(seconds, 2)}
+    figures = {"area under the curve": round(area, 3), "seconds a text": round(seconds, 2)}
+    return texts, {**accuracy(right, texts), **figures}
 
 
 def first_token(reply: dict[str, Any]) -> list[dict[str, Any]]:

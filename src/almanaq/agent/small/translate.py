@@ -122,7 +122,7 @@ class _Translation:
             year, column = column.parent, column.copy()
             year.replace(column)
         _spell_values(column, shown.linked, self._world)
-        node = compared(shown.linked) if _is_computed(column, shown.linked) else compared_plain(shown.linked)
+        node = compared(shown.linked) if _is_computed(column, shown.linked) else _as_it_is(shown.linked)
         for each in node.find_all(exp.Column):
             each.set("table", exp.to_identifier(alias, quoted=not is_plain(alias)))
         column.replace(node)
@@ -186,7 +186,7 @@ class _Translation:
         return shown
 
 
-def compared_plain(column: LinkedColumn) -> exp.Column:
+def _as_it_is(column: LinkedColumn) -> exp.Column:
     """Return a column as it is, to be shown, grouped by or compared with a text."""
     return exp.column(exp.to_identifier(column.name, quoted=not is_plain(column.name)), table="t")
 
@@ -212,10 +212,14 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
     return [*([source.this] if source is not None else []), *joined]
 
 
+def _siblings(node: exp.Expr) -> list[exp.Expr]:
+    return [other for other in node.parent.iter_expressions() if other is not node] if node.parent is not None else []
+
+
 def _is_computed(column: exp.Expr, linked: LinkedColumn) -> bool:
     """Return whether a column is used as the number that it is shown as, and not shown, grouped by or read as text."""
     parent = column.parent
-    siblings = [node for node in parent.iter_expressions() if node is not column] if parent is not None else []
+    siblings = _siblings(column)
     if isinstance(parent, exp.Like | exp.ILike | exp.Count | exp.Group | exp.Distinct | exp.Anonymous):
         return False
     if any(isinstance(node, exp.Literal) and node.is_string for node in siblings):
@@ -249,7 +253,7 @@ def _compare_years(column: exp.Column) -> exp.Column:
             parent.replace(exp.EQ(this=year, expression=exp.Literal.number(pattern[:4])))
             column = year.expression
     elif isinstance(parent, _COMPARES):
-        others = [node for node in parent.iter_expressions() if node is not column]
+        others = _siblings(column)
         if others and all(isinstance(node, exp.Literal) and _YEAR.fullmatch(node.name) for node in others):
             for node in others:
                 node.replace(exp.Literal.number(node.name))
