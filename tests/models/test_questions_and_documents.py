@@ -95,6 +95,8 @@ def test_the_order_of_similarity_asks_questions() -> None:
         ("intfloat/multilingual-e5-small", "query: ", "passage: "),
         ("nomic-embed-text:v1.5", "search_query: ", "search_document: "),
         ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+        ("MongoDB/mdbr-leaf-ir", "Represent this sentence for searching relevant passages: ", ""),
+        ("ibm-granite/granite-embedding-small-english-r2", "", ""),
         ("text-embedding-3-small", "", ""),
         ("bge-m3", "", ""),
     ],

@@ -59,6 +59,7 @@ def test_extras_and_command(root):
     built = {
         "fast",
         "ibis",
+        "llm",
         "local",
         "torch",
         "postgres",

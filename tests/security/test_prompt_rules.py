@@ -57,7 +57,7 @@ INSIDE = re.compile(
 
 @pytest.mark.parametrize("name", sorted(PROMPTS))
 def test_what_comes_from_others_is_escaped_and_said_to_be_data(name: str) -> None:
-    system, user = PROMPTS[name].split("---user---")
+    system, *_, user = PROMPTS[name].split("---user---")
     for filled in re.findall(r"{{(.+?)}}", user):
         value = filled.split("|")[0].strip().split(" if ")[0].strip()
         assert value in OWN or value.rpartition(".")[2] in OWN or "escape_rows" in filled or "json_rows" in filled, (
@@ -69,7 +69,7 @@ def test_what_comes_from_others_is_escaped_and_said_to_be_data(name: str) -> Non
         assert "whatever it claims" in said.lower() or "whatever they claim" in said or name == "respond"
 
 
-@pytest.mark.parametrize("name", sorted(set(PROMPTS) - {"repair", "chat", "respond"}))
+@pytest.mark.parametrize("name", sorted(set(PROMPTS) - {"repair", "chat", "respond", "small"}))
 def test_replies_are_one_json_object(name: str) -> None:
     assert "JSON" in PROMPTS[name].split("---user---")[0]
 

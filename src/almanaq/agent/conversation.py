@@ -53,12 +53,14 @@ from almanaq.agent.response import (
     make_failure,
 )
 from almanaq.agent.schema_text import Examples
+from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, choose_relations, make_chooser
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
+from almanaq.models.sizes import is_small
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
 
@@ -119,7 +121,9 @@ class Agent:
         options: Options | None = None,
         shots: Examples = (),
     ) -> None:
-        language = models.language
+        small = is_small(models.language)
+        # A small model only writes queries; all else about a turn is done as without one.
+        language = None if small else models.language
         self._engine, self._options = engine, options
         self._keyed: dict[str, KeyedQuery | None] = {}
         self._tables = tables or make_chooser()
@@ -133,6 +137,8 @@ class Agent:
         self._parser: SemanticParser = parser or (
             PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options), find_links=ValueLinks(engine))
             if language
+            else SmallModelParser(local, models.language, engine, options)
+            if small and models.language is not None
             else local
         )
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
@@ -144,6 +150,8 @@ class Agent:
         agent._options = options
         local = self._local.with_confidence(options.confidence)
         agent._parser = local if isinstance(self._parser, LocalDialogue) else self._parser
+        if isinstance(self._parser, SmallModelParser):
+            agent._parser = self._parser.with_options(local, options)
         agent._classifier = local if isinstance(self._classifier, LocalDialogue) else self._classifier
         return agent
 

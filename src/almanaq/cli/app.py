@@ -13,8 +13,9 @@ import typer.main
 
 from almanaq.cli.ask import ask, chat, demo
 from almanaq.cli.find import find
-from almanaq.cli.housekeeping import cache, doctor, models, trust, version_lines
+from almanaq.cli.housekeeping import cache, doctor, trust, version_lines
 from almanaq.cli.index import index
+from almanaq.cli.models import models
 from almanaq.cli.schema import schema
 from almanaq.cli.serve import mcp, serve
 from almanaq.cli.shell import shell

@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
@@ -138,6 +139,8 @@ def request_key(model: str, prompt: Prompt) -> bytes:
     schema = "null" if prompt.schema is None else quote_json_once(write_json(prompt.schema, sort_keys=True))
     # "chances" is the old name of probabilities: cached keys must not change.
     suffix = ', "chances"' if prompt.verdict else ""
+    if prompt.stop or prompt.likelihood:
+        suffix += f", {json.dumps([prompt.stop, prompt.likelihood])}"
     digest.update(f"{joined}], {schema}, {prompt.max_output_tokens}{suffix}]".encode("ascii"))
     return digest.digest()
 
@@ -198,7 +201,7 @@ class CachedModel:
                 return await self._lead(key, prompt)
             shared = await asyncio.wrap_future(mine)
             if shared is not None:
-                return Completion(shared.text, _CACHE_HIT, shared.probabilities)
+                return replace(shared, usage=_CACHE_HIT)
 
     async def _lead(self, key: bytes, prompt: Prompt) -> Completion:
         completion: Completion | None = None
@@ -260,11 +263,16 @@ class CacheOnlyModel:
 
 
 def _to_cache_text(completion: Completion, prompt: Prompt) -> str:
-    """Return what the cache stores of a reply: its text, and its probabilities where they were requested."""
+    """Return what the cache stores of a reply: its text, and what was requested with it."""
+    if prompt.likelihood:
+        return json.dumps([completion.text, completion.likelihood])
     return json.dumps([completion.text, completion.probabilities]) if prompt.verdict else completion.text
 
 
 def _from_cache_text(text: str, prompt: Prompt) -> Completion:
+    if prompt.likelihood:
+        text, likelihood = json.loads(text)
+        return Completion(text, _CACHE_HIT, likelihood=likelihood)
     probabilities = None
     if prompt.verdict:
         text, probabilities = json.loads(text)

@@ -17,6 +17,8 @@ from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Pr
 from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
 from almanaq.models.rate import ConcurrentModel, HedgedModel, Rate, RateLimitedModel
 from almanaq.models.retrying import RetryingModel
+from almanaq.models.sizes import reads_texts
+from almanaq.models.weights import GGUF, find_weights
 from almanaq.plugins import call_plugin, plugin_names
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ and logging see physical calls, both calls of a hedged one included.
 """
 
 
-MODEL_NAMES = ("auto", "local", "local:NAME", "openai:MODEL", "ollama:MODEL", "azure:DEPLOYMENT")
+MODEL_NAMES = ("auto", "local", "local:NAME", "openai:MODEL", "ollama:MODEL", "gguf:NAME", "azure:DEPLOYMENT")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 
@@ -99,9 +101,10 @@ def open_models(
     """Return the models for a name or an object; nothing is loaded or called yet.
 
     Args:
-        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "replay:FILE" (what a
-            RecordingModel wrote), "PROVIDER:MODEL" of another package (the entry points `almanaq.models`), a
-            LanguageModel, or a Reader (also its own linker where it has `link`).
+        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "gguf:NAME" (weights
+            here, or their file), "replay:FILE" (what a RecordingModel wrote), "PROVIDER:MODEL" of another
+            package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker where it has
+            `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
         cache: store replies in the cache file; without it identical requests of one process are still sent once.
 
@@ -130,7 +133,8 @@ def open_models(
     if isinstance(spec, str) and (added := _open_plugin(spec)) is not None:
         return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):
-        model, settings = _open_language_model(spec, settings or ModelSettings())
+        open_ = _open_weights if spec.startswith(GGUF) and spec != GGUF else _open_language_model
+        model, settings = open_(spec, settings or ModelSettings())
         return _make_models(model, vectors, settings, cache)
     if isinstance(spec, Reader):
         linker = spec if isinstance(spec, Linker) else _make_local_models(vectors).linker
@@ -253,7 +257,7 @@ def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
 def _open_plugin(spec: str) -> LanguageModel | Reader | None:
     """Return the model that a plugin provides under a provider's name, None where there is none."""
     provider, _, name = spec.partition(":")
-    if provider in ("local", *PROVIDERS):
+    if provider in ("local", "gguf", *PROVIDERS):
         return None
     made = call_plugin("almanaq.models", provider, name)
     if made is not None and not isinstance(made, LanguageModel | Reader):
@@ -282,10 +286,22 @@ def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageMo
     return model, settings
 
 
+def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+    """Return the model of weights on this machine: one call at a time, and none is made twice to save time."""
+    from almanaq.models.llama_server import CONTEXT_TOKENS, LlamaModel
+
+    name = spec.removeprefix(GGUF)
+    timeout = settings.timeout or call_timeout(find_endpoint("llamacpp").usual_timeout)
+    model = LlamaModel(name, find_weights(name), timeout=timeout)
+    return model, replace(settings, concurrency=1, hedge=False, context_tokens=CONTEXT_TOKENS)
+
+
 def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     language = wrap_model(model, settings, cache)
+    if not reads_texts(model.name):  # it writes queries alone
+        return replace(_make_local_models(embedder, cache=cache), name=model.name, language=language)
     plain = PromptedReader(
         language,
         context_tokens=settings.context_tokens,

@@ -45,6 +45,7 @@ from almanaq.models.openai_replies import (
     make_status_error,
     read_completion,
     read_error_message,
+    read_likelihood,
     read_retry_after,
     read_text,
     read_token_count,
@@ -110,6 +111,7 @@ class OpenAIModel:
         self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
         self._served = False
+        self._far = provider in ("openai", "azure")
         self._cut_at: tuple[int, int] | None = None
         self._asking = PerLoop(asyncio.Lock)
         self._stated_context: int | None = None
@@ -140,7 +142,10 @@ class OpenAIModel:
                 "/chat/completions", _write_body(form, prompt), stream.feed if stream else None
             )
         except NoReply as problem:
-            raise make_connection_error(problem, base_url=self._base_url, served=self._served) from problem
+            failed = make_connection_error(problem, base_url=self._base_url, served=self._served)
+            if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
+                failed.retryable = False  # the same request would take this machine as long again
+            raise failed from problem
         if reply.status != 200:
             raise self._make_error(reply, request, prompt)
         if reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
@@ -163,8 +168,12 @@ class OpenAIModel:
             completion = read_completion(content, usage)
         except FailedCall as failure:
             failure.at_once = failure.cut and self._give_room(content, request, prompt)
+            if failure.cut and not failure.at_once and not self._far:
+                failure.retryable = False  # it would be cut again, after as long
             raise
         self._served = True
+        if prompt.likelihood:
+            completion = replace(completion, likelihood=read_likelihood(content))
         return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
@@ -232,7 +241,7 @@ class OpenAIModel:
     def _find_form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
         """Return a request without its messages, and its JSON text, cached for requests that differ in messages."""
         most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
-        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, refused
+        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, prompt.stop, prompt.likelihood, refused
         found = self._cached_forms.get(place)
         # The cache holds the schema itself, so that no other object can get its id.
         if found is None or found[0] is not prompt.schema:
@@ -258,6 +267,10 @@ class OpenAIModel:
             request |= {"stream": True, "stream_options": {"include_usage": True}}
         if prompt.verdict and "logprobs" not in self._refused:
             request |= {"logprobs": True, "top_logprobs": _ALTERNATIVES}
+        if prompt.likelihood and "logprobs" not in self._refused:
+            request["logprobs"] = True
+        if prompt.stop:
+            request["stop"] = list(prompt.stop)
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:

@@ -114,6 +114,16 @@ def _read_probability(token: Mapping[str, Any]) -> float:
     return min(1.0, math.exp(min(0.0, logarithm)))
 
 
+def read_likelihood(content: Mapping[str, Any]) -> float | None:
+    """Return the mean logarithm of the probabilities of a reply's tokens; None where not reported."""
+    try:
+        found = [float(token["logprob"]) for token in content["choices"][0]["logprobs"]["content"]]
+    except (LookupError, TypeError, ValueError):
+        return None
+    mean = sum(found) / len(found) if found else math.nan
+    return mean if math.isfinite(mean) else None
+
+
 def _find_possible_verdicts(text: str) -> Sequence[str] | None:
     """Return the verdicts compatible with a partial reply; None before its value begins."""
     start = _VALUE.search(text)

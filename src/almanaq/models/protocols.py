@@ -81,6 +81,8 @@ class Prompt:
         pieces: receives the reply piece by piece, where the server streams; the completion is returned as usual. Not
             part of the request's identity.
         verdict: the reply's `value` is a verdict, whose probabilities are requested too, where the server reports them.
+        stop: texts at which the reply ends; they are no part of it.
+        likelihood: how likely the model finds its reply is requested too, where the server reports it.
         usual_output_tokens: the length of nearly every reply, for a budget without room for the longest; None: as
             `max_output_tokens`. Not part of the request's identity.
     """
@@ -93,6 +95,8 @@ class Prompt:
     fence: str = ""
     pieces: PieceSink | None = field(default=None, compare=False, repr=False)
     verdict: bool = False
+    stop: tuple[str, ...] = ()
+    likelihood: bool = False
     usual_output_tokens: int | None = field(default=None, compare=False, repr=False)
 
 
@@ -102,11 +106,13 @@ class Completion:
 
     Attributes:
         probabilities: the probability of each of VERDICTS, where requested and reported; else None.
+        likelihood: the mean logarithm of the probabilities of its tokens, where requested and reported; else None.
     """
 
     text: str
     usage: Usage = Usage()
     probabilities: Mapping[str, float] | None = None
+    likelihood: float | None = None
 
 
 @runtime_checkable

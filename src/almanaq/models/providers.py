@@ -3,8 +3,9 @@
 A key goes only to the server that it was given for: OPENAI_API_KEY to OPENAI_BASE_URL or OpenAI, AZURE_OPENAI_API_KEY
 to AZURE_OPENAI_ENDPOINT, none to the servers of this machine.
 
-`--model auto` takes the model of OPENAI_BASE_URL (or of the user's settings), else that of a server here, else
-`local`. A key alone selects nothing: documents go to a paid server only where its address was given too.
+`--model auto` takes the model of OPENAI_BASE_URL (or of the user's settings), else that of a server here, else the
+weights that `almanaq models get` or `use` chose, else `local`. A key alone selects nothing: documents go to a paid
+server only where its address was given too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 from almanaq.errors import ModelError, UsageError
 from almanaq.event_loops import run_sync
 from almanaq.models.http import JsonServer, NoReply, redact_address
+from almanaq.models.weights import chosen_file, model_of
 
 DEFAULT_PORTS = {"ollama": 11434, "llamacpp": 8080, "lmstudio": 1234, "vllm": 8000}
 """By provider, in order of preference."""
@@ -204,7 +206,7 @@ class ModelChoice:
 
 
 def choose_model() -> ModelChoice:
-    """Pick the model of OPENAI_BASE_URL, else of a server on this machine, else `local`."""
+    """Pick the model of OPENAI_BASE_URL, of a server on this machine, or of weights here; else `local`."""
     address = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
     if address:
         return _choose_from_environment(address)
@@ -212,7 +214,7 @@ def choose_model() -> ModelChoice:
 
 
 def choose_from_servers(found: tuple[Server, ...]) -> ModelChoice:
-    """Pick the first model that generates text of the servers that answered; else `local`."""
+    """Pick the first model that generates text of the servers that answered; else of weights here, else `local`."""
     for server in found:
         if server.writers:
             more = len(server.writers) - 1
@@ -220,6 +222,9 @@ def choose_from_servers(found: tuple[Server, ...]) -> ModelChoice:
             return ModelChoice(
                 f"{server.provider}:{server.writers[0]}", server.address, f"answers on this machine{rest}"
             )
+    weights = chosen_file()
+    if weights is not None:
+        return ModelChoice(model_of(weights), str(weights), "chosen with almanaq models; texts are read by local")
     reason = "no model server answers on this machine"
     if os.environ.get("OPENAI_API_KEY"):
         reason += "; OPENAI_API_KEY alone sends nothing: set OPENAI_BASE_URL too, or give --model openai:NAME"
@@ -227,8 +232,8 @@ def choose_from_servers(found: tuple[Server, ...]) -> ModelChoice:
 
 
 def auto_is_off() -> bool:
-    """Return whether `auto` probes nothing: no address is set, and ALMANAQ_LOCAL_SERVERS is `none`."""
-    return not os.environ.get("OPENAI_BASE_URL") and not server_addresses()
+    """Return whether `auto` has nothing to find: no address, no weights, and ALMANAQ_LOCAL_SERVERS is `none`."""
+    return not os.environ.get("OPENAI_BASE_URL") and not server_addresses() and chosen_file() is None
 
 
 def _choose_from_environment(address: str) -> ModelChoice:

@@ -413,7 +413,7 @@ class Engine:
     def _with_reader(self, explanation: Explanation, plan: Plan) -> Explanation:
         """Add what depends on who reads the texts: what would be sent to it, and whether it counts tokens at all."""
         sent = columns_read(plan) if self._models.reader.remote else ()
-        return replace(explanation, sent=sent, free=self._models.language is None and not self._models.reader.paid)
+        return replace(explanation, sent=sent, free=not self._models.reader.paid)
 
     def _context(self) -> ExecutionContext:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models

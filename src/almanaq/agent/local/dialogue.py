@@ -107,17 +107,23 @@ class LocalDialogue:
         question = question[:_LONGEST]
         if failures:
             return Parsed("no_query")
+        return self.settle(question, catalog, history) or self._decide(question, self.world(catalog), history)
+
+    def settle(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> Parsed | None:
+        """Return what needs no reading of words: a reading chosen, a question known or about the source; else None."""
         if history and (chosen := _chosen(question, history[-1])) is not None:
             return Parsed("query", chosen, asked=history[-1].question)
         if (language := detect_language(question)) is not None:
             return Parsed("no_query", reply=decline_language(language))
         if (about := answer_about_source(question, catalog)) is not None:
             return Parsed("no_query", reply=about)
+        known = taught(question, self._examples, self.world(catalog))
+        return None if known is None else Parsed("query", known)
+
+    def stands_alone(self, question: str, history: Sequence[Turn], catalog: Catalog) -> bool:
+        """Return whether a turn asks something whole, that needs nothing of those before it."""
         world = self.world(catalog)
-        known = taught(question, self._examples, world)
-        if known is not None:
-            return Parsed("query", known)
-        return self._decide(question, world, history)
+        return not history or not (refers(question, history, world) or goes_on(question) or _is_part(question, world))
 
     def best_query(self, question: str, catalog: Catalog) -> str | None:
         """Return the likeliest query of a question, however unsure; None where there is none."""
@@ -178,6 +184,10 @@ class LocalDialogue:
             for reading in found[:MOST_READINGS]
             if reading.probability >= _OFFERED
         ]
+        return self.offer(question, offered, world)
+
+    def offer(self, question: str, offered: Sequence[Offered], world: World) -> Parsed:
+        """Return readings to choose from, in their order; with none, which words were not understood."""
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
         if not offered:

@@ -92,7 +92,7 @@ _PREFIXES: tuple[tuple[str, Prefixes], ...] = (
     (r"e5-.*instruct|e5-mistral", Prefixes(_TASK)),
     (r"\be5\b", Prefixes("query: ", "passage: ")),
     (r"\bbge-(small|base|large)-en", Prefixes(_SEARCH)),
-    (r"\bmxbai-embed-(large|xsmall)|snowflake-arctic-embed(?!.*v2)", Prefixes(_SEARCH)),
+    (r"\bmxbai-embed-(large|xsmall)|snowflake-arctic-embed(?!.*v2)|\bmdbr-leaf-ir", Prefixes(_SEARCH)),
     (r"snowflake-arctic-embed.*v2", Prefixes("query: ")),
     (r"\bnomic-embed-text", Prefixes("search_query: ", "search_document: ")),
     (r"\bembedding-?gemma", Prefixes("task: search result | query: ", "title: none | text: ")),

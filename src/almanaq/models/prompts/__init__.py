@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from almanaq.models.protocols import Message, Prompt
 
-_SPLIT = "\n---user---\n"
+_SPLIT = re.compile(r"\n---(user|assistant)---\n")
 _FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|schema|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
 """The start of anything that looks like one of our fences or like a chat's role marker."""
 
@@ -64,6 +64,8 @@ def json_rows(value: object) -> str:
 class PromptFile:
     """A prompt of ours: two templates, for the system's and the user's message, and their version.
 
+    `turns` are examples between them, as turns of a chat.
+
     What is the same in every request comes first, and the random fence only where the rows begin: servers that keep
     what they computed for a prefix then read the instructions, and the question, once.
     """
@@ -72,6 +74,7 @@ class PromptFile:
     version: str
     render_system: Callable[..., str]
     render_user: Callable[..., str]
+    turns: tuple[Message, ...] = ()
 
     def prompt(
         self,
@@ -85,6 +88,7 @@ class PromptFile:
         fence = token or draw_fence()
         messages = (
             Message("system", self.render_system(**values, fence=fence).strip()),
+            *self.turns,
             Message("user", self.render_user(**values, fence=fence).strip()),
         )
         return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
@@ -137,20 +141,30 @@ def _filled(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:
 def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFile:
     """Return the prompt in `name.jinja` of a package.
 
-    The file is cut at its `---user---` line before anything is filled in, so that no row can move the cut. In
-    templates, every value that comes from a row, a person or a model goes through the filter `escape_rows`, or
-    `json_rows` where it is no text or must stay on its line, and rows stand between `<untrusted {{ fence }}>` and
-    `</untrusted {{ fence }}>`.
+    The file is cut at its `---user---` and `---assistant---` lines before anything is filled in, so that no row can
+    move the cut. In templates, every value that comes from a row, a person or a model goes through the filter
+    `escape_rows`, or `json_rows` where it is no text or must stay on its line, and rows stand between
+    `<untrusted {{ fence }}>` and `</untrusted {{ fence }}>`.
     """
     import jinja2
 
     source = (files(package) / f"{name}.jinja").read_text("utf-8")
     version = hashlib.sha256(source.encode()).hexdigest()[:16]
-    system, user = source.split(_SPLIT)
+    system, *parts = _SPLIT.split(source)
+    said = [
+        Message("user" if role == "user" else "assistant", text) for role, text in zip(*[iter(parts)] * 2, strict=True)
+    ]
+    *turns, user = said
     # Nothing here is HTML: rows are escaped by `escape`, in the way that a prompt needs.
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["escape_rows"] = escape
     environment.filters["json_rows"] = json_rows
     environment.filters["one_line"] = one_line
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
-    return PromptFile(name, version, environment.from_string(system).render, environment.from_string(user).render)
+    return PromptFile(
+        name,
+        version,
+        environment.from_string(system).render,
+        environment.from_string(user.content).render,
+        tuple(turns),
+    )
