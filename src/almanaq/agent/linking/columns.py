@@ -78,7 +78,8 @@ class LinkedColumn:
             for own, _, theirs in self.relation.foreign_keys
         )
         is_key = self.relation.key == (self.column.name,) and self.kind == "number"
-        numbered = set(self.words) == set(relation_words(self.relation)) and self.kind == "number"
+        first = self.relation.columns[0].name == self.column.name
+        numbered = first and set(self.words) == set(relation_words(self.relation)) and self.kind == "number"
         ends = bool(self.words) and self.words[-1] in ("id", "uuid", "key", "identifier", "guid")
         return refers or ends or is_key or numbered or folded in ("rowid", "index")
 

@@ -188,6 +188,7 @@ def _may_lead(own: Column, key: Column, other: Relation) -> bool:
     """Return whether a column is called as a key of other rows: by its name, or by their noun ("country_code")."""
     called, noun = "".join(identifier_stems(own.name)), "".join(identifier_stems(other.name))
     same = own.name.casefold() == key.name.casefold() and called.endswith(_KEY_ENDS)
+    same = same and called not in _KEY_ENDS  # `id` is the key of each of two tables, and of no other
     return same or (called.startswith(noun) and called.removeprefix(noun) in ("", *_KEY_ENDS, "name", "abbr"))
 
 

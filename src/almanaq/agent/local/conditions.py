@@ -460,8 +460,16 @@ class Conditions:
         if column.kind == "date":
             return True
         return column.kind == "number" and (
-            (self._is_year(column) and self._in_years(period)) or (self._is_month(column) and bool(period.month))
+            (self._is_year(column) and (self._in_years(period) or self._month_beside(column, period) is not None))
+            or (self._is_month(column) and bool(period.month))
         )
+
+    def _month_beside(self, year: LinkedColumn, period: Period) -> LinkedColumn | None:
+        """Return the column of months beside one of years, for a month of a year: "in May 2012"."""
+        month = period.sign == "=" and period.days is None and (period.after - period.start).days <= 31
+        if not month or period.start.day != 1 or period.after.day != 1:
+            return None
+        return next((c for c in self.world.columns(year.relation.name) if self._is_month(c)), None)
 
     @staticmethod
     def _is_year(column: LinkedColumn) -> bool:
@@ -504,6 +512,9 @@ class Conditions:
         if column.kind == "number":
             if self._is_month(column) and period.month:
                 return exp.EQ(this=own, expression=number(period.month))
+            if (month := self._month_beside(column, period)) is not None:
+                of_month = exp.EQ(this=compared(month), expression=number(period.start.month))
+                return exp.and_(exp.EQ(this=own, expression=number(period.start.year)), of_month)
             first, last = period.start.year, period.after.year - 1
             if period.sign == "=" and first != last:
                 return exp.Between(this=own, low=number(first), high=number(last))

@@ -37,6 +37,10 @@ class Figures(Draft):
                 return column.is_measurable or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1, gap=4, over=over)
+            if k is not None and sentence.items[k].kind == "count":  # "average number of votes"
+                counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
+                if self._column_at(k, fits, "measure") is not None:
+                    sentence.take(counted)
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
@@ -105,7 +109,7 @@ class Figures(Draft):
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
-            kinds = bool(held) and held[0].is_category
+            kinds = bool(held) and not self.world.is_unique(held[0])
             if kinds and self._count_kinds(i, held[0]):
                 continue
             if k is None or kind not in ("table", "column", "noun"):
@@ -155,7 +159,7 @@ class Figures(Draft):
         self.sentence.take(k)
         if self.main in meanings:
             self.names_main = True
-            self._count_rows()
+            self._total_rows(("total", k), 0.97)
             return
         relation = next((r for r in meanings if self.world.is_single(self.main.name, r.name)), None)
         key = key_of(relation) if relation is not None else None
@@ -181,7 +185,7 @@ class Figures(Draft):
             self._count_rows()
             return
         column = self.conditions.column(k, role="counted")
-        if column is None:
+        if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)
         named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
@@ -477,7 +481,8 @@ class Figures(Draft):
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]
-            if computed and before is not None and sentence.used[before] and sentence.items[before].kind == "column":
+            of_figure = before is not None and sentence.items[before].kind in ("column", "table", "noun")
+            if computed and before is not None and sentence.used[before] and of_figure:
                 if self.groups or self._group_by_subject():
                     sentence.take(i)
                     column = self.world.column_of(computed[-1])

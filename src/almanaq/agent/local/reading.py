@@ -101,31 +101,37 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    unknown: list[Columns | None] = [None] * len(worth)
-    plain_weights = _weights(worth, unknown)
-    best = worth[0].suql
-    if plain_weights[best] >= _CLEAR or max(each.certainty for each in worth) < _HOPELESS:
-        weighed = plain_weights  # what they give would change nothing
-    else:
+    weighed = _weights(worth, [None] * len(worth))
+    if weighed[worth[0].suql] < _CLEAR and max(each.certainty for each in worth) >= _HOPELESS:
         weighed = _weights(worth, [_columns_found(each, world) for each in worth])
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
 def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[str, float]:
-    """Return the probability of each query beside the others, by what each gives where that is known."""
-    weighed = {}
+    """Return the probability of each query beside the others, by what each gives where that is known.
+
+    Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
+    """
+    groups: list[list[int]] = []
     for i, reading in enumerate(worth):
-        others = [k for k in range(len(worth)) if k != i]
-        alike = [k for k in others if _same_rows(rows[i], rows[k]) or _agree(reading, worth[k])]
-        together = [reading, *(worth[k] for k in alike)]
+        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]]))
+        found = next(alike, None)
+        groups.append([i]) if found is None else found.append(i)
+    masses = []
+    for group in groups:
+        together = [worth[k] for k in group]
         mass = min(_MOST_SURE, sum(each.probability for each in together), max(each.certainty for each in together))
-        mass = max(mass, reading.probability)
-        rivals = [worth[k] for k in others if k not in alike and not _says_less(worth[k].spec, reading.spec)]
-        against = sum(each.probability * min(1.0, each.probability / mass) for each in rivals)
+        masses.append(max(mass, together[0].probability))
+    weighed = {}
+    for group, mass in zip(groups, masses, strict=True):
+        first = worth[group[0]]
+        others = [worth[g[0]] for g in groups if g is not group and not _says_less(worth[g[0]].spec, first.spec)]
+        against = sum(each.probability * min(1.0, each.probability / mass) for each in others)
         shared = mass / max(1.0, mass + against)
-        weighed[reading.suql] = shared * (_NOTHING_FOUND if rows[i] == () and rivals and any(rows) else 1.0)
-        if any(_same_rows(rows[i], rows[k]) for k in alike if k < i):
-            weighed[reading.suql] *= _REPEATED
+        for k in group:
+            known = 1.0 if k == group[0] else _REPEATED if _same_rows(rows[k], rows[group[0]]) else 0.5
+            nothing = _NOTHING_FOUND if rows[k] == () and others and any(rows) else 1.0
+            weighed[worth[k].suql] = shared * known * nothing
     return weighed
 
 
