@@ -210,7 +210,11 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
 def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield what ranks first: "the most", "top 5", "3 cheapest", "second largest"."""
     known = english()
+    folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
+        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or in B?"
+            extreme = "most" if token.folded == "more" else "least"
+            yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
         if measured:
             yield from _ranked(tokens, first, first + 1, Superlative("measured", measured))

@@ -34,7 +34,7 @@ LONGEST_VALUE = 10
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _FEW = 60
 _CODED = 0.9
-_SHORTEST_CODE, _SHORTEST_WORD = 3, 5
+_SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "usd", "eur", "id")
 
 
@@ -147,6 +147,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
+            elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
+                found[id(column)] = Named(column, 0.7, "root")
             elif meant & {head, words[0]}:
                 found[id(column)] = Named(column, 0.72 if len(words) == 1 else 0.66, "synonym")
             elif said in column.about and len(said) > 3:

@@ -187,6 +187,11 @@ class Composer(Ranking):
             tuple(self.having), tuple(self.order), self.limit, self.offset,
         ).with_conditions(conditions)  # fmt: skip
         if spec.groups and not spec.measures and not spec.having:
+            kinds = [c for each in spec.groups if (c := self.world.column_of(each)) is not None]
+            listed = not self.counts and self.conditions.tests and len(kinds) == len(spec.groups)
+            if listed and not self.partial and self.choices.pick("each", [("rows", 0.9), ("counts", 0.9)]) == "rows":
+                self.shown = [*kinds, *self.shown]  # "the winner of each series"
+                return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
@@ -254,6 +259,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
             one = isinstance(test.condition, exp.EQ) and not test.negated
+            one = one and not (self.names_main and not self.world.is_unique(test.column))
             if named and one and test.column.relation is self.main and test.column.kind == "text":
                 return test
         return None

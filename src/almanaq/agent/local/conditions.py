@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -206,7 +207,8 @@ class Conditions:
         if set(self.sentence.words_before(first, 1)) & _CONTAINING and not (column.column.array or column.mark):
             conditions = [like(plain(column), "%X%", meant[0].value) for _, _, meant in listed]
         condition: exp.Expr
-        if any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
+        either = "or" in between and any(item.how == "either" for item in self.sentence.items)
+        if either or any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
             self.versus.append(plain(column))
         several = column.column.array or column.mark
         if several and "or" not in between and len(conditions) > 1 and not negated:
@@ -319,6 +321,7 @@ class Conditions:
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
+            only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             options = [(column, 0.5) for column in only] if len(only) == 1 else []
         unit = stem(comparison.unit)
         if unit and len(options) > 1:
@@ -378,11 +381,19 @@ class Conditions:
         return str(int(value)) not in column.words and (column.kind == "number" or self._holds(column, value))
 
     def _holds(self, column: LinkedColumn, value: float) -> bool:
-        return column.kind == "text" and str(int(value)) in self.world.index.values_of(column)
+        return self._numbered(column, value) is not None
+
+    def _numbered(self, column: LinkedColumn, value: float) -> str | None:
+        """Return the one text that says a number: '8', or 'S08' of a column of seasons."""
+        if column.kind != "text" or value != int(value):
+            return None
+        said = re.compile(rf"[^\W\d]*[ -]?0*{int(value)}")
+        found = [v for v in self.world.index.values_of(column) if said.fullmatch(v)]
+        return str(int(value)) if str(int(value)) in found else found[0] if len(found) == 1 else None
 
     def _equal_number(self, column: LinkedColumn, meant: Number) -> exp.Expr:
-        if column.kind == "text":
-            return exp.EQ(this=plain(column), expression=text(str(int(meant.value))))
+        if (said := self._numbered(column, meant.value)) is not None:
+            return exp.EQ(this=plain(column), expression=text(said))
         return exp.EQ(this=compared(column), expression=number(self._in_unit(meant.value, meant.unit, column)))
 
     def _above_average(self, i: int) -> None:
@@ -581,7 +592,7 @@ class Conditions:
                 "does not",
             ):
                 continue
-            column = self.column(k, lambda c: key_of(c.relation) != c.name, "missing")
+            column = self.column(k, self._may_miss, "missing")
             if column is None:
                 continue
             sentence.take(i, k)
@@ -589,6 +600,10 @@ class Conditions:
                 self.choices.doubt(0.3, "never, or not yet")
             unknown = sentence.items[i].kind == "missing"
             self.tests.append(Test(column, self._missing(column, i) if unknown else self._without(column), i))
+
+    def _may_miss(self, column: LinkedColumn) -> bool:
+        """Return whether a row may have no value of a column: of its own, or of the one row that it belongs to."""
+        return key_of(column.relation) != column.name and self.world.is_single(self.main.name, column.relation.name)
 
     def _missing(self, column: LinkedColumn, i: int) -> exp.Expr:
         """Return the test that a column has no value, in the forms in which it says so."""

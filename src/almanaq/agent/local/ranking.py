@@ -102,7 +102,9 @@ class Ranking(Figures):
             column, down = self.choices.pick(("superlative", i), options)
             if meant.extreme == "least":
                 down = not down
-        elif meant.extreme in ("most", "least") and k is not None and self.sentence.items[k].kind == "noun":
+        elif meant.extreme in ("most", "least") and (
+            self.conditions.versus or (k is not None and self.sentence.items[k].kind == "noun")
+        ):
             self._rank_groups(count(), down, meant)
             return
         else:

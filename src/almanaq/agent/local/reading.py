@@ -77,7 +77,7 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
     for n, cover in enumerate(covers):
         search = n >= len(links.covers)
         prior = 0.0 if search else sum(span.score for span in cover) - best_cover
-        for relation, likely in [(main, 1.0)] if main is not None else _mains(cover, world):
+        for relation, likely in [(main, 1.0)] if main is not None else _mains(links, cover, world):
             if is_searched(world, relation) is not search:
                 continue
             made = _compose(links, cover, world, relation, {}, partial=partial)
@@ -181,6 +181,8 @@ def _agree(one: Reading, other: Reading) -> bool:
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
+    if a.columns and b.columns and not set(a.columns) & set(b.columns):
+        return False
     counts = a.rows == b.rows and all(map(_counts_rows, (*a.measures, *b.measures)))
     same = counts or a.measures == b.measures
     return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
@@ -272,9 +274,12 @@ def _notes(sentence: Sentence) -> Iterator[str]:
             yield f"I took “{sentence.links.text(item)}” for “{item.how.removeprefix('misspelt:')}”."
 
 
-def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
+def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
     """Return the relations that a question may be about, each with how likely that is by its nouns alone."""
     named = [relation for span in cover if span.kind == "table" for relation in span.meanings]
+    nouns = {(span.first, span.last) for span in cover if span.kind == "column"}
+    called = [s for s in links.spans if s.kind == "table" and not s.how and (s.first, s.last) in nouns]
+    meant = [relation for span in called for relation in span.meanings]
     held: list[Relation] = [column.relation for span in cover for column in _columns(span)]
     for span in cover:
         measured = getattr(span.meanings[0], "measured", None) if span.meanings else None
@@ -298,11 +303,16 @@ def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
         scored.append((explained, relation))
     scored.sort(key=lambda each: -each[0])
-    return [(relation, _likely(relation, named, world)) for _, relation in scored[:_MOST_MAINS]]
+    return [(relation, _likely(relation, named, meant, world)) for _, relation in scored[:_MOST_MAINS]]
 
 
-def _likely(relation: Relation, named: Sequence[Relation], world: World) -> float:
-    """Return how likely rows are asked about that no noun names: less so where they lead to none of these."""
+def _likely(relation: Relation, named: Sequence[Relation], meant: Sequence[Relation], world: World) -> float:
+    """Return how likely rows are asked about that no noun names: less so where they lead to none of these.
+
+    Least of all where a noun of other rows (`meant`) is taken for a column: "companies" for that of `listings`.
+    """
+    if meant and not named and relation not in meant:
+        return _UNNAMED
     if not named or relation in named:
         return 1.0
     return _LED_TO if any(world.is_single(relation.name, other.name) for other in named) else _UNNAMED
