@@ -189,7 +189,8 @@ class Composer(Ranking):
         if spec.groups and not spec.measures and not spec.having:
             kinds = [c for each in spec.groups if (c := self.world.column_of(each)) is not None]
             listed = not self.counts and self.conditions.tests and len(kinds) == len(spec.groups)
-            if listed and not self.partial and self.choices.pick("each", [("rows", 0.9), ("counts", 0.9)]) == "rows":
+            each = 0.8 if {"per", "by"} & {self.sentence.text(k) for k in range(len(self.sentence.items))} else 0.95
+            if listed and not self.partial and self.choices.pick("each", [("rows", each), ("counts", 0.95)]) == "rows":
                 self.shown = [*kinds, *self.shown]  # "the winner of each series"
                 return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:

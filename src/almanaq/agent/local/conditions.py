@@ -16,7 +16,7 @@ from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import stem
+from almanaq.agent.linking.words import stem, value_key
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import (
     aggregate,
@@ -165,7 +165,11 @@ class Conditions:
                 weights[id(column)] = column, weight
         if not weights:
             return None
-        column = self.choices.pick(("value", span.first), [*weights.values()])
+        options = [*weights.values()]
+        if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
+            # Only other rows, which belong to a row, have it.
+            options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]
+        column = self.choices.pick(("value", span.first), options)
         if label is not None and self._labels(label, column):
             sentence.take(label)
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
@@ -231,7 +235,18 @@ class Conditions:
             return items[0] if len(items) == 1 else exp.or_(*items)
         if meant[0].how == "part" and len(values) > _LISTED_PARTS:
             self.choices.doubt(0.8, "part of many values")
+        held = self._values_with(column, values) if len(values) == 1 and not meant[0].how else ()
+        if held:  # "monarchy" where there are constitutional ones too
+            listed = any(re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held)
+            weights = [("whole", 1.0), ("part", 1.0 if listed else 0.8)]
+            if self.choices.pick(("whole", values[0]), weights) == "part":
+                return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
+
+    def _values_with(self, column: LinkedColumn, values: Sequence[str]) -> list[str]:
+        """Return the other values of a column that hold one as a whole word."""
+        found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
+        return [m.value for m in found if m.column is column and m.value not in values]
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""

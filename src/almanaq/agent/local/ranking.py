@@ -74,6 +74,8 @@ class Ranking(Figures):
         if target is not None:
             place, column = target
             sentence.take(place)
+            if sentence.items[i].how == "either":
+                self.groups = []
             down = self._direction(meant, down, column)
         elif meant.measured is not None:
             reachable = [

@@ -303,16 +303,17 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
         scored.append((explained, relation))
     scored.sort(key=lambda each: -each[0])
-    return [(relation, _likely(relation, named, meant, world)) for _, relation in scored[:_MOST_MAINS]]
+    found = []
+    for _, relation in scored[:_MOST_MAINS]:
+        own = sum(any(column.relation is relation for column in _columns(span)) for span in cover)
+        # "companies" means these rows rather than a column of `listings`, where nothing else is of `listings`.
+        others = bool(meant) and not named and relation not in meant and own < 2
+        found.append((relation, _UNNAMED if others else _likely(relation, named, world)))
+    return found
 
 
-def _likely(relation: Relation, named: Sequence[Relation], meant: Sequence[Relation], world: World) -> float:
-    """Return how likely rows are asked about that no noun names: less so where they lead to none of these.
-
-    Least of all where a noun of other rows (`meant`) is taken for a column: "companies" for that of `listings`.
-    """
-    if meant and not named and relation not in meant:
-        return _UNNAMED
+def _likely(relation: Relation, named: Sequence[Relation], world: World) -> float:
+    """Return how likely rows are asked about that no noun names: less so where they lead to none of these."""
     if not named or relation in named:
         return 1.0
     return _LED_TO if any(world.is_single(relation.name, other.name) for other in named) else _UNNAMED
