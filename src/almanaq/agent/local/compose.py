@@ -152,6 +152,7 @@ class Composer(Ranking):
             k = self.sentence.neighbour(i, 1, gap=0)
             meant = self.sentence.items[i].meanings[0]
             opens = self.searches and all(item.kind == "silent" for item in self.sentence.items[:i])
+            opens = opens and self.sentence.text(i - 1) != "for"  # "a table for ten"
             noun = opens or (k is not None and self.sentence.items[k].kind in ("table", "noun", "column"))
             if (
                 noun

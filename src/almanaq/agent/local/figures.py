@@ -188,7 +188,9 @@ class Figures(Draft):
             self.choices.doubt(0.9, "a noun of two words")
             self._count_rows()
             return
-        column = self.conditions.column(k, role="counted")
+        of_prose = kind == "prose"  # what is counted of texts, a column may say: `num_reviews`
+        counted = self.conditions.column(k, lambda c: c.is_measurable, "counted") if of_prose else None
+        column = counted or self.conditions.column(k, role="counted")
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)

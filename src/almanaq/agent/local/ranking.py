@@ -29,6 +29,10 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
+                counted = self._counted_reviews() if "popular" in self.sentence.text(i) else None
+                if counted is not None:
+                    self._rank_rows_or_groups(counted, down, meant)
+                    continue
                 self._rank_groups(count(), down, meant)
                 continue
             if self.measures and not self.groups and self._computed_near(i):
@@ -38,6 +42,11 @@ class Ranking(Figures):
                 self._rank_by(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
+
+    def _counted_reviews(self) -> LinkedColumn | None:
+        """Return the column that says how many spoke of each row, by which it is popular."""
+        found = (c for c in self.world.columns(self.main.name) if c.is_measurable and "reviews" in c.roles)
+        return next(found, None)
 
     def _computed_near(self, i: int) -> bool:
         """Return whether what was computed is what ranks: "highest average age", "top 5 by number of orders"."""
@@ -222,7 +231,8 @@ class Ranking(Figures):
         """Turn "sorted by price", "highest first" into an order."""
         sentence = self.sentence
         for i in list(sentence.of("order")):
-            down = sentence.items[i].meanings[0] == "down"
+            said = sentence.items[i].meanings[0]
+            down = said == "down"
             k = sentence.neighbour(i, 1, gap=2, over=("aggregate", "count"))
             direction = next((j for j in sentence.of("direction") if j > i), None)
             if direction is not None:
@@ -236,6 +246,7 @@ class Ranking(Figures):
             column = self.conditions.column(k, role="sorted")
             if column is None:
                 continue
+            down = down or (said == "none" and direction is None and "rating" in column.roles)  # the best first
             term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
             sentence.take(i, k)
             self.order.append((term, down))

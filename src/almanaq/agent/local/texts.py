@@ -168,7 +168,7 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
     if span.kind == "value":
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
-        return False
+        return use.folded(span.last - 1) == "popular"
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
 
 
