@@ -106,6 +106,9 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
     for i, token in enumerate(tokens):
         found = number_at(tokens, i)
         if found is None:
+            end, unit = _unit(tokens, i + 1)
+            if token.folded == "in" and len(unit) > 1:
+                yield Span(i, end, "silent", (), 1.0 * (end - i))  # "in square km"
             continue
         value, last = found
         if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word):

@@ -177,8 +177,14 @@ class Composer(Ranking):
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
-        part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
-        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=count())
+        k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
+        of = self._column_at(k, lambda c: c.is_measurable and english().sums(c.words) is not False, "share")
+        if of is not None and k is not None:
+            self.sentence.take(k)  # "what share of sales comes from furniture"
+            self._check_sums(of)
+        measure = aggregate("SUM", of) if of is not None else count()
+        part_of = exp.Filter(this=measure, expression=exp.Where(this=held))
+        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=measure.copy())
         self.measures.append(whole)
 
     def _finish(self) -> QuerySpec:

@@ -118,6 +118,10 @@ class Ranking(Figures):
         ):
             self._rank_groups(count(), down, meant)
             return
+        elif meant.extreme in ("most", "least") and sentence.items[i + 1 : i + 2] and sentence.has_kind("value"):
+            self.choices.doubt(0.6, "most of them by their number")
+            self._rank_groups(count(), down, meant)
+            return
         else:
             sentence.used[i] = False
             return
