@@ -215,7 +215,9 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or in B?"
+        if (
+            token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded
+        ):  # "more in A or in B?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None

@@ -82,8 +82,7 @@ class Composer(Ranking):
             column = self.conditions.column(i, role="shown")
             if column is None:
                 continue
-            single = column.relation is self.main or self.world.is_single(self.main.name, column.relation.name)
-            if not single:
+            if not self.world.is_single(self.main.name, column.relation.name):
                 continue
             if grouped and column.is_measurable:
                 sums = english().sums(column.words)
@@ -242,7 +241,7 @@ class Composer(Ranking):
             self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
             own = test.column.relation
-            if own is self.main or self.world.is_single(self.main.name, own.name):
+            if self.world.is_single(self.main.name, own.name):
                 yield denied(test.condition) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
@@ -358,7 +357,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             own = test.column.relation
             if (test.column.is_measurable or (test.negated and not test.never)) and (
-                own is self.main or self.world.is_single(self.main.name, own.name)
+                self.world.is_single(self.main.name, own.name)
             ):
                 columns[plain(test.column)] = None  # what was compared is shown beside
         return replace(spec, columns=tuple(columns), distinct=not self._has_name())

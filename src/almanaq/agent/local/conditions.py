@@ -46,6 +46,10 @@ _ASKED_FOR = {
 }
 """What the words of a column may be that a question word asks for."""
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
+_WITHOUT = (
+    *("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking"),
+    *("don't", "do not", "doesn't", "does not"),
+)
 _WHERE = frozenset(
     "city location country state address area neighborhood district region town nation continent".split()
 )
@@ -185,12 +189,8 @@ class Conditions:
                 continue
             if any(self._labels(k, meaning.column) for meaning in self.sentence.items[i].meanings):
                 before = self.sentence.neighbour(k, -1, gap=1) if k + 1 != i else None
-                if before is not None and self.sentence.items[before].kind in (
-                    "by",
-                    "aggregate",
-                    "superlative",
-                    "count",
-                ):
+                kind = self.sentence.items[before].kind if before is not None else ""
+                if kind in ("by", "aggregate", "superlative", "count"):
                     continue
                 return k
         return None
@@ -237,7 +237,9 @@ class Conditions:
             self.choices.doubt(0.8, "part of many values")
         held = self._values_with(column, values) if len(values) == 1 and not meant[0].how else ()
         if held:  # "monarchy" where there are constitutional ones too
-            listed = any(re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held)
+            listed = any(
+                re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
+            )
             weights = [("whole", 1.0), ("part", 1.0 if listed else 0.8)]
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
@@ -590,22 +592,7 @@ class Conditions:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
-            if sentence.items[i].kind == "not" and sentence.text(i) not in (
-                "no",
-                "without",
-                "not",
-                "never",
-                "non",
-                "isn't",
-                "is not",
-                "aren't",
-                "are not",
-                "lacking",
-                "don't",
-                "do not",
-                "doesn't",
-                "does not",
-            ):
+            if sentence.items[i].kind == "not" and sentence.text(i) not in _WITHOUT:
                 continue
             column = self.column(k, self._may_miss, "missing")
             if column is None:

@@ -350,7 +350,7 @@ class Figures(Draft):
 
     def _add_group(self, column: LinkedColumn) -> None:
         """Group by a column; by the key too where rows of another relation may share a name."""
-        if column.relation is not self.main and not self.world.is_single(self.main.name, column.relation.name):
+        if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if column.relation is not self.main and column is self.world.index.name_of(column.relation):
             way: tuple[Hop, ...] = self.world.graph.ways(self.main.name)[column.relation.name]

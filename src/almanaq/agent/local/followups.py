@@ -89,7 +89,7 @@ _FIRST = re.compile(
     re.IGNORECASE,
 )
 _INSTEAD = re.compile(r"\b(?:instead|rather)\b", re.IGNORECASE)
-_WHICH = re.compile(r"(?:and )?(?:which|who|what)\b", re.IGNORECASE)
+_WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
@@ -134,13 +134,8 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 
 def asks_to_list(question: str) -> bool:
     """Return whether a turn asks to list the rows that were found."""
-    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in (
-        "list",
-        "show",
-        "print",
-        "name",
-        "give",
-    )
+    bare = ("list", "show", "print", "name", "give")
+    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in bare
 
 
 def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
@@ -225,7 +220,11 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
         else:
             column = world.column_of(condition)
             gone = bool(values & {each.this for each in condition.find_all(exp.Literal)})
-            gone = gone or bool(columns_in(condition) & named) or bool(timely and column is not None and column.kind == "date")
+            gone = (
+                gone
+                or bool(columns_in(condition) & named)
+                or bool(timely and column is not None and column.kind == "date")
+            )
         if not gone:
             kept.append(condition)
     return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None

@@ -188,7 +188,7 @@ class Ranking(Figures):
 
     def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
-        if column.relation is not self.main and not self.world.is_single(self.main.name, column.relation.name):
+        if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if self.groups:  # "largest population per country"
             self.measures.append(aggregate("MAX" if down else "MIN", column))

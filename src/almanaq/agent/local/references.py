@@ -103,7 +103,11 @@ def refers_within(question: str, world: World) -> bool:
     """Return whether all that a turn speaks of is named in it before: "countries with the peso as their currency"."""
     links = world.link(question)
     said = _EXPLETIVE.sub(lambda match: " " * len(match[0]), fold(question))
-    if len(said) != len(question) or _noun(said, world) is not None or any(pattern.search(said) for pattern in (_NUMBERED, _AMONG, _THAT)):
+    if (
+        len(said) != len(question)
+        or _noun(said, world) is not None
+        or any(pattern.search(said) for pattern in (_NUMBERED, _AMONG, _THAT))
+    ):
         return False
     named = [s for s in (links.covers[0] if links.covers else ()) if s.kind in ("table", "value", "noun", "column")]
     nouns = [s for s in named if s.kind in ("table", "noun", "value")]
