@@ -172,7 +172,8 @@ class Composer(Ranking):
             for k, item in enumerate(self.sentence.items)
             if self.sentence.text(k) in ("are", "is", "were", "was", "have", "has", "with", "had", "been")
         ]
-        after = [t for t in tests if any(v > i and t.place > v for v in verbs)] or tests[-1:]
+        after = [t for t in tests if any(v > i and t.place > v for v in verbs)]
+        after = after or [max(tests, key=lambda t: t.place)]
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
