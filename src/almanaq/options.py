@@ -310,7 +310,7 @@ class Options:
     )
     confidence: float | None = _option(
         None,
-        "With local: answer only what is understood so surely, 0 to 1; default 0.7.",
+        "With local: answer only what is understood so surely, 0 to 1; default 0.65.",
         python="How surely `local` must have understood a question before it answers, from 0 to 1; below that it says "
         "what was not clear. None: as it was fitted.",
         least=0,

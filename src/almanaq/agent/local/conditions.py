@@ -368,8 +368,8 @@ class Conditions:
         if before is not None and sentence.items[before].kind == "superlative":
             return
         for step in (-1, 1):
-            k = sentence.neighbour(i, step, gap=2)
-            if k is None or sentence.used[k]:
+            k = sentence.neighbour(i, step, gap=2 if step > 0 else 1)
+            if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
                 continue
             if sentence.items[k].kind == "column":
                 column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
@@ -382,7 +382,10 @@ class Conditions:
                     (r for r in sentence.items[k].meanings if r is self.main), sentence.items[k].meanings[0]
                 )
                 key = key_of(relation)
-                column = self.world.index.column(relation.name, key) if key else None
+                numbers = (
+                    c for c in self.world.columns(relation.name) if c.words[-1:] in (("number",), ("no",), ("nr",))
+                )
+                column = self.world.index.column(relation.name, key) if key else next(numbers, None)
                 if column is not None and column.kind == "number" and self.world.reach(self.main.name, column):
                     sentence.take(i, k)
                     self._add(i, column, self._equal_number(column, meant))

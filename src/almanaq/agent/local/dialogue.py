@@ -27,7 +27,7 @@ from almanaq.agent.small_talk import answer_about_source, decline_language, dete
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.sql_literals import string_literal
 
-CONFIDENCE = 0.7
+CONFIDENCE = 0.65
 """The probability of being right below which readings are offered instead of an answer."""
 _SEARCHED = 0.15
 """The same for searches of reviewed rows: a reply shows what it did not use, and the rows show the rest."""

@@ -110,7 +110,10 @@ class Ranking(Figures):
             if not options:
                 sentence.used[i] = False
                 return
-            column, down = self.choices.pick(("superlative", i), options)
+            said = {sentence.text(j): j for j in sentence.of("period", "number")}
+            of_year = [(each, weight) for each, weight in options if said.keys() & {*each[0].words}]
+            column, down = self.choices.pick(("superlative", i), of_year or options)
+            sentence.take(*(said[word] for word in column.words if word in said))  # "densest in 2021" by `density_2021`
             if meant.extreme == "least":
                 down = not down
         elif meant.extreme in ("most", "least") and (
