@@ -73,7 +73,7 @@ def restaurants(data_dir: Path, show: bool) -> dict[str, Any]:
     rows = [row for row in rows if "Wrong parse" not in (row["wrong_parse"], row["entity_annotation"])]
     counts: dict[str, Counter[str]] = {}
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
-        engine = connection._engine
+        engine = connection.engine
         parser = LocalDialogue(engine)
         cuisines = tuple(map(str, engine.values("restaurants", "cuisines", 1000)))
         for row in rows:
@@ -147,7 +147,7 @@ def spider(data_dir: Path, show: bool) -> dict[str, Any]:
     for database in sorted({row["database_id"] for row in rows}):
         file = data_dir / "spider" / "database" / database / f"{database}.sqlite"
         with almanaq.connect(str(file), model="local", cache=False) as connection:
-            engine = connection._engine
+            engine = connection.engine
             parser = LocalDialogue(engine)
             for row in (row for row in rows if row["database_id"] == database):
                 half = "development" if row["query_id"] in chosen else "report"
