@@ -47,7 +47,7 @@ def measure(data_dir: Path) -> dict[str, int]:
         table = tables[ids if isinstance(ids, str) else ids[0]]
         answer = answers if isinstance(answers, str) else answers[0]
         with almanaq.connect({"entries": arrow(table)}, model="local", embedder="lexical", cache=False) as connection:
-            engine = connection._engine
+            engine = connection.engine
             query = LocalDialogue(engine).parse(question["query"], engine.catalog).suql
             counts["written"] += query is not None
             try:

@@ -9,8 +9,9 @@ written, the others were reported by themselves.
 
 On Spider's validation split: execution accuracy of the one query that `local` writes given the right database; as
 published, rows are compared as sets. The development part is a fixed sample; of the fourteen databases of
-`fit_confidence.OPEN` every question was looked at while the parser was written, and of the other five none. A reply
+`OPEN` every question was looked at while the parser was written, and of the other five none. A reply
 with the right rows may show more than was asked for, as the number by which rows are ranked: this counts by itself.
+`right among three` counts these, and questions of which a reading that was offered gives the right rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import sqlglot
-from experiments.local.fit_confidence import OPEN
 from sqlglot import exp
 
 import almanaq
@@ -40,6 +40,11 @@ from almanaq.models.protocols import LinkRequest
 Condition = tuple[str, str, str]
 _OPERATORS = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.ILike: "like"}
 SPIDER_QUESTIONS = 300
+OPEN = (
+    *("battle_death", "concert_singer", "cre_Doc_Template_Mgt", "employee_hire_evaluation", "museum_visit"),
+    *("orchestra", "poker_player", "singer", "tvshow", "world_1", "car_1", "course_teach", "flight_2", "pets_1"),
+)
+"""Databases of Spider that were looked at; the others of the split are kept aside."""
 LEFT_OUT = "wta_1"
 """Its database is cut down."""
 
@@ -68,7 +73,7 @@ def restaurants(data_dir: Path, show: bool) -> dict[str, Any]:
     rows = [row for row in rows if "Wrong parse" not in (row["wrong_parse"], row["entity_annotation"])]
     counts: dict[str, Counter[str]] = {}
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
-        engine = connection._engine
+        engine = connection.engine
         parser = LocalDialogue(engine)
         cuisines = tuple(map(str, engine.values("restaurants", "cuisines", 1000)))
         for row in rows:
@@ -142,23 +147,27 @@ def spider(data_dir: Path, show: bool) -> dict[str, Any]:
     for database in sorted({row["database_id"] for row in rows}):
         file = data_dir / "spider" / "database" / database / f"{database}.sqlite"
         with almanaq.connect(str(file), model="local", cache=False) as connection:
-            engine = connection._engine
+            engine = connection.engine
             parser = LocalDialogue(engine)
             for row in (row for row in rows if row["database_id"] == database):
                 half = "development" if row["query_id"] in chosen else "report"
                 parsed = parser.parse(row["query"], engine.catalog)
-                outcome = _outcome(connection, parsed.suql, _gold_rows(file, row["answer"]))
+                gold = _gold_rows(file, row["answer"])
+                outcome = _outcome(connection, parsed.suql, gold)
+                offered = (_outcome(connection, reading.suql, gold) for reading in parsed.readings)
+                three = any(each in ("right", "more columns") for each in (outcome, *offered))
                 for each in (half, "looked at" if database in OPEN else "not looked at"):
-                    counts.setdefault(each, Counter())[outcome] += 1
+                    counts.setdefault(each, Counter()).update((outcome, "asked", *(["three"] if three else [])))
                 if show and outcome != "right" and database in OPEN:
                     print(outcome, "|", row["query"], "|", row["answer"], "|", parsed.suql)
     return {
         half: {
-            "questions": count.total(),
-            "execution accuracy": round(count["right"] / count.total(), 3),
-            "more columns": round(count["more columns"] / count.total(), 3),
-            "no query": round(count["no query"] / count.total(), 3),
-            "refused": round(count["refused"] / count.total(), 3),
+            "questions": count["asked"],
+            "execution accuracy": round(count["right"] / count["asked"], 3),
+            "more columns": round(count["more columns"] / count["asked"], 3),
+            "no query": round(count["no query"] / count["asked"], 3),
+            "refused": round(count["refused"] / count["asked"], 3),
+            "right among three": round(count["three"] / count["asked"], 3),
         }
         for half, count in counts.items()
     }

@@ -55,6 +55,21 @@ def test_it_is_the_row_that_was_shown(con):
     assert "Vik" in reply.rows[0]
 
 
+def test_which_of_them_after_a_number_are_rows_and_its_is_of_the_one_shown(con):
+    turns = ["how many growers are in Vik?", "which of them is the oldest?", "what is its age?"]
+    assert last_of(con, *turns[:2]).rows[0][0] == "Ann Holt"
+    assert last_of(con, *turns).rows == (("Ann Holt", 61),)
+
+
+def test_a_key_is_not_shown_beside_what_is_asked_of_a_row(con):
+    assert last_of(con, "which delivery has the highest kilos?", "what is its fruit?").rows == (("pear",),)
+
+
+def test_the_noun_after_a_verb_is_the_row_that_was_shown(con):
+    reply = last_of(con, "who is the oldest grower?", "is the grower organic?")
+    assert "Ann Holt" in str(reply.rows), reply.suql
+
+
 def test_the_second_is_the_second_row(con):
     shown = last_of(con, "growers older than 40").rows
     reply = last_of(con, "growers older than 40", "what is the town of the second one?")

@@ -75,7 +75,7 @@ def test_values_alone_are_answered_over_one_table(one_table):
 
 @pytest.mark.parametrize(
     ("question", "wanted"),
-    [("total donations", (160,)), ("total donations by town", (70, 90)), ("how many donations are there", (3,))],
+    [("total donations", (160,)), ("total donations by town", (70, 90))],
 )
 def test_an_amount_called_as_the_rows_are(question, wanted):
     with almanaq.connect(GIFTS, model="local", cache=False) as con:

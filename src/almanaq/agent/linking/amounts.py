@@ -21,6 +21,8 @@ _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "by": "<=",
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 _FIRST_YEAR, _LAST_YEAR = 1500, 2200
+_MOST_BETWEEN = 4
+"""Most words between a comparative and its "than"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,9 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
     for i, token in enumerate(tokens):
         found = number_at(tokens, i)
         if found is None:
+            end, unit = _unit(tokens, i + 1)
+            if token.folded == "in" and len(unit) > 1:
+                yield Span(i, end, "silent", (), 1.0 * (end - i))  # "in square km"
             continue
         value, last = found
         if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word):
@@ -162,6 +167,20 @@ def comparisons(tokens: Sequence[Token]) -> Iterator[Span]:
         measured = known.measured_by(tokens[first].folded)
         if measured and first + 1 < len(tokens) and tokens[first + 1].folded == "than":
             yield from _compared(tokens, first, first + 2, ">" if measured[0][1] else "<", measured)
+    for at in range(len(tokens)):
+        if tokens[at].folded == "than" and (found := _comparative_before(tokens, at)) is not None:
+            yield Span(found[0], found[0] + 1, "silent", (), 0.7)
+            yield Span(at, at + 1, "than", ((found[1], None),), 0.75)
+
+
+def _comparative_before(tokens: Sequence[Token], at: int) -> tuple[int, str] | None:
+    """Return the comparative that a "than" some words after belongs to, with its sign: "a higher price than"."""
+    for first in range(at - 2, max(at - 2 - _MOST_BETWEEN, -1), -1):
+        word = tokens[first].folded
+        measured = english().measured_by(word)
+        if word in _MORE or word in _LESS or measured:
+            return first, "<" if word in _LESS or (measured and not measured[0][1]) else ">"
+    return None
 
 
 def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
@@ -194,7 +213,13 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
 def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield what ranks first: "the most", "top 5", "3 cheapest", "second largest"."""
     known = english()
+    folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
+        if (
+            token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded
+        ):  # "more in A or in B?"
+            extreme = "most" if token.folded == "more" else "least"
+            yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
         if measured:
             yield from _ranked(tokens, first, first + 1, Superlative("measured", measured))
@@ -245,6 +270,9 @@ def averages(tokens: Sequence[Token]) -> Iterator[Span]:
                 before = tokens[first - 1].folded if first else ""
                 measured = known.measured_by(before)
                 if measured is None and before not in (*_MORE, *_LESS):
+                    if (apart := _comparative_before(tokens, first)) is None:
+                        continue
+                    yield Span(first, last, "average", ((apart[1], None),), 1.1 * (last - first))
                     continue
                 down = before in _LESS or bool(measured and not measured[0][1])
                 begins = first - 1

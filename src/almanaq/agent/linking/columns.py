@@ -78,7 +78,8 @@ class LinkedColumn:
             for own, _, theirs in self.relation.foreign_keys
         )
         is_key = self.relation.key == (self.column.name,) and self.kind == "number"
-        numbered = set(self.words) == set(relation_words(self.relation)) and self.kind == "number"
+        first = self.relation.columns[0].name == self.column.name
+        numbered = first and set(self.words) == set(relation_words(self.relation)) and self.kind == "number"
         ends = bool(self.words) and self.words[-1] in ("id", "uuid", "key", "identifier", "guid")
         return refers or ends or is_key or numbered or folded in ("rowid", "index")
 
@@ -237,7 +238,7 @@ def name_column(columns: Sequence[LinkedColumn]) -> LinkedColumn:
         called = next((c for c in texts if c.words == wanted), None)
         if called is not None:
             return called
-    named = [c for c in texts if "name" in c.roles]
+    named = [c for c in texts if "name" in c.roles and not c.is_category]  # `race_name` names no patient
     named.sort(key=lambda c: not c.names_rows)
     telling = [c for c in texts if c.names_rows]
     first = [c for c in columns[:1] if c.is_identifier]

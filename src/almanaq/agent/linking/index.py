@@ -34,7 +34,10 @@ LONGEST_VALUE = 10
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _FEW = 60
 _CODED = 0.9
-_SHORTEST_CODE, _SHORTEST_WORD = 3, 5
+_SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
+_TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
+_BESIDE = 0.15
+"""How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "usd", "eur", "id")
 
 
@@ -50,6 +53,14 @@ class ValueMeaning:
     column: LinkedColumn
     value: str
     how: str = ""
+
+
+@cache
+def _spelled_out(word: str) -> str:
+    """Return what a word of a column's name stands for: "weight" for `wt`, and for `bodywt`."""
+    known = english().abbreviations
+    ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
+    return stem(known.get(word) or next(ends, word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +141,7 @@ class CatalogIndex:
                 if at and id(column) not in found:
                     ends = at[-1] + size == len(column.words)
                     sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
+                    sure -= _BESIDE * bool(_TIES.intersection(column.words[: at[-1]]))
                     found[id(column)] = Named(column, sure, "part")
         return sorted(found.values(), key=lambda each: -each.sureness)
 
@@ -147,6 +159,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
+            elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
+                found[id(column)] = Named(column, 0.7, "root")
             elif meant & {head, words[0]}:
                 found[id(column)] = Named(column, 0.72 if len(words) == 1 else 0.66, "synonym")
             elif said in column.about and len(said) > 3:
@@ -163,7 +177,7 @@ class CatalogIndex:
             for exact in (True, False):
                 for name in named:
                     for column in self.columns[name]:
-                        words = tuple(stem(english().abbreviations.get(w, w)) for w in column.words)
+                        words = tuple(map(_spelled_out, column.words))
                         fits = words == (word,) if exact else word in (*words, *column.words)
                         measures = column.is_ranked or "birth" in column.roles
                         if fits and measures and all(c is not column for c, _ in found):

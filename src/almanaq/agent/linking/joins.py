@@ -107,6 +107,10 @@ class JoinGraph:
         ):
             return False
         held, theirs = column_of("", own.name), column_of("", key.name)
+        if own.type != "text" and own.name.casefold() in _KEY_ENDS:
+            # The `id` of each of two tables may only number its rows, and hold the same numbers by chance.
+            if not all(self._is_sparse(of, column) for of, column in ((relation, held), (other, theirs))):
+                return False
         there = exp.Not(this=exp.Is(this=held.copy(), expression=exp.Null()))
         known = (
             exp.select(theirs)
@@ -121,6 +125,11 @@ class JoinGraph:
             and self.finds(relation.name, strange) is False
             and self.is_unique(other.name, key.name)
         )
+
+    def _is_sparse(self, relation: Relation, column: exp.Column) -> bool:
+        """Return whether whole numbers of a column go beyond the number of rows: they do not merely count them."""
+        beyond = exp.GT(this=column.copy(), expression=exp.Literal.number(2 * (relation.rows or 0)))
+        return relation.rows is not None and self.finds(relation.name, beyond) is True
 
     def _ways(self, start: str) -> dict[str, Way]:
         """Return the shortest way to every relation within three hops, () for `start` itself."""

@@ -201,7 +201,8 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             if found:
                 exact = any(m.value == text for m in found)
                 score = (1.0 + 0.05 * exact + 0.1 * (len(inside) > 1)) * (last - first)
-                lower = len(inside) == 1 and not exact and inside[0].text.islower()
+                spoken = [t for t in inside if t.folded not in english().silent]
+                lower = len(spoken) == 1 and not exact and all(t.text.islower() for t in inside)
                 if all(t.folded.isdigit() for t in inside):
                     score = 0.88 * (last - first)
                 elif lower and all(_is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):

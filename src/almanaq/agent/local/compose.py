@@ -82,8 +82,7 @@ class Composer(Ranking):
             column = self.conditions.column(i, role="shown")
             if column is None:
                 continue
-            single = column.relation is self.main or self.world.is_single(self.main.name, column.relation.name)
-            if not single:
+            if not self.world.is_single(self.main.name, column.relation.name):
                 continue
             if grouped and column.is_measurable:
                 sums = english().sums(column.words)
@@ -152,6 +151,7 @@ class Composer(Ranking):
             k = self.sentence.neighbour(i, 1, gap=0)
             meant = self.sentence.items[i].meanings[0]
             opens = self.searches and all(item.kind == "silent" for item in self.sentence.items[:i])
+            opens = opens and self.sentence.text(i - 1) != "for"  # "a table for ten"
             noun = opens or (k is not None and self.sentence.items[k].kind in ("table", "noun", "column"))
             if (
                 noun
@@ -172,12 +172,19 @@ class Composer(Ranking):
             for k, item in enumerate(self.sentence.items)
             if self.sentence.text(k) in ("are", "is", "were", "was", "have", "has", "with", "had", "been")
         ]
-        after = [t for t in tests if any(v > i and t.place > v for v in verbs)] or tests[-1:]
+        after = [t for t in tests if any(v > i and t.place > v for v in verbs)]
+        after = after or [max(tests, key=lambda t: t.place)]
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
-        part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
-        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=count())
+        k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
+        of = self._column_at(k, lambda c: c.is_measurable and english().sums(c.words) is not False, "share")
+        if of is not None and k is not None:
+            self.sentence.take(k)  # "what share of sales comes from furniture"
+            self._check_sums(of)
+        measure = aggregate("SUM", of) if of is not None else count()
+        part_of = exp.Filter(this=measure, expression=exp.Where(this=held))
+        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=measure.copy())
         self.measures.append(whole)
 
     def _finish(self) -> QuerySpec:
@@ -187,6 +194,12 @@ class Composer(Ranking):
             tuple(self.having), tuple(self.order), self.limit, self.offset,
         ).with_conditions(conditions)  # fmt: skip
         if spec.groups and not spec.measures and not spec.having:
+            kinds = [c for each in spec.groups if (c := self.world.column_of(each)) is not None]
+            listed = not self.counts and self.conditions.tests and len(kinds) == len(spec.groups)
+            each = 0.8 if {"per", "by"} & {self.sentence.text(k) for k in range(len(self.sentence.items))} else 0.95
+            if listed and not self.partial and self.choices.pick("each", [("rows", each), ("counts", 0.95)]) == "rows":
+                self.shown = [*kinds, *self.shown]  # "the winner of each series"
+                return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
@@ -229,7 +242,7 @@ class Composer(Ranking):
             self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
             own = test.column.relation
-            if own is self.main or self.world.is_single(self.main.name, own.name):
+            if self.world.is_single(self.main.name, own.name):
                 yield denied(test.condition) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
@@ -254,6 +267,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
             one = isinstance(test.condition, exp.EQ) and not test.negated
+            one = one and not (self.names_main and not self.world.is_unique(test.column))
             if named and one and test.column.relation is self.main and test.column.kind == "text":
                 return test
         return None
@@ -344,7 +358,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             own = test.column.relation
             if (test.column.is_measurable or (test.negated and not test.never)) and (
-                own is self.main or self.world.is_single(self.main.name, own.name)
+                self.world.is_single(self.main.name, own.name)
             ):
                 columns[plain(test.column)] = None  # what was compared is shown beside
         return replace(spec, columns=tuple(columns), distinct=not self._has_name())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,7 +16,7 @@ from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import stem
+from almanaq.agent.linking.words import stem, value_key
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import (
     aggregate,
@@ -45,6 +46,10 @@ _ASKED_FOR = {
 }
 """What the words of a column may be that a question word asks for."""
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
+_WITHOUT = (
+    *("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking"),
+    *("don't", "do not", "doesn't", "does not"),
+)
 _WHERE = frozenset(
     "city location country state address area neighborhood district region town nation continent".split()
 )
@@ -164,7 +169,11 @@ class Conditions:
                 weights[id(column)] = column, weight
         if not weights:
             return None
-        column = self.choices.pick(("value", span.first), [*weights.values()])
+        options = [*weights.values()]
+        if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
+            # Only other rows, which belong to a row, have it.
+            options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]
+        column = self.choices.pick(("value", span.first), options)
         if label is not None and self._labels(label, column):
             sentence.take(label)
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
@@ -180,12 +189,8 @@ class Conditions:
                 continue
             if any(self._labels(k, meaning.column) for meaning in self.sentence.items[i].meanings):
                 before = self.sentence.neighbour(k, -1, gap=1) if k + 1 != i else None
-                if before is not None and self.sentence.items[before].kind in (
-                    "by",
-                    "aggregate",
-                    "superlative",
-                    "count",
-                ):
+                kind = self.sentence.items[before].kind if before is not None else ""
+                if kind in ("by", "aggregate", "superlative", "count"):
                     continue
                 return k
         return None
@@ -206,7 +211,8 @@ class Conditions:
         if set(self.sentence.words_before(first, 1)) & _CONTAINING and not (column.column.array or column.mark):
             conditions = [like(plain(column), "%X%", meant[0].value) for _, _, meant in listed]
         condition: exp.Expr
-        if any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
+        either = "or" in between and any(item.how == "either" for item in self.sentence.items)
+        if either or any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
             self.versus.append(plain(column))
         several = column.column.array or column.mark
         if several and "or" not in between and len(conditions) > 1 and not negated:
@@ -229,7 +235,20 @@ class Conditions:
             return items[0] if len(items) == 1 else exp.or_(*items)
         if meant[0].how == "part" and len(values) > _LISTED_PARTS:
             self.choices.doubt(0.8, "part of many values")
+        held = self._values_with(column, values) if len(values) == 1 and not meant[0].how else ()
+        if held:  # "monarchy" where there are constitutional ones too
+            listed = any(
+                re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
+            )
+            weights = [("whole", 1.0), ("part", 1.0 if listed else 0.8)]
+            if self.choices.pick(("whole", values[0]), weights) == "part":
+                return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
+
+    def _values_with(self, column: LinkedColumn, values: Sequence[str]) -> list[str]:
+        """Return the other values of a column that hold one as a whole word."""
+        found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
+        return [m.value for m in found if m.column is column and m.value not in values]
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""
@@ -319,6 +338,7 @@ class Conditions:
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
+            only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             options = [(column, 0.5) for column in only] if len(only) == 1 else []
         unit = stem(comparison.unit)
         if unit and len(options) > 1:
@@ -348,8 +368,8 @@ class Conditions:
         if before is not None and sentence.items[before].kind == "superlative":
             return
         for step in (-1, 1):
-            k = sentence.neighbour(i, step, gap=2)
-            if k is None or sentence.used[k]:
+            k = sentence.neighbour(i, step, gap=2 if step > 0 else 1)
+            if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
                 continue
             if sentence.items[k].kind == "column":
                 column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
@@ -362,7 +382,10 @@ class Conditions:
                     (r for r in sentence.items[k].meanings if r is self.main), sentence.items[k].meanings[0]
                 )
                 key = key_of(relation)
-                column = self.world.index.column(relation.name, key) if key else None
+                numbers = (
+                    c for c in self.world.columns(relation.name) if c.words[-1:] in (("number",), ("no",), ("nr",))
+                )
+                column = self.world.index.column(relation.name, key) if key else next(numbers, None)
                 if column is not None and column.kind == "number" and self.world.reach(self.main.name, column):
                     sentence.take(i, k)
                     self._add(i, column, self._equal_number(column, meant))
@@ -378,11 +401,19 @@ class Conditions:
         return str(int(value)) not in column.words and (column.kind == "number" or self._holds(column, value))
 
     def _holds(self, column: LinkedColumn, value: float) -> bool:
-        return column.kind == "text" and str(int(value)) in self.world.index.values_of(column)
+        return self._numbered(column, value) is not None
+
+    def _numbered(self, column: LinkedColumn, value: float) -> str | None:
+        """Return the one text that says a number: '8', or 'S08' of a column of seasons."""
+        if column.kind != "text" or value != int(value):
+            return None
+        said = re.compile(rf"[^\W\d]*[ -]?0*{int(value)}")
+        found = [v for v in self.world.index.values_of(column) if said.fullmatch(v)]
+        return str(int(value)) if str(int(value)) in found else found[0] if len(found) == 1 else None
 
     def _equal_number(self, column: LinkedColumn, meant: Number) -> exp.Expr:
-        if column.kind == "text":
-            return exp.EQ(this=plain(column), expression=text(str(int(meant.value))))
+        if (said := self._numbered(column, meant.value)) is not None:
+            return exp.EQ(this=plain(column), expression=text(said))
         return exp.EQ(this=compared(column), expression=number(self._in_unit(meant.value, meant.unit, column)))
 
     def _above_average(self, i: int) -> None:
@@ -460,8 +491,16 @@ class Conditions:
         if column.kind == "date":
             return True
         return column.kind == "number" and (
-            (self._is_year(column) and self._in_years(period)) or (self._is_month(column) and bool(period.month))
+            (self._is_year(column) and (self._in_years(period) or self._month_beside(column, period) is not None))
+            or (self._is_month(column) and bool(period.month))
         )
+
+    def _month_beside(self, year: LinkedColumn, period: Period) -> LinkedColumn | None:
+        """Return the column of months beside one of years, for a month of a year: "in May 2012"."""
+        month = period.sign == "=" and period.days is None and (period.after - period.start).days <= 31
+        if not month or period.start.day != 1 or period.after.day != 1:
+            return None
+        return next((c for c in self.world.columns(year.relation.name) if self._is_month(c)), None)
 
     @staticmethod
     def _is_year(column: LinkedColumn) -> bool:
@@ -504,6 +543,9 @@ class Conditions:
         if column.kind == "number":
             if self._is_month(column) and period.month:
                 return exp.EQ(this=own, expression=number(period.month))
+            if (month := self._month_beside(column, period)) is not None:
+                of_month = exp.EQ(this=compared(month), expression=number(period.start.month))
+                return exp.and_(exp.EQ(this=own, expression=number(period.start.year)), of_month)
             first, last = period.start.year, period.after.year - 1
             if period.sign == "=" and first != last:
                 return exp.Between(this=own, low=number(first), high=number(last))
@@ -553,24 +595,9 @@ class Conditions:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
-            if sentence.items[i].kind == "not" and sentence.text(i) not in (
-                "no",
-                "without",
-                "not",
-                "never",
-                "non",
-                "isn't",
-                "is not",
-                "aren't",
-                "are not",
-                "lacking",
-                "don't",
-                "do not",
-                "doesn't",
-                "does not",
-            ):
+            if sentence.items[i].kind == "not" and sentence.text(i) not in _WITHOUT:
                 continue
-            column = self.column(k, lambda c: key_of(c.relation) != c.name, "missing")
+            column = self.column(k, self._may_miss, "missing")
             if column is None:
                 continue
             sentence.take(i, k)
@@ -578,6 +605,10 @@ class Conditions:
                 self.choices.doubt(0.3, "never, or not yet")
             unknown = sentence.items[i].kind == "missing"
             self.tests.append(Test(column, self._missing(column, i) if unknown else self._without(column), i))
+
+    def _may_miss(self, column: LinkedColumn) -> bool:
+        """Return whether a row may have no value of a column: of its own, or of the one row that it belongs to."""
+        return key_of(column.relation) != column.name and self.world.is_single(self.main.name, column.relation.name)
 
     def _missing(self, column: LinkedColumn, i: int) -> exp.Expr:
         """Return the test that a column has no value, in the forms in which it says so."""

@@ -67,7 +67,9 @@ class Draft:
             ):
                 continue  # "growers who" names them twice
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
-                self.choices.doubt(span.sureness if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
+                only = span.how == "part" and len(self.world.catalog.relations) == 1  # it names nothing else
+                sure = (1 + span.sureness) / 2 if only else span.sureness
+                self.choices.doubt(sure if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
             elif span.kind == "value" and span.size == 1 and self._names_rows(span):
                 self.choices.doubt(0.5, self.sentence.links.text(span))
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
@@ -117,14 +119,16 @@ class Draft:
                 self.extra.append(self._member(relation, tests, wanted=False))
 
     def _name_never(self) -> None:
-        """Turn a verb after "never" for which another relation has a column into "without any": "never delivered"."""
+        """Turn "never" or "no" before what another relation has a column for into "without any": "never delivered"."""
         sentence = self.sentence
         for i in list(sentence.of("not")):
             k = sentence.neighbour(i, 1, gap=1)
-            if sentence.text(i) != "never" or k is None or sentence.items[k].kind != "column":
+            if sentence.text(i) not in ("never", "no", "without") or k is None or sentence.items[k].kind != "column":
                 continue
             held = [n.thing.relation for n in sentence.items[k].meanings if isinstance(n.thing, LinkedColumn)]
             others = [r for r in held if r is not self.main and r.name in self.world.graph.ways(self.main.name)]
+            if self.main in held and sentence.text(i) != "never":
+                continue
             if others and not self.world.is_single(self.main.name, others[0].name):
                 sentence.take(i, k)
                 self.choices.doubt(0.9 if len(held) == len(others) else 0.5, "never of another table")
@@ -210,8 +214,8 @@ class Draft:
     def _amount_of_rows(self) -> LinkedColumn | None:
         """Return the column of amounts that is called as the rows are: the `sales` of each row of a table of sales."""
         own = relation_words(self.main)[-1:]
-        found = (c for c in self.world.columns(self.main.name) if c.words == own and c.kind == "number")
-        return next((c for c in found if english().sums(c.words) and self.main.key != (c.name,)), None)
+        found = (c for c in self.world.columns(self.main.name) if c.words == own and c.is_measurable)
+        return next((c for c in found if english().sums(c.words)), None)
 
     def _check_sums(self, column: LinkedColumn) -> None:
         """Raise NotComposed where figures of a column would lose rows of its relation, or count some twice."""

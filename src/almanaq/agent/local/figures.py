@@ -32,11 +32,18 @@ class Figures(Draft):
         over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative")
         for i in list(sentence.of("aggregate")):
             function = sentence.items[i].meanings[0]
+            if sentence.words_before(i, 1) == ["in"]:
+                sentence.take(i)  # "how many episodes in total"
+                continue
 
             def fits(column: LinkedColumn, function: str = function) -> bool:
                 return column.is_measurable or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1, gap=4, over=over)
+            if k is not None and sentence.text(k).endswith("of"):  # "average number of votes"
+                counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
+                if self._column_at(k, fits, "measure") is not None:
+                    sentence.take(counted)
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
@@ -105,7 +112,8 @@ class Figures(Draft):
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
-            kinds = bool(held) and held[0].is_category
+            own = bool(held) and held[0].words[-1:] == relation_words(self.main)[-1:]
+            kinds = bool(held) and not own and not self.world.is_unique(held[0])
             if kinds and self._count_kinds(i, held[0]):
                 continue
             if k is None or kind not in ("table", "column", "noun"):
@@ -133,7 +141,7 @@ class Figures(Draft):
 
     def _count_kinds(self, i: int, column: LinkedColumn) -> bool:
         """Count the different texts that hold something, or the rows of these; return whether texts are counted."""
-        if self.choices.pick(("held", i), [("COUNT", 0.9), ("ROWS", 0.75)]) == "ROWS":
+        if self.choices.pick(("held", i), [("COUNT", 0.9), ("ROWS", 0.85)]) == "ROWS":
             return False
         self.counts = True
         self.measures.append(aggregate("COUNT", column))
@@ -155,7 +163,7 @@ class Figures(Draft):
         self.sentence.take(k)
         if self.main in meanings:
             self.names_main = True
-            self._count_rows()
+            self._total_rows(("total", k), 0.97)
             return
         relation = next((r for r in meanings if self.world.is_single(self.main.name, r.name)), None)
         key = key_of(relation) if relation is not None else None
@@ -180,17 +188,19 @@ class Figures(Draft):
             self.choices.doubt(0.9, "a noun of two words")
             self._count_rows()
             return
-        column = self.conditions.column(k, role="counted")
-        if column is None:
+        of_prose = kind == "prose"  # what is counted of texts, a column may say: `num_reviews`
+        counted = self.conditions.column(k, lambda c: c.is_measurable, "counted") if of_prose else None
+        column = counted or self.conditions.column(k, role="counted")
+        if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)
         named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
         if column.kind == "prose" or (named_like_rows and not distinct):
-            self._count_rows()
+            self._total_rows(("total", k), 0.97)
             return
         options = [("COUNT", 0.95)]
-        if not distinct and self.sentence.text(k - 1) in ("count of", "the count of"):
-            self.choices.doubt(0.6, "the number of values, or of rows for each")
+        if not distinct and column.is_category and self.sentence.text(k - 1) in ("count of", "the count of"):
+            options.append(("BY", 0.95))  # the number of values, or of rows for each
         after = self.sentence.neighbour(k, 1, gap=1)
         timed = after is not None and self.sentence.items[after].kind in ("period", "compare", "value", "number")
         if timed and (column.kind == "date" or {"year", "founded", "built"} & set(column.words)):
@@ -200,8 +210,9 @@ class Figures(Draft):
             options = [("ROWS", 0.9), ("COUNT", 0.6)]
             self.sentence.used[k] = False
         elif column.is_measurable and not distinct:
-            sums = english().sums(column.words)
-            options = [("SUM", 0.95 if sums else 0.6), ("COUNT", 0.3 if sums else 0.6), ("ROWS", 0.2 if sums else 0.5)]
+            # An amount is called in the plural (`votes`), what numbers things in the singular (`episode`).
+            sums = english().sums(column.words) or column.name.casefold().endswith("s")
+            options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
         elif column is self.world.index.name_of(self.main) and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.75)]
         elif column.kind == "date" and not distinct:
@@ -210,7 +221,9 @@ class Figures(Draft):
             options = [("ROWS", 0.95)]
             self.sentence.used[k] = False
         chosen = self.choices.pick(("count", k), options)
-        if chosen == "ROWS":
+        if chosen == "BY":
+            self._add_group(column)
+        if chosen in ("ROWS", "BY"):
             self._count_rows()
         else:
             self.counts = True
@@ -337,7 +350,7 @@ class Figures(Draft):
 
     def _add_group(self, column: LinkedColumn) -> None:
         """Group by a column; by the key too where rows of another relation may share a name."""
-        if column.relation is not self.main and not self.world.is_single(self.main.name, column.relation.name):
+        if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if column.relation is not self.main and column is self.world.index.name_of(column.relation):
             way: tuple[Hop, ...] = self.world.graph.ways(self.main.name)[column.relation.name]
@@ -477,7 +490,8 @@ class Figures(Draft):
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]
-            if computed and before is not None and sentence.used[before] and sentence.items[before].kind == "column":
+            of_figure = before is not None and sentence.items[before].kind in ("column", "table", "noun")
+            if computed and before is not None and sentence.used[before] and of_figure:
                 if self.groups or self._group_by_subject():
                     sentence.take(i)
                     column = self.world.column_of(computed[-1])

@@ -40,14 +40,15 @@ _OPENINGS = (
     r"and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go"
     r"|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|not|sort"
     r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
-    r"|remove"
+    r"|remove|something|somewhere|ok(?:ay)?|preferably|ideally"
 )
 _GOES_ON = re.compile(
-    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$",
+    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
+    r"|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(
-    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) "
+    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?:\w+ )?"
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
     r"|\balternatives?\b"
     r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
@@ -87,6 +88,8 @@ _FIRST = re.compile(
     r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
     re.IGNORECASE,
 )
+_INSTEAD = re.compile(r"\b(?:instead|rather)\b", re.IGNORECASE)
+_WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
@@ -131,13 +134,8 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 
 def asks_to_list(question: str) -> bool:
     """Return whether a turn asks to list the rows that were found."""
-    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in (
-        "list",
-        "show",
-        "print",
-        "name",
-        "give",
-    )
+    bare = ("list", "show", "print", "name", "give")
+    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in bare
 
 
 def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
@@ -201,11 +199,13 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that a turn speaks of."""
     links = world.link(said)
     named: set[tuple[str, str]] = set()
+    values: set[str] = set()
     for span in links.spans:
         for meaning in span.meanings if span.kind in ("column", "value") else ():
-            column = getattr(meaning, "thing", None) or getattr(meaning, "column", None)
+            column = getattr(meaning, "thing", None)
             if isinstance(column, LinkedColumn):
                 named.add((column.relation.name, column.name))
+            values.add(getattr(meaning, "value", ""))
     words = {token.folded for token in links.tokens} | {token.stem for token in links.tokens}
     for column in world.columns(spec.rows):
         if words & {role for role in column.roles if role in ("price", "city", "address", "rating")}:
@@ -219,7 +219,12 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
         else:
             column = world.column_of(condition)
-            gone = bool(columns_in(condition) & named) or bool(timely and column is not None and column.kind == "date")
+            gone = bool(values & {each.this for each in condition.find_all(exp.Literal)})
+            gone = (
+                gone
+                or bool(columns_in(condition) & named)
+                or bool(timely and column is not None and column.kind == "date")
+            )
         if not gone:
             kept.append(condition)
     return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
@@ -265,11 +270,9 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
                 )
         made = best.spec.with_conditions([*condition, *best.spec.conditions])
         if made.columns and not made.measures:
-            made = replace(
-                made,
-                columns=tuple(dict.fromkeys((*(plain(c) for c in name_columns(columns)), *made.columns))),
-                distinct=False,
-            )
+            # A key says nothing beside what is asked of one row.
+            named = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
+            made = replace(made, columns=tuple(dict.fromkeys((*named, *made.columns))), distinct=False)
         if made.order and not made.columns:
             made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
         if not made.gives_figures and not made.columns:
@@ -321,7 +324,7 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     at = fold(said).find(fold(reference.words))
     in_place = f"at {noun}" if reference.words == "there" else noun
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
-    asked = _CUES.sub("", asked).strip().rstrip("?.! ")
+    asked = re.sub(r" there$", "", _CUES.sub("", asked).strip().rstrip("?.! "))
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
 
@@ -371,7 +374,11 @@ def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
     new = best.spec
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
+    if _INSTEAD.search(said) and any(map(reads_text, new.conditions)):
+        conditions = [c for c in conditions if c in new.conditions or not reads_text(c)]
     made = spec.with_conditions(conditions)
+    if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
+        made = _listed(made, world) or made
     changed = bool(new.conditions)
     function = _bare_function(short, world) if not new.measures else None
     if new.measures and not (spec.measures and new.measures == (count(),) and best.spec.groups):

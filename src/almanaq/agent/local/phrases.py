@@ -215,6 +215,8 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
     cue, wanted = _cue(use, first)
     opening = _article(use, first) if cue else first
     words = _spoken(use.text(opening, last))
+    if words.removesuffix("er") in search_words().adjectives:
+        words = words.removesuffix("er")  # "something quieter"
     dish = cue in use.domain.dish_cues or any(use.folded(k) in use.domain.foods for k in range(first, last))
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
     dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
@@ -279,6 +281,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     does, owned = opening in search_words().verbs, cue == "with"
     asked = (
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
+        (rest and opening == "open", f"is {row} {words}?"),
         (owned and len(more) < 2 and search_words().is_adjective(head), f"is {row} {head}?"),
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),

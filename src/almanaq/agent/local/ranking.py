@@ -29,6 +29,10 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
+                counted = self._counted_reviews() if "popular" in self.sentence.text(i) else None
+                if counted is not None:
+                    self._rank_rows_or_groups(counted, down, meant)
+                    continue
                 self._rank_groups(count(), down, meant)
                 continue
             if self.measures and not self.groups and self._computed_near(i):
@@ -38,6 +42,11 @@ class Ranking(Figures):
                 self._rank_by(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
+
+    def _counted_reviews(self) -> LinkedColumn | None:
+        """Return the column that says how many spoke of each row, by which it is popular."""
+        found = (c for c in self.world.columns(self.main.name) if c.is_measurable and "reviews" in c.roles)
+        return next(found, None)
 
     def _computed_near(self, i: int) -> bool:
         """Return whether what was computed is what ranks: "highest average age", "top 5 by number of orders"."""
@@ -74,6 +83,8 @@ class Ranking(Figures):
         if target is not None:
             place, column = target
             sentence.take(place)
+            if sentence.items[i].how == "either":
+                self.groups = []
             down = self._direction(meant, down, column)
         elif meant.measured is not None:
             reachable = [
@@ -99,10 +110,19 @@ class Ranking(Figures):
             if not options:
                 sentence.used[i] = False
                 return
-            column, down = self.choices.pick(("superlative", i), options)
+            said = {sentence.text(j): j for j in sentence.of("period", "number")}
+            of_year = [(each, weight) for each, weight in options if said.keys() & {*each[0].words}]
+            column, down = self.choices.pick(("superlative", i), of_year or options)
+            sentence.take(*(said[word] for word in column.words if word in said))  # "densest in 2021" by `density_2021`
             if meant.extreme == "least":
                 down = not down
-        elif meant.extreme in ("most", "least") and k is not None and self.sentence.items[k].kind == "noun":
+        elif meant.extreme in ("most", "least") and (
+            self.conditions.versus or (k is not None and self.sentence.items[k].kind == "noun")
+        ):
+            self._rank_groups(count(), down, meant)
+            return
+        elif meant.extreme in ("most", "least") and sentence.items[i + 1 : i + 2] and sentence.has_kind("value"):
+            self.choices.doubt(0.6, "most of them by their number")
             self._rank_groups(count(), down, meant)
             return
         else:
@@ -171,7 +191,7 @@ class Ranking(Figures):
 
     def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
-        if column.relation is not self.main and not self.world.is_single(self.main.name, column.relation.name):
+        if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if self.groups:  # "largest population per country"
             self.measures.append(aggregate("MAX" if down else "MIN", column))
@@ -218,7 +238,8 @@ class Ranking(Figures):
         """Turn "sorted by price", "highest first" into an order."""
         sentence = self.sentence
         for i in list(sentence.of("order")):
-            down = sentence.items[i].meanings[0] == "down"
+            said = sentence.items[i].meanings[0]
+            down = said == "down"
             k = sentence.neighbour(i, 1, gap=2, over=("aggregate", "count"))
             direction = next((j for j in sentence.of("direction") if j > i), None)
             if direction is not None:
@@ -232,6 +253,7 @@ class Ranking(Figures):
             column = self.conditions.column(k, role="sorted")
             if column is None:
                 continue
+            down = down or (said == "none" and direction is None and "rating" in column.roles)  # the best first
             term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
             sentence.take(i, k)
             self.order.append((term, down))

@@ -77,7 +77,7 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
     for n, cover in enumerate(covers):
         search = n >= len(links.covers)
         prior = 0.0 if search else sum(span.score for span in cover) - best_cover
-        for relation, likely in [(main, 1.0)] if main is not None else _mains(cover, world):
+        for relation, likely in [(main, 1.0)] if main is not None else _mains(links, cover, world):
             if is_searched(world, relation) is not search:
                 continue
             made = _compose(links, cover, world, relation, {}, partial=partial)
@@ -101,31 +101,37 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    unknown: list[Columns | None] = [None] * len(worth)
-    plain_weights = _weights(worth, unknown)
-    best = worth[0].suql
-    if plain_weights[best] >= _CLEAR or max(each.certainty for each in worth) < _HOPELESS:
-        weighed = plain_weights  # what they give would change nothing
-    else:
+    weighed = _weights(worth, [None] * len(worth))
+    if weighed[worth[0].suql] < _CLEAR and max(each.certainty for each in worth) >= _HOPELESS:
         weighed = _weights(worth, [_columns_found(each, world) for each in worth])
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
 def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[str, float]:
-    """Return the probability of each query beside the others, by what each gives where that is known."""
-    weighed = {}
+    """Return the probability of each query beside the others, by what each gives where that is known.
+
+    Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
+    """
+    groups: list[list[int]] = []
     for i, reading in enumerate(worth):
-        others = [k for k in range(len(worth)) if k != i]
-        alike = [k for k in others if _same_rows(rows[i], rows[k]) or _agree(reading, worth[k])]
-        together = [reading, *(worth[k] for k in alike)]
+        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]]))
+        found = next(alike, None)
+        groups.append([i]) if found is None else found.append(i)
+    masses = []
+    for group in groups:
+        together = [worth[k] for k in group]
         mass = min(_MOST_SURE, sum(each.probability for each in together), max(each.certainty for each in together))
-        mass = max(mass, reading.probability)
-        rivals = [worth[k] for k in others if k not in alike and not _says_less(worth[k].spec, reading.spec)]
-        against = sum(each.probability * min(1.0, each.probability / mass) for each in rivals)
+        masses.append(max(mass, together[0].probability))
+    weighed = {}
+    for group, mass in zip(groups, masses, strict=True):
+        first = worth[group[0]]
+        others = [worth[g[0]] for g in groups if g is not group and not _says_less(worth[g[0]].spec, first.spec)]
+        against = sum(each.probability * min(1.0, each.probability / mass) for each in others)
         shared = mass / max(1.0, mass + against)
-        weighed[reading.suql] = shared * (_NOTHING_FOUND if rows[i] == () and rivals and any(rows) else 1.0)
-        if any(_same_rows(rows[i], rows[k]) for k in alike if k < i):
-            weighed[reading.suql] *= _REPEATED
+        for k in group:
+            known = 1.0 if k == group[0] else _REPEATED if _same_rows(rows[k], rows[group[0]]) else 0.5
+            nothing = _NOTHING_FOUND if rows[k] == () and others and any(rows) else 1.0
+            weighed[worth[k].suql] = shared * known * nothing
     return weighed
 
 
@@ -174,6 +180,8 @@ def _agree(one: Reading, other: Reading) -> bool:
     """Return whether two readings are about the same rows, and differ in what they show of these."""
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
+        return False
+    if a.columns and b.columns and not set(a.columns) & set(b.columns):
         return False
     counts = a.rows == b.rows and all(map(_counts_rows, (*a.measures, *b.measures)))
     same = counts or a.measures == b.measures
@@ -266,9 +274,12 @@ def _notes(sentence: Sentence) -> Iterator[str]:
             yield f"I took “{sentence.links.text(item)}” for “{item.how.removeprefix('misspelt:')}”."
 
 
-def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
+def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
     """Return the relations that a question may be about, each with how likely that is by its nouns alone."""
     named = [relation for span in cover if span.kind == "table" for relation in span.meanings]
+    nouns = {(span.first, span.last) for span in cover if span.kind == "column"}
+    called = [s for s in links.spans if s.kind == "table" and not s.how and (s.first, s.last) in nouns]
+    meant = [relation for span in called for relation in span.meanings]
     held: list[Relation] = [column.relation for span in cover for column in _columns(span)]
     for span in cover:
         measured = getattr(span.meanings[0], "measured", None) if span.meanings else None
@@ -292,7 +303,13 @@ def _mains(cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
         scored.append((explained, relation))
     scored.sort(key=lambda each: -each[0])
-    return [(relation, _likely(relation, named, world)) for _, relation in scored[:_MOST_MAINS]]
+    found = []
+    for _, relation in scored[:_MOST_MAINS]:
+        own = sum(any(column.relation is relation for column in _columns(span)) for span in cover)
+        # "companies" means these rows rather than a column of `listings`, where nothing else is of `listings`.
+        others = bool(meant) and not named and relation not in meant and own < 2
+        found.append((relation, _UNNAMED if others else _likely(relation, named, world)))
+    return found
 
 
 def _likely(relation: Relation, named: Sequence[Relation], world: World) -> float:

@@ -12,6 +12,7 @@ from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import relation_words
 from almanaq.agent.linking.joins import column_of
 from almanaq.agent.linking.words import fold, stem, value_key
+from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.spec import number, one_of, text
 from almanaq.agent.local.world import World
 
@@ -39,6 +40,8 @@ _ALL = re.compile(
 )
 _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
+_THE = re.compile(r"^(?:is|are|was|does|do|did|has|have|can|could|will) the ([a-z]+)\b")
+"""What asks of a row by its noun alone: "does the place have wifi?"."""
 _AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
 
 
@@ -81,17 +84,30 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
     """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
     said = _EXPLETIVE.sub(" ", fold(question))
     shown = _latest(history, 1)
-    if shown is not None and world is not None and (that := _THAT.search(said)):
-        if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
-            return True
+    if shown is not None and world is not None and _noun(said, world) is not None:
+        return True
     return any(pattern.search(said) for pattern in (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG))
+
+
+def _noun(said: str, world: World) -> str | None:
+    """Return the words by which a turn speaks of a row by its noun: "that airport", "the place" after a verb."""
+    for pattern in (_THAT, _THE):
+        for match in pattern.finditer(said):
+            own = any(stem(match[1]) in relation_words(relation) for relation in world.catalog.relations)
+            if own or (pattern is _THE and match[1] in search_words().entity_words):
+                return match[0] if pattern is _THAT else f"the {match[1]}"
+    return None
 
 
 def refers_within(question: str, world: World) -> bool:
     """Return whether all that a turn speaks of is named in it before: "countries with the peso as their currency"."""
     links = world.link(question)
     said = _EXPLETIVE.sub(lambda match: " " * len(match[0]), fold(question))
-    if len(said) != len(question) or any(pattern.search(said) for pattern in (_NUMBERED, _AMONG, _THAT)):
+    if (
+        len(said) != len(question)
+        or _noun(said, world) is not None
+        or any(pattern.search(said) for pattern in (_NUMBERED, _AMONG, _THAT))
+    ):
         return False
     named = [s for s in (links.covers[0] if links.covers else ()) if s.kind in ("table", "value", "noun", "column")]
     nouns = [s for s in named if s.kind in ("table", "noun", "value")]
@@ -124,9 +140,8 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     named = _named(said, shown)
     if named is not None:
         return named
-    if that := _THAT.search(said):
-        if any(stem(that[1]) in relation_words(relation) for relation in world.catalog.relations):
-            return Reference(_rows(shown, [0]), True, that[0])
+    if (that := _noun(said, world)) is not None:
+        return Reference(_rows(shown, [0]), True, that)
     if one := _ONE.search(said):
         if len(shown.keys) > 1 and one[0] != "there":
             single = _latest_single(history)

@@ -123,20 +123,7 @@ def _tells(use: TokenUse, inside: list[int]) -> bool:
     return not linked and any(use.folded(i) not in search_words().ignored for i in inside)
 
 
-_STRUCTURED = (
-    "value",
-    "table",
-    "compare",
-    "number",
-    "superlative",
-    "count",
-    "not",
-    "order",
-    "direction",
-    "by",
-    "silent",
-    "unknown",
-)
+_STRUCTURED = frozenset("value table compare number superlative count not order direction by silent unknown".split())
 _LEAST_WORD = 4
 
 
@@ -168,7 +155,7 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
     if span.kind == "value":
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
-        return False
+        return use.folded(span.last - 1) == "popular"
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
 
 
@@ -254,14 +241,5 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
     folded = {token.folded for token in sentence.links.tokens}
     named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
     first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
-    verbs = folded & {
-        "find",
-        "recommend",
-        "suggest",
-        "looking",
-        "search",
-        "show",
-        "list",
-        "name",
-    }
+    verbs = folded & {"find", "recommend", "suggest", "looking", "search", "show", "list", "name"}
     return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any")

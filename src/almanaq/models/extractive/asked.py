@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 
 from almanaq.models.extractive.tokens import STOPS, read_tokens
 from almanaq.text.stopwords import QUESTION_WORDS
@@ -18,27 +20,8 @@ _CLOSING = frozenset(
     before named called , ?""".split()
 )
 _NAMING = frozenset(("name", "names", "type", "kind", "sort"))
-_NOUNS = {
-    "place": """city country county state province region town village district place location continent island river
-        area capital municipality nation stadium venue arena airport hometown birthplace territory sea ocean mountain
-        lake street address neighborhood borough suburb peninsula valley direction nationality coast""",
-    "person": """player person actor actress director singer author man woman president coach founder athlete artist
-        composer leader husband wife father mother son daughter brother sister politician king queen mayor governor
-        owner designer producer character member wrestler driver winner rider skater rapper writer architect commander
-        general captain manager spouse goalkeeper quarterback pitcher musician drummer guitarist lyricist broadcaster
-        namesake monarch emperor chef""",
-    "group": """team club company organization university school league band group college party conference division
-        agency network label church station publisher newspaper magazine airline institution corporation studio army
-        union brand manufacturer""",
-    "work": "film movie song album book series novel show title game single episode play opera program",
-    "date": "date day birthday birthdate month",
-    "year": "year decade century season era",
-    "number": """number population amount percentage percent capacity height length area size elevation distance score
-        record age rank total salary price cost weight width depth attendance speed rate position""",
-    "name": "name nickname surname alias",
-    "kind": """language religion denomination genre style ethnicity color colour colors type kind sport instrument
-        profession occupation species material award medal degree event role job major branch subject""",
-}
+_NOUNS: dict[str, str] = tomllib.loads((files(__package__) / "nouns.toml").read_text("utf-8"))
+"""Nouns that name what is asked for, by the kind of answer."""
 _KINDS = {stem(word): kind for kind, words in _NOUNS.items() for word in words.split()}
 _EMPTY = frozenset(stem(word) for word in ("many", "much", "year", "name"))
 _LONGEST = 6

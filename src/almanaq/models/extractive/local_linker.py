@@ -5,41 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from almanaq.models.protocols import LinkRequest
+from almanaq.sample import read_toml
 from almanaq.text.words import stems, text_similarity
 from almanaq.values import canonical
-
-_SAME = (
-    ("cafe", "coffee", "coffee shop", "coffeehouse", "espresso"),
-    ("bbq", "barbecue", "barbeque", "smokehouse"),
-    ("burger", "hamburger"),
-    ("sushi", "sashimi"),
-    ("steak", "steakhouse", "chophouse"),
-    ("seafood", "fish"),
-    ("veggie", "vegetarian", "meatless"),
-    ("pub", "bar", "tavern"),
-    ("pizza", "pizzeria"),
-    ("cheap", "inexpensive", "affordable", "budget"),
-    ("moderate", "mid range", "average"),
-    ("expensive", "pricey", "upscale", "luxury", "fine dining"),
-    ("dessert", "sweets", "ice cream", "gelato", "bakery"),
-    ("italy", "italian"),
-    ("mexico", "mexican"),
-    ("japan", "japanese"),
-    ("china", "chinese"),
-    ("india", "indian"),
-    ("france", "french"),
-    ("thailand", "thai"),
-    ("korea", "korean"),
-    ("vietnam", "vietnamese"),
-    ("spain", "spanish"),
-    ("greece", "greek"),
-    ("america", "american", "usa", "united states"),
-    ("uk", "united kingdom", "britain", "great britain"),
-    ("ramen", "noodle"),
-    ("taco", "taqueria", "mexican"),
-    ("breakfast", "brunch"),
-)
-"""Words that name one kind of thing."""
 
 _SPELLING = 0.55
 """Similarity of letters from which a value counts as another spelling of the literal."""
@@ -72,7 +40,8 @@ def _whole(wanted: frozenset[str], value: str) -> bool:
 
 
 def _synonyms(wanted: frozenset[str]) -> list[frozenset[str]]:
-    groups = [[frozenset(stems(word)) for word in group] for group in _SAME]
+    same = read_toml("places.toml")["same"]
+    groups = [[frozenset(stems(word)) for word in group.split(", ")] for group in same]
     return [
         other
         for group in groups
