@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import almanaq
+from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
 QUERIES = (
@@ -29,3 +31,28 @@ def test_rows_and_names_are_the_servers(postgres_server: PostgresServer, query: 
         found = con.sql(query)
         assert found.columns == tuple(column.name for column in expected.description or ())
         assert found.rows == expected.fetchall()
+
+
+REPLIES = {"a": "00000000-0000-0000-0000-000000000001", "b": "no uuid", "c": "00000000-0000-0000-0000-000000000002"}
+CAST = "answer(body, 'q')::uuid"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (f"SELECT id, {CAST} IS NULL FROM t ORDER BY id", [(1, False), (2, True), (3, False)]),
+        (f"SELECT id FROM t WHERE {CAST} > '{REPLIES['a']}'", [(3,)]),
+        (f"SELECT id FROM t WHERE {CAST} > '{REPLIES['a']}' OR id = 2 ORDER BY {CAST}", [(3,), (2,)]),
+        (f"SELECT count(*) FROM t GROUP BY {CAST} ORDER BY {CAST}", [(1,), (1,), (1,)]),
+        (f"SELECT id FROM t WHERE {CAST} IS NULL LIMIT 1", [(2,)]),
+    ],
+)
+def test_a_cast_that_the_server_refuses_is_null_and_counted(
+    postgres_server: PostgresServer, query: str, rows: list[tuple[object, ...]]
+) -> None:
+    url = postgres_server.source({"t": pa.table({"id": [1, 2, 3], "body": ["a", "b", "c"]})})
+    with almanaq.connect(url, model=FunctionModel(lambda text, question: REPLIES[text]), cache=False) as con:
+        for _ in range(2):  # the second time, texts of statements are known
+            found = con.sql(query)
+            assert found.rows == rows
+            assert found.trace.warnings == ("1 answer(s) to 'q' could not be read as uuid; they are NULL",)
