@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -141,20 +141,24 @@ class DuckDBLanguage:
         names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
         return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
 
-    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
-        """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
+        """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
         if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
-            return None
-        with self._lock:
-            reader = self._reader()
-            tree = copy.deepcopy(statement.tree)
-            write_null_order(tree, *self._order_settings())
-            number_groups(tree, reader.functions.aggregates)
-            parts = _Parts(self, reader, statement, prefix, parameters)
-            made = take_apart(tree, parts)
-            used = parts.parameters_in(made.tree)
-            sql = reader.shown(made.tree, reader.write(made.tree))
-            return SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
+            return
+        for stops in (True, False):
+            with self._lock:
+                reader = self._reader()
+                tree = copy.deepcopy(statement.tree)
+                write_null_order(tree, *self._order_settings())
+                number_groups(tree, reader.functions.aggregates)
+                parts = _Parts(self, reader, statement, prefix, parameters)
+                made = take_apart(tree, parts, stops=stops)
+                used = parts.parameters_in(made.tree)
+                sql = reader.shown(made.tree, reader.write(made.tree))
+                split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
+            yield split
+            if not parts.kept:
+                return
 
     def part(
         self,
@@ -164,8 +168,14 @@ class DuckDBLanguage:
         whole: Statement,
         parameters: Parameters,
         documents: Sequence[Cited | None] | None,
+        *,
+        numbered: bool = True,
     ) -> Part:
-        """Return a part with the columns of its table, which stands empty where later parts are described."""
+        """Return a part with the columns of its table, which stands empty where later parts are described.
+
+        Args:
+            numbered: whether rows that have answers have their number, too.
+        """
         tree = {"node": query, "named_param_map": []}
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
@@ -184,15 +194,15 @@ class DuckDBLanguage:
             read = [(each.relation, each.column) for each in documents if each is not None and each.private]
         private = tuple(dict.fromkeys(".".join(each) for each in read))
         alone = documents[0] if documents is not None and len(documents) == 1 else None
-        reads = (alone.relation, alone.column) if alone is not None else ("", "")
         used, text = tuple(name for name in whole.parameters if name in _parameters_in(query)), has_text(query)
+        reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
         if used and not text:
             shown, used = self._with_literals(shown, parameters_of(used, parameters)), ()
         statement = Statement(whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
         columns = tuple((str(row[0]), str(row[1])) for row in self.describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)
         listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
-        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text else []
+        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text and numbered else []
         assert self._opened is not None
         self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({', '.join(listed)})")
         return Part(name, statement, columns, private, reads)
@@ -253,6 +263,8 @@ class _Parts:
         self._language, self._reader, self._whole = language, reader, whole
         self._prefix, self._parameters = prefix, parameters
         self.made: list[Part] = []
+        self.kept = False
+        """Whether one is of the rows that a LIMIT keeps."""
         functions = reader.functions
         self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
         self.volatile, self.own = functions.volatile, functions.own_names
@@ -261,15 +273,29 @@ class _Parts:
         """Return the tree of a query."""
         return self._reader.parse(text)
 
-    def make(self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None) -> str | None:
+    def make(
+        self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None, *, numbered: bool = True
+    ) -> str | None:
         """Make a part; give the name of its table, None where DuckDB does not bind the query."""
         name = f"{self._prefix}{len(self.made) + 1}"
+        of = (self._reader, name, query, self._whole, self._parameters, documents)
         try:
-            part = self._language.part(self._reader, name, query, self._whole, self._parameters, documents)
+            self.made.append(self._language.part(*of, numbered=numbered))
         except QueryError:
             return None
-        self.made.append(part)
         return name
+
+    def keep(self, query: dict[str, Any]) -> str | None:
+        """Make a part of the rows that a LIMIT keeps; give its name, None where DuckDB does not bind the query."""
+        name = self.make(query, (), numbered=False)
+        self.kept = self.kept or name is not None
+        return name
+
+    def row_id(self, item: dict[str, Any]) -> str | None:
+        """Return the column that numbers the rows of an item of FROM; None where none does."""
+        relation = self._reader.catalog.find(".".join(item["qualified_name"]["path"]))
+        renamed = item["column_name_alias"] or item["sample"]
+        return relation.row_id if relation is not None and not renamed else None
 
     def place(self, item: dict[str, Any], column: str) -> tuple[Cited, tuple[str, ...]] | None:
         """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
