@@ -20,6 +20,9 @@ QUERIES = (
     "SELECT regexp_like('a', 'A', 'i'), regexp_like('a', 'b'), (interval '1' day)::text, (interval '1 day')::text",
     "SELECT 'x'::bytea LIKE '_'::bytea ESCAPE '$'::bytea, '$_' LIKE '$__' ESCAPE '$'::text",
     "SELECT array_agg(v::float4), ARRAY[[1.1, 2.2]]::real[] FROM (VALUES (1004.3), (-34.84)) t(v)",
+    "SELECT '{\"a\": [1, 2.5]}'::json, 'null'::jsonb, '[1]'::json -> 0, ROW(1, 'a,b', NULL), ROW(), ARRAY[ROW(1, 'x')]",
+    "SELECT '00000000-0000-0000-0000-000000000002'::uuid, ARRAY['00000000-0000-0000-0000-000000000002'::uuid, NULL]",
+    "SELECT r FROM (SELECT i, 'b' AS b FROM generate_series(1, 3) i UNION ALL SELECT NULL, NULL) r",
     "SELECT date_mi('2024-03-01', '2024-02-01'), int4pl(1, 2), textcat('a', 'b'), bpchareq('a', 'a '), dtrunc(2.5)",
 )
 
