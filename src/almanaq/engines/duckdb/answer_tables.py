@@ -506,18 +506,48 @@ class _Select:
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        items = [holder[key] for holder, key in items_of(self.node, "from_table")]
-        nodes = list(walk(documents))
-        if any(node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") for node in nodes):
-            return None
-        if any(str(node.get("function_name", "")).lower() in self.work.engine.own for node in nodes):
-            return None
-        found = [_place_of(node, items, self.work.engine) for node in nodes if node.get("class") == "COLUMN_REF"]
-        if any(place is None for place in found):
-            return None
-        places = [place[1] for place in found if place is not None]
+        places = self._made_of(documents, self.node)
         plain = all(document.get("class") == "COLUMN_REF" for document in documents)
-        return [*places, *([] if plain else [None])]
+        return None if places is None else [*places, *([] if plain else [None])]
+
+    def _made_of(self, expressions: list[Node], select: Node) -> list[Cited] | None:
+        """Return the columns of relations that expressions of a SELECT are made of; None where they cannot be told."""
+        items = [holder[key] for holder, key in items_of(select, "from_table")]
+        found: list[Cited] = []
+        for node in walk(expressions):
+            called = str(node.get("function_name", "")).lower()
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.work.engine.own:
+                return None
+            if node.get("class") != "COLUMN_REF":
+                continue
+            place = _place_of(node, items, self.work.engine)
+            inner = [place[1]] if place is not None else self._made_within(node, items)
+            if inner is None:
+                return None
+            found += inner
+        return found
+
+    def _made_within(self, column: Node, items: Sequence[Node]) -> list[Cited] | None:
+        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
+        *before, name = map(str.lower, column["column_names"])
+        named = [item for item in items if [str(_alias_of(item))] == before or (not before and len(items) == 1)]
+        query = self._query_of(named[0]) if len(named) == 1 else None
+        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
+            return None
+        shown = [output for output in query["select_list"] if _output_name(output) == name]
+        starred = any(output["class"] == "STAR" for output in query["select_list"])
+        return self._made_of(shown, query) if len(shown) == 1 and not starred else None
+
+    def _query_of(self, item: Node) -> Node | None:
+        """Return the query of a derived table, or of the member of WITH that an item of FROM names; None of others."""
+        if item.get("column_name_alias"):
+            return None
+        if item["type"] == "SUBQUERY":
+            query: Node = item["subquery"]["node"]
+            return query
+        bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
+        members = [member for member in self.members if bare and member["key"].lower() == item["table_name"].lower()]
+        return members[-1]["value"]["query_node"] if members and not members[-1]["value"]["aliases"] else None
 
 
 # --- quotes
@@ -569,7 +599,12 @@ def _place_of(document: Node, items: Sequence[Node], engine: Engine) -> tuple[No
 
 
 def _alias_of(item: Node) -> str:
-    return str(item.get("alias") or item["table_name"]).lower()
+    return str(item.get("alias") or item.get("table_name") or "").lower()
+
+
+def _output_name(output: Node) -> str:
+    """Return the name that an output has by its alias or as a column, in lower case; "" where DuckDB names it."""
+    return str(output["alias"] or (output.get("column_names") or [""])[-1]).lower()
 
 
 # --- expressions

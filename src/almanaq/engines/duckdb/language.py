@@ -6,6 +6,7 @@ import copy
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -179,11 +180,7 @@ class DuckDBLanguage:
         tree = {"node": query, "named_param_map": []}
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
-        tables = [
-            reader.catalog.find(".".join(node["qualified_name"]["path"]))
-            for node in walk(query)
-            if node.get("type") == "BASE_TABLE"
-        ]
+        tables = [_relation_of(node, reader) for node in walk(query) if node.get("type") == "BASE_TABLE"]
         relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
         if documents is None:
             called = {str(node.get("function_name", "")).lower() for node in walk(query)}
@@ -280,9 +277,14 @@ class _Parts:
         name = f"{self._prefix}{len(self.made) + 1}"
         of = (self._reader, name, query, self._whole, self._parameters, documents)
         try:
-            self.made.append(self._language.part(*of, numbered=numbered))
+            part = self._language.part(*of, numbered=numbered)
         except QueryError:
             return None
+        if documents is None:
+            read = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
+            held = [column for other in self.made if other.name in read for column in other.private]
+            part = replace(part, private=tuple(dict.fromkeys((*part.private, *held))))
+        self.made.append(part)
         return name
 
     def keep(self, query: dict[str, Any]) -> str | None:
@@ -293,13 +295,13 @@ class _Parts:
 
     def row_id(self, item: dict[str, Any]) -> str | None:
         """Return the column that numbers the rows of an item of FROM; None where none does."""
-        relation = self._reader.catalog.find(".".join(item["qualified_name"]["path"]))
+        relation = _relation_of(item, self._reader)
         renamed = item["column_name_alias"] or item["sample"]
         return relation.row_id if relation is not None and not renamed else None
 
     def place(self, item: dict[str, Any], column: str) -> tuple[Cited, tuple[str, ...]] | None:
         """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
-        relation = self._reader.catalog.find(".".join(item["qualified_name"]["path"]))
+        relation = _relation_of(item, self._reader)
         known = relation.column(column) if relation is not None and not item["column_name_alias"] else None
         if relation is None or known is None:
             return None
@@ -325,6 +327,13 @@ class _Parts:
         """Return the names of the parameters of a tree, in their order in the whole."""
         found = _parameters_in(tree)
         return tuple(name for name in self._whole.parameters if name in found)
+
+
+def _relation_of(item: dict[str, Any], reader: StatementReader) -> Relation | None:
+    """Return the relation that an item of FROM names in full, as checked trees do; a bare name is one of WITH."""
+    path = tuple(item["qualified_name"]["path"])
+    relation = reader.catalog.find(".".join(path))
+    return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
 
 
 def _parameters_in(tree: dict[str, Any]) -> set[str]:
