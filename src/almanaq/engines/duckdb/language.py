@@ -11,11 +11,13 @@ from typing import Any
 
 import duckdb
 from sqlglot import ErrorLevel, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import TokenType
 
 from almanaq.engines.duckdb.answer_tables import take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.parser import parse_written
 from almanaq.engines.duckdb.session import binding_error
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
@@ -115,7 +117,7 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
-            tree = parse_written(sql)
+            tree = _parse_written(sql)
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
@@ -249,6 +251,37 @@ class DuckDBLanguage:
             reader = StatementReader(connection, self._catalog(), FunctionCatalog.read(connection), self._views)
             self._opened = connection, reader
         return self._opened[1]
+
+
+# --- what DuckDB writes of a tree, read by sqlglot
+
+
+class _WrittenParser(DuckDBParser):
+    """Reads lambdas in parentheses: DuckDB writes every lambda, and so every list comprehension, with them."""
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        start = self._index
+        if self._match(TokenType.L_PAREN) and self._curr.text.upper() == "LAMBDA":
+            made = self._parse_lambda(alias=alias)
+            if made is not None and self._match(TokenType.R_PAREN):
+                return made
+        self._retreat(start)
+        return super()._parse_lambda(alias=alias)
+
+
+def _parse_written(sql: str) -> exp.Expr:
+    """Return the tree of a query that DuckDB wrote.
+
+    Raises:
+        SqlglotError: it cannot be parsed.
+    """
+    dialect = Dialect.get_or_raise("duckdb")
+    (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
+    assert tree is not None
+    return tree
+
+
+# --- parts
 
 
 class _Parts:

@@ -19,8 +19,7 @@ from almanaq.suql.execution.evidence import keeper
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.three_valued_logic import Atom
-from almanaq.suql.plan.predicates import Computed, Verdict, atoms
+from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
