@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import almanaq
+from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
 QUERIES = (
@@ -18,6 +20,9 @@ QUERIES = (
     "SELECT regexp_like('a', 'A', 'i'), regexp_like('a', 'b'), (interval '1' day)::text, (interval '1 day')::text",
     "SELECT 'x'::bytea LIKE '_'::bytea ESCAPE '$'::bytea, '$_' LIKE '$__' ESCAPE '$'::text",
     "SELECT array_agg(v::float4), ARRAY[[1.1, 2.2]]::real[] FROM (VALUES (1004.3), (-34.84)) t(v)",
+    "SELECT '{\"a\": [1, 2.5]}'::json, 'null'::jsonb, '[1]'::json -> 0, ROW(1, 'a,b', NULL), ROW(), ARRAY[ROW(1, 'x')]",
+    "SELECT '00000000-0000-0000-0000-000000000002'::uuid, ARRAY['00000000-0000-0000-0000-000000000002'::uuid, NULL]",
+    "SELECT r FROM (SELECT i, 'b' AS b FROM generate_series(1, 3) i UNION ALL SELECT NULL, NULL) r",
     "SELECT date_mi('2024-03-01', '2024-02-01'), int4pl(1, 2), textcat('a', 'b'), bpchareq('a', 'a '), dtrunc(2.5)",
 )
 
@@ -29,3 +34,28 @@ def test_rows_and_names_are_the_servers(postgres_server: PostgresServer, query: 
         found = con.sql(query)
         assert found.columns == tuple(column.name for column in expected.description or ())
         assert found.rows == expected.fetchall()
+
+
+REPLIES = {"a": "00000000-0000-0000-0000-000000000001", "b": "no uuid", "c": "00000000-0000-0000-0000-000000000002"}
+CAST = "answer(body, 'q')::uuid"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (f"SELECT id, {CAST} IS NULL FROM t ORDER BY id", [(1, False), (2, True), (3, False)]),
+        (f"SELECT id FROM t WHERE {CAST} > '{REPLIES['a']}'", [(3,)]),
+        (f"SELECT id FROM t WHERE {CAST} > '{REPLIES['a']}' OR id = 2 ORDER BY {CAST}", [(3,), (2,)]),
+        (f"SELECT count(*) FROM t GROUP BY {CAST} ORDER BY {CAST}", [(1,), (1,), (1,)]),
+        (f"SELECT id FROM t WHERE {CAST} IS NULL LIMIT 1", [(2,)]),
+    ],
+)
+def test_a_cast_that_the_server_refuses_is_null_and_counted(
+    postgres_server: PostgresServer, query: str, rows: list[tuple[object, ...]]
+) -> None:
+    url = postgres_server.source({"t": pa.table({"id": [1, 2, 3], "body": ["a", "b", "c"]})})
+    with almanaq.connect(url, model=FunctionModel(lambda text, question: REPLIES[text]), cache=False) as con:
+        for _ in range(2):  # the second time, texts of statements are known
+            found = con.sql(query)
+            assert found.rows == rows
+            assert found.trace.warnings == ("1 answer(s) to 'q' could not be read as uuid; they are NULL",)

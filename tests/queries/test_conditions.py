@@ -58,6 +58,7 @@ def test_an_answer_is_read_as_a_boolean_where_one_stands(query: str, rows: list[
             [("now", 1), (None, 1), (None, 1), (None, 1)],
         ),
         ("SELECT A FROM t GROUP BY ROLLUP (A) HAVING A", [("Yes",)]),
+        ("SELECT summary(array_agg(id::text)) IS NULL AS s FROM t GROUP BY A HAVING A", [(True,)]),
         ("SELECT (A), count(*) FROM t GROUP BY (A) HAVING (A)", [("Yes", 1)]),
         ("SELECT A::boolean FROM t GROUP BY A, body HAVING A", [(True,)]),
         ("SELECT length(A), count(*) FROM t GROUP BY A HAVING length(A::text) = 3", [(3, 1)]),
@@ -120,3 +121,11 @@ def test_an_answer_that_a_derived_table_shows_is_text() -> None:
 @pytest.mark.parametrize("condition", ["ok", "NULL", "'true'", "NOT ok IS NULL", "coalesce(ok, FALSE)"])
 def test_booleans_are_conditions(condition: str) -> None:
     assert _rows(f"SELECT id FROM t WHERE {condition}") is not None
+
+
+def test_an_answer_takes_the_type_of_a_column_that_its_table_gives_another_name() -> None:
+    model = FunctionModel(lambda text, question: "1,234")
+    tables = {"t": {"id": [1], "body": ["x"]}, "u": {"n": [1234], "m": [1]}}
+    con = almanaq.connect(tables, model=model, cache=False)
+    query = "SELECT id FROM t JOIN u AS v(a, b) ON answer(body, 'how many?') = v.a"
+    assert con.sql(query).rows == [(1,)]

@@ -559,3 +559,9 @@ def test_a_keyword_may_be_the_name_of_a_table_and_a_column(word: str) -> None:
         ("1",),
         ("2",),
     ]
+
+
+def test_a_name_that_an_inner_alias_does_not_hold_is_of_the_item_around_it_of_that_alias(town: Asked) -> None:
+    inner = "(SELECT max(k) FROM (SELECT id + n AS k FROM (SELECT 1 AS n UNION ALL SELECT 2) AS p) AS p)"
+    query = f"SELECT {inner} FROM places AS p WHERE {CALM} ORDER BY id LIMIT 2"
+    assert town.rows(query) == [(3,), (5,)]

@@ -119,3 +119,28 @@ def test_a_cast_that_duckdb_refuses_is_counted(connection: almanaq.Connection) -
     found = connection.sql("SELECT id, answer(x, 'q')::UUID AS u FROM t WHERE x IS NOT NULL")
     assert [row[1] for row in found.rows] == [None] * 3
     assert "2 answer(s) to 'q' could not be read as uuid; they are NULL" in found.trace.warnings
+
+
+@pytest.mark.parametrize(
+    ("sql", "ids"),
+    [
+        ("SELECT t, id FROM t WHERE answer(x, 'q') = 'Yes' LIMIT 3", [3, 13, 23]),
+        ("SELECT t, id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2 OFFSET 1", [13, 23]),
+        ("SELECT t, id FROM t WHERE id > 7 AND answer(x, $1) = 'Yes' ORDER BY id LIMIT 2", [13, 23]),
+        ("SELECT t, id FROM t WHERE id < 50 ORDER BY answer(x, 'n')::INT DESC LIMIT 2", [49, 48]),
+        ("SELECT * FROM (SELECT t, id FROM t WHERE answer(x, 'q') = 'Yes' LIMIT 2) ORDER BY id", [3, 13]),
+        # The rest stops nothing: its LIMIT does not cut the rows of a relation by what they are.
+        ("SELECT t, -id AS id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2", [-993, -983]),
+        ("SELECT unnest([t, t]), id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2", [3, 3]),
+        ("SELECT count(t), max(id) FROM t WHERE answer(x, 'q') = 'Yes' LIMIT 1", [993]),
+        ("SELECT DISTINCT t, id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2", [3, 13]),
+    ],
+)
+def test_a_limit_stops_where_it_cuts_the_rows_of_a_relation(sql: str, ids: list[int]) -> None:
+    tables = {"t": {"id": list(range(1000)), "x": [f"x{i}" for i in range(1000)]}}
+    model = FunctionModel(lambda text, question: text[1:] if question == "n" else "Yes" if text[-1:] == "3" else "No")
+    with almanaq.connect(tables, model=model, cache=False, order="table") as con:
+        found = con.sql(sql, ["q"] if "$1" in sql else ())
+    assert [row[1] for row in found.rows] == ids
+    stops = any(part in sql for part in ("SELECT t, id", "(SELECT"))
+    assert (found.trace.text_calls < 100) == stops

@@ -233,3 +233,33 @@ def test_what_a_private_row_was_called_is_not_in_the_words_for_a_later_search(sc
         server.writes = ["SELECT name FROM people WHERE id = 1"]
         connection.ask("and the name?", turns)
     assert CANARY not in server.sent
+
+
+APART = {"t": {"id": [1, 2], "x": ["shown", "too"], "secret": [CANARY, CANARY]}, "u": {"id": [1], "x": ["public"]}}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH t AS (SELECT id, {c} AS x FROM t) SELECT t, answer(x, 'q') FROM t",
+        "WITH u AS (SELECT id, {c} AS x FROM t) SELECT u, answer(x, 'q') FROM u",
+        "WITH u AS (SELECT id, {c} AS x FROM t) SELECT u, id FROM u WHERE answer(u.x, 'q') IS NOT NULL LIMIT 1",
+        "WITH u AS (SELECT {c} AS x FROM t LIMIT 1) SELECT u, answer(x, 'q') FROM u",
+        "WITH a AS (SELECT {c} AS x FROM t), b AS (SELECT x FROM a) SELECT b, answer(x, 'q') FROM b",
+        "SELECT u, answer(x, 'q') FROM (SELECT {c} || '!' AS x FROM t) u",
+        "SELECT u, answer(x, 'q') FROM (SELECT {c} AS x FROM t USING SAMPLE 1 ROWS) u",
+        "SELECT u.id, t, answer(t.{c}, 'q') FROM u POSITIONAL JOIN t",
+        "SELECT t, answer({c}, 'q') FROM t LIMIT 1",
+    ],
+)
+def test_what_is_taken_apart_is_refused_where_it_would_send_what_is_private(query: str, tmp_path: Path) -> None:
+    schema = tmp_path / "schema.toml"
+    schema.write_text("[t.columns.secret]\nprivate = true\n")
+    server = Server()
+    with almanaq.connect(APART, model=server, schema=str(schema), cache=False) as connection:
+        with pytest.raises(RefusedQueryError, match="private"):
+            connection.sql(query.format(c="secret"))
+        assert not server.prompts
+        if "LIMIT 1)" not in query and "SAMPLE" not in query:  # of what is drawn first, all that was read counts
+            assert connection.sql(query.format(c="x")).trace.text_calls
+    assert CANARY not in server.sent

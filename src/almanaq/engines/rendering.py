@@ -7,7 +7,6 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.variables import without_variables
 
 # --- statements between two steps -------------------------------------------------------------------------------------
 
@@ -96,6 +95,8 @@ def _compare_addresses(node: exp.EQ) -> None:
 
 _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 """Engines that read a backslash in a quoted name as an escape, which sqlglot does not write."""
+_OPENING = "${"
+"""What stands for a setting, or a variable of the server's environment, in Databricks' SQL."""
 
 
 def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
@@ -124,6 +125,25 @@ def _escape_backslashes(tree: exp.Expr) -> exp.Expr:
         if isinstance(text.parent, exp.Initcap):
             continue  # its delimiters, which are not printed
         written = exp.ByteString(this=text.name.replace("\\", "\\\\"))
+        if text is tree:
+            return written
+        text.replace(written)
+    return tree
+
+
+def without_variables(tree: exp.Expr) -> exp.Expr:
+    """Return a tree, which is changed, that writes no `${`: a text with one is written in two.
+
+    Raises:
+        UnsupportedError: a name has one.
+    """
+    for name in nodes_of(tree, exp.Identifier):
+        if _OPENING in name.name:
+            raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")
+    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and _OPENING in node.name]:
+        first, *others = text.name.split(_OPENING)
+        pieces = [exp.Literal.string(piece) for other in others for piece in ("$", "{" + other)]
+        written = exp.func("concat", exp.Literal.string(first), *pieces)
         if text is tree:
             return written
         text.replace(written)

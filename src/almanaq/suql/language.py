@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -131,8 +131,12 @@ class Language(Protocol):
     def tree(self, statement: Statement) -> exp.Expr:
         """Return sqlglot's tree of a statement; raises UnsupportedError where it does not say the same."""
 
-    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
-        """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterable[SplitStatement]:
+        """Yield the ways to take apart a statement that is not planned whole, the cheapest first; none where none is.
+
+        Raises:
+            UnsupportedError: names the place that no way is found for.
+        """
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""

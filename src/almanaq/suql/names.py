@@ -78,6 +78,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _name_outputs(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
+        _rename_hidden_aliases(tree)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
     except (OptimizeError, ParseError) as error:
         raise UnknownNameError(str(error).splitlines()[0]) from error
@@ -89,7 +90,6 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
         if isinstance(identifier.parent, _HOLDERS):
             identifier.set("quoted", True)
     _check_columns(tree, catalog, text)
-    _rename_hidden_aliases(tree)
     return typed(tree, schema, dialect)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -150,15 +151,12 @@ class Planner:
             if known_to_engine or prefix.count("part_") > _DEEPEST_PARTS:
                 raise
             try:
-                made = self.binder.language.split(statement, f"{prefix}part_", parameters)
+                for made in self.binder.language.split(statement, f"{prefix}part_", parameters):
+                    with suppress(UnsupportedError, UnknownNameError):  # of a part, which nobody wrote
+                        return self._composed(made, statement, parameters, options, prefix)
             except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
                 raise error from None
-            if made is None:
-                raise
-            try:
-                return self._composed(made, statement, parameters, options, prefix)
-            except (UnsupportedError, UnknownNameError):  # of a part, which nobody wrote
-                raise error from None
+            raise
 
     def _composed(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str

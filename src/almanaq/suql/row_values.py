@@ -30,6 +30,10 @@ def python_column(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact:
         from almanaq.engines.duckdb.values import python_values
 
         return python_values(field, column, exact=exact)
+    if field.metadata is not None and b"postgres_type" in field.metadata and not exact:
+        from almanaq.engines.postgres import driver
+
+        return driver.python_values(field.metadata[b"postgres_type"], column.to_pylist())
     try:
         if not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_float64(column.type)):
             return column.to_numpy().tolist()  # type: ignore[no-any-return] # ten times as fast

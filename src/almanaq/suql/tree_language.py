@@ -162,8 +162,8 @@ class TreeLanguage:
                 join.set("side", None)  # LEFT says nothing there, and no row without a match is kept
         return tree
 
-    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
-        """Return a statement whose derived tables with text functions become tables; None where others are left."""
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
+        """Yield a statement whose derived tables with text functions become tables; nothing where others are left."""
         tree = self._parse(statement.sql)
         with_ = tree.args.get("with_")
         parts: list[Part] = []
@@ -178,9 +178,9 @@ class TreeLanguage:
             derived.set("this", exp.select("*").from_(made))
             parts.append(part)
         if not parts or has_text(tree):
-            return None
+            return
         left = tuple(dict.fromkeys(_parameters(self._reader.tokenize(self._write(tree)))))
-        return SplitStatement(tuple(parts), self._write(tree), left)
+        yield SplitStatement(tuple(parts), self._write(tree), left)
 
     def _part(self, name: str, query: exp.Query, whole: Statement, parameters: Parameters) -> Part:
         sql = self._write(query)

@@ -27,6 +27,9 @@ from almanaq.suql.text_functions import DECLARED
 
 Node = dict[str, Any]
 _DOCUMENT, _SAID, _OF = "almanaq_document_", "almanaq_said", "almanaq_answers"
+_ROW = "almanaq_row"
+_AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
+_GIVES_ROWS = ("unnest", "unlist", "generate_series", "range")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
@@ -47,6 +50,12 @@ class Engine(Protocol):
         Args:
             documents: where all that its documents are made of stands; None: not known.
         """
+
+    def keep(self, query: Node) -> str | None:
+        """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
+
+    def row_id(self, item: Node) -> str | None:
+        """Return the column that numbers the rows of an item of FROM; None where none does."""
 
     def binds(self, query: Node) -> bool:
         """Return whether DuckDB binds a query."""
@@ -70,14 +79,17 @@ class Apart:
     cited: tuple[Cited, ...] = ()
 
 
-def take_apart(tree: Node, engine: Engine) -> Apart:
+def take_apart(tree: Node, engine: Engine, *, stops: bool) -> Apart:
     """Return a statement taken apart.
+
+    Args:
+        stops: whether a LIMIT may have a part of its own, which is planned.
 
     Raises:
         UnsupportedError: names the place of a text function where no table can stand for it.
     """
     made = copy.deepcopy(tree)
-    work = _TakingApart(engine)
+    work = _TakingApart(engine, stops)
     work.query(made["node"], (), ())
     if has_text(made):
         raise _refusal("here")
@@ -159,6 +171,7 @@ class _TakingApart:
     """One statement while it is taken apart."""
 
     engine: Engine
+    stops: bool
     lookups: list[_Lookup] = field(default_factory=list)
     _said: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -258,6 +271,7 @@ class _Select:
             return
         self._name_outputs()
         self._inline_aliases()
+        self._stop_at_limit()
         where = node["where_clause"]
         node["where_clause"] = None
         known = self._without_text(where)
@@ -273,6 +287,47 @@ class _Select:
             for order in modifier.get("orders", ()):
                 if any(order["expression"] is lookup.node for lookup in self.work.lookups):
                     order["null_order"] = order["null_order"].replace("ORDER_DEFAULT", "NULLS LAST")
+
+    def _stop_at_limit(self) -> None:
+        """`… FROM t WHERE answer(…) LIMIT n` reads the rows that a part keeps, which asks no more texts than it needs.
+
+        So it is of a SELECT of the rows of one relation; the documents of its other clauses are then those of the rows.
+        """
+        node, engine = self.node, self.work.engine
+        item = node["from_table"]
+        if not self.work.stops or self.around or item["type"] != "BASE_TABLE" or not self._is_cut():
+            return
+        row = engine.row_id(item)
+        if row is None:
+            return
+        numbered = {**_column(_ROW), "column_names": [str(item.get("alias") or item["table_name"]), row]}
+        part = {**select_all(copy.deepcopy(item)), "select_list": [{**numbered, "alias": _ROW}]}
+        part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
+        name = engine.keep(_with(part, self.members))
+        if name is None:
+            return
+        kept: Node = engine.parse(f"SELECT 1 IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})")["node"]["select_list"][0]
+        kept["child"] = numbered
+        where = node["where_clause"]
+        node["where_clause"] = kept if where is None else {**_AND, "children": [kept, where]}
+        node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] != "LIMIT_MODIFIER"]
+
+    def _is_cut(self) -> bool:
+        """Return whether a LIMIT cuts the rows of FROM that text functions choose or order, and nothing else does."""
+        node = self.node
+        limits = [modifier for modifier in node["modifiers"] if modifier["type"] == "LIMIT_MODIFIER"]
+        keys = [order["expression"] for modifier in node["modifiers"] for order in modifier.get("orders", ())]
+        counts = [limit.get(key) for limit in limits for key in ("limit", "offset")]
+        if not limits or len(node["modifiers"]) > 1 + bool(keys) or not has_text([node["where_clause"], keys]):
+            return False
+        if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
+            return False
+        aliases = {str(output["alias"]).lower() for output in node["select_list"]}
+        plain = all(count is None or _is_constant(count) for count in counts)
+        named = names_in(keys) & aliases or any(_is_constant(key) or key["class"] == "STAR" for key in keys)
+        across = any(map(self._is_grouped, [*node["select_list"], *keys]))
+        unnested = any(each.get("function_name") in _GIVES_ROWS for each in walk(node["select_list"]))
+        return plain and not named and not across and not unnested and not self.work.is_drawn(node["where_clause"])
 
     def _item(self, holder: Any, key: Any, before: Node | None) -> None:
         """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
@@ -451,18 +506,48 @@ class _Select:
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        items = [holder[key] for holder, key in items_of(self.node, "from_table")]
-        nodes = list(walk(documents))
-        if any(node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") for node in nodes):
-            return None
-        if any(str(node.get("function_name", "")).lower() in self.work.engine.own for node in nodes):
-            return None
-        found = [_place_of(node, items, self.work.engine) for node in nodes if node.get("class") == "COLUMN_REF"]
-        if any(place is None for place in found):
-            return None
-        places = [place[1] for place in found if place is not None]
+        places = self._made_of(documents, self.node)
         plain = all(document.get("class") == "COLUMN_REF" for document in documents)
-        return [*places, *([] if plain else [None])]
+        return None if places is None else [*places, *([] if plain else [None])]
+
+    def _made_of(self, expressions: list[Node], select: Node) -> list[Cited] | None:
+        """Return the columns of relations that expressions of a SELECT are made of; None where they cannot be told."""
+        items = [holder[key] for holder, key in items_of(select, "from_table")]
+        found: list[Cited] = []
+        for node in walk(expressions):
+            called = str(node.get("function_name", "")).lower()
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.work.engine.own:
+                return None
+            if node.get("class") != "COLUMN_REF":
+                continue
+            place = _place_of(node, items, self.work.engine)
+            inner = [place[1]] if place is not None else self._made_within(node, items)
+            if inner is None:
+                return None
+            found += inner
+        return found
+
+    def _made_within(self, column: Node, items: Sequence[Node]) -> list[Cited] | None:
+        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
+        *before, name = map(str.lower, column["column_names"])
+        named = [item for item in items if [str(_alias_of(item))] == before or (not before and len(items) == 1)]
+        query = self._query_of(named[0]) if len(named) == 1 else None
+        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
+            return None
+        shown = [output for output in query["select_list"] if _output_name(output) == name]
+        starred = any(output["class"] == "STAR" for output in query["select_list"])
+        return self._made_of(shown, query) if len(shown) == 1 and not starred else None
+
+    def _query_of(self, item: Node) -> Node | None:
+        """Return the query of a derived table, or of the member of WITH that an item of FROM names; None of others."""
+        if item.get("column_name_alias"):
+            return None
+        if item["type"] == "SUBQUERY":
+            query: Node = item["subquery"]["node"]
+            return query
+        bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
+        members = [member for member in self.members if bare and member["key"].lower() == item["table_name"].lower()]
+        return members[-1]["value"]["query_node"] if members and not members[-1]["value"]["aliases"] else None
 
 
 # --- quotes
@@ -514,7 +599,12 @@ def _place_of(document: Node, items: Sequence[Node], engine: Engine) -> tuple[No
 
 
 def _alias_of(item: Node) -> str:
-    return str(item.get("alias") or item["table_name"]).lower()
+    return str(item.get("alias") or item.get("table_name") or "").lower()
+
+
+def _output_name(output: Node) -> str:
+    """Return the name that an output has by its alias or as a column, in lower case; "" where DuckDB names it."""
+    return str(output["alias"] or (output.get("column_names") or [""])[-1]).lower()
 
 
 # --- expressions

@@ -6,10 +6,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import duckdb
 
+from almanaq.engines.common import RelationQueries
 from almanaq.errors import first_line
 from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flat, relation_names, shown_samples
@@ -104,14 +106,7 @@ class CatalogReader:
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null in the rows of a relation."""
-        names = ", ".join(map(quote, key))
-        null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
-        place = quote(*relation.location)
-        (nulls,) = self._rows(f"SELECT count(*) FROM {place} WHERE {null}", bare=True)
-        (twice,) = self._rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM {place} GROUP BY {names} HAVING count(*) > 1 LIMIT 1)", bare=True
-        )
-        return bool(nulls[0] == 0 and twice[0] == 0)
+        return RelationQueries(partial(self._rows, bare=True), "duckdb").key_holds(relation, key)
 
     def _rows(self, sql: str, *, bare: bool = False) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, [] if bare else [self.database]).fetchall()

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,16 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
+from almanaq.engines.common import complete_enums
 from almanaq.engines.duckdb.catalog import CatalogReader
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.duckdb.session import DuckDBSession, open_instance
 from almanaq.errors import SourceError, UsageError, first_line
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.text.sql_literals import quote, string_literal
 
-_MOST_ENUM_VALUES = 10_000
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
 _LOCK = (
@@ -163,7 +164,10 @@ class DuckDBDatabase:
         check_keys(catalog, self._schema, reader.key_holds)
         origins = self._loaded.origins
         relations = tuple(
-            replace(_with_values(reader, relation), origin=origins.get(relation.location[1:], ""))
+            replace(
+                complete_enums(relation, partial(reader.values, relation)),
+                origin=origins.get(relation.location[1:], ""),
+            )
             for relation in catalog.relations
         )
         return replace(catalog, relations=relations, separate=self._loaded.separate)
@@ -258,21 +262,3 @@ def _enum_cast(name: str, column: Any) -> str:
         return quote(name)
     listed = ", ".join(map(string_literal, values))
     return f"CAST({quote(name)} AS ENUM({listed})) AS {quote(name)}"
-
-
-def _with_values(reader: CatalogReader, relation: Relation) -> Relation:
-    """Return the values that the rows hold to the ENUM columns that were declared without."""
-    columns = tuple(_complete(reader, relation, column) for column in relation.columns)
-    return relation if columns == relation.columns else replace(relation, columns=columns)
-
-
-def _complete(reader: CatalogReader, relation: Relation, column: Column) -> Column:
-    if column.kind is not ColumnKind.ENUM or column.values:
-        return column
-    values = reader.values(relation, column, _MOST_ENUM_VALUES + 1)
-    if len(values) > _MOST_ENUM_VALUES:
-        raise SourceError(
-            f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct values: "
-            "declare it structured, or list its values in the schema file"
-        )
-    return replace(column, values=values)

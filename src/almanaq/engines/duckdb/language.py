@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 from sqlglot import ErrorLevel, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import TokenType
 
 from almanaq.engines.duckdb.answer_tables import take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.parser import parse_written
 from almanaq.engines.duckdb.session import binding_error
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
@@ -114,7 +117,7 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
-            tree = parse_written(sql)
+            tree = _parse_written(sql)
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
@@ -141,20 +144,24 @@ class DuckDBLanguage:
         names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
         return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
 
-    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:
-        """Return a statement taken apart where it is not planned whole; None where that cannot be done."""
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
+        """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
         if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
-            return None
-        with self._lock:
-            reader = self._reader()
-            tree = copy.deepcopy(statement.tree)
-            write_null_order(tree, *self._order_settings())
-            number_groups(tree, reader.functions.aggregates)
-            parts = _Parts(self, reader, statement, prefix, parameters)
-            made = take_apart(tree, parts)
-            used = parts.parameters_in(made.tree)
-            sql = reader.shown(made.tree, reader.write(made.tree))
-            return SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
+            return
+        for stops in (True, False):
+            with self._lock:
+                reader = self._reader()
+                tree = copy.deepcopy(statement.tree)
+                write_null_order(tree, *self._order_settings())
+                number_groups(tree, reader.functions.aggregates)
+                parts = _Parts(self, reader, statement, prefix, parameters)
+                made = take_apart(tree, parts, stops=stops)
+                used = parts.parameters_in(made.tree)
+                sql = reader.shown(made.tree, reader.write(made.tree))
+                split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
+            yield split
+            if not parts.kept:
+                return
 
     def part(
         self,
@@ -164,16 +171,18 @@ class DuckDBLanguage:
         whole: Statement,
         parameters: Parameters,
         documents: Sequence[Cited | None] | None,
+        *,
+        numbered: bool = True,
     ) -> Part:
-        """Return a part with the columns of its table, which stands empty where later parts are described."""
+        """Return a part with the columns of its table, which stands empty where later parts are described.
+
+        Args:
+            numbered: whether rows that have answers have their number, too.
+        """
         tree = {"node": query, "named_param_map": []}
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
-        tables = [
-            reader.catalog.find(".".join(node["qualified_name"]["path"]))
-            for node in walk(query)
-            if node.get("type") == "BASE_TABLE"
-        ]
+        tables = [_relation_of(node, reader) for node in walk(query) if node.get("type") == "BASE_TABLE"]
         relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
         if documents is None:
             called = {str(node.get("function_name", "")).lower() for node in walk(query)}
@@ -184,15 +193,15 @@ class DuckDBLanguage:
             read = [(each.relation, each.column) for each in documents if each is not None and each.private]
         private = tuple(dict.fromkeys(".".join(each) for each in read))
         alone = documents[0] if documents is not None and len(documents) == 1 else None
-        reads = (alone.relation, alone.column) if alone is not None else ("", "")
         used, text = tuple(name for name in whole.parameters if name in _parameters_in(query)), has_text(query)
+        reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
         if used and not text:
             shown, used = self._with_literals(shown, parameters_of(used, parameters)), ()
         statement = Statement(whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
         columns = tuple((str(row[0]), str(row[1])) for row in self.describe(shown, parameters_of(used, parameters)))
         names = unique_names(name for name, _ in columns)
         listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
-        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text else []
+        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text and numbered else []
         assert self._opened is not None
         self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({', '.join(listed)})")
         return Part(name, statement, columns, private, reads)
@@ -244,6 +253,37 @@ class DuckDBLanguage:
         return self._opened[1]
 
 
+# --- what DuckDB writes of a tree, read by sqlglot
+
+
+class _WrittenParser(DuckDBParser):
+    """Reads lambdas in parentheses: DuckDB writes every lambda, and so every list comprehension, with them."""
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        start = self._index
+        if self._match(TokenType.L_PAREN) and self._curr.text.upper() == "LAMBDA":
+            made = self._parse_lambda(alias=alias)
+            if made is not None and self._match(TokenType.R_PAREN):
+                return made
+        self._retreat(start)
+        return super()._parse_lambda(alias=alias)
+
+
+def _parse_written(sql: str) -> exp.Expr:
+    """Return the tree of a query that DuckDB wrote.
+
+    Raises:
+        SqlglotError: it cannot be parsed.
+    """
+    dialect = Dialect.get_or_raise("duckdb")
+    (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
+    assert tree is not None
+    return tree
+
+
+# --- parts
+
+
 class _Parts:
     """The parts of a statement that is taken apart, as they are made."""
 
@@ -253,6 +293,8 @@ class _Parts:
         self._language, self._reader, self._whole = language, reader, whole
         self._prefix, self._parameters = prefix, parameters
         self.made: list[Part] = []
+        self.kept = False
+        """Whether one is of the rows that a LIMIT keeps."""
         functions = reader.functions
         self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
         self.volatile, self.own = functions.volatile, functions.own_names
@@ -261,19 +303,38 @@ class _Parts:
         """Return the tree of a query."""
         return self._reader.parse(text)
 
-    def make(self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None) -> str | None:
+    def make(
+        self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None, *, numbered: bool = True
+    ) -> str | None:
         """Make a part; give the name of its table, None where DuckDB does not bind the query."""
         name = f"{self._prefix}{len(self.made) + 1}"
+        of = (self._reader, name, query, self._whole, self._parameters, documents)
         try:
-            part = self._language.part(self._reader, name, query, self._whole, self._parameters, documents)
+            part = self._language.part(*of, numbered=numbered)
         except QueryError:
             return None
+        if documents is None:
+            read = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
+            held = [column for other in self.made if other.name in read for column in other.private]
+            part = replace(part, private=tuple(dict.fromkeys((*part.private, *held))))
         self.made.append(part)
         return name
 
+    def keep(self, query: dict[str, Any]) -> str | None:
+        """Make a part of the rows that a LIMIT keeps; give its name, None where DuckDB does not bind the query."""
+        name = self.make(query, (), numbered=False)
+        self.kept = self.kept or name is not None
+        return name
+
+    def row_id(self, item: dict[str, Any]) -> str | None:
+        """Return the column that numbers the rows of an item of FROM; None where none does."""
+        relation = _relation_of(item, self._reader)
+        renamed = item["column_name_alias"] or item["sample"]
+        return relation.row_id if relation is not None and not renamed else None
+
     def place(self, item: dict[str, Any], column: str) -> tuple[Cited, tuple[str, ...]] | None:
         """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
-        relation = self._reader.catalog.find(".".join(item["qualified_name"]["path"]))
+        relation = _relation_of(item, self._reader)
         known = relation.column(column) if relation is not None and not item["column_name_alias"] else None
         if relation is None or known is None:
             return None
@@ -299,6 +360,13 @@ class _Parts:
         """Return the names of the parameters of a tree, in their order in the whole."""
         found = _parameters_in(tree)
         return tuple(name for name in self._whole.parameters if name in found)
+
+
+def _relation_of(item: dict[str, Any], reader: StatementReader) -> Relation | None:
+    """Return the relation that an item of FROM names in full, as checked trees do; a bare name is one of WITH."""
+    path = tuple(item["qualified_name"]["path"])
+    relation = reader.catalog.find(".".join(path))
+    return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
 
 
 def _parameters_in(tree: dict[str, Any]) -> set[str]:

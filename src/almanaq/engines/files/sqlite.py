@@ -29,11 +29,13 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
     unreadable_views,
 )
+from almanaq.engines.common import RelationQueries
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.files.columns import SQL_TYPES, type_column, value_column
 from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, open_loaded, sqlite_fingerprint
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.reading import relation_names
+from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema, Schema
 from almanaq.text.sql_literals import quote
 
@@ -356,14 +358,9 @@ def _sqlite_declared(
     """
     database, table = at
     key, references = sqlite_keys(sqlite, table)
-    place = f"{DATABASE}.{quote(database)}.{quote(table)}"
-    if key:
-        names = ", ".join(map(quote, key))
-        null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
-        faults = (
-            f"SELECT 1 FROM {place} WHERE {null} UNION ALL SELECT 1 FROM {place} GROUP BY {names} HAVING count(*) > 1"
-        )
-        key = () if connection.execute(f"{faults} LIMIT 1").fetchone() else key
+    loaded = Relation(table, (DATABASE, database, table), ())
+    if key and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key):
+        key = ()
     known = {name.casefold(): name for name in tables}
     foreign: list[ForeignKey] = []
     for own, other, column in references:

@@ -25,6 +25,7 @@ from sqlglot import exp, parse_one
 from almanaq.engines.ibis.profiles import EngineProfile
 from almanaq.engines.interruption import InterruptibleSession, Lock
 from almanaq.engines.postgres.driver import size_of, sql_type
+from almanaq.engines.rendering import without_variables
 from almanaq.errors import (
     DatabaseError,
     OperationalError,
@@ -35,7 +36,6 @@ from almanaq.errors import (
 from almanaq.suql.bind import fill_parameters
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.language import Parameters
-from almanaq.suql.syntax.variables import without_variables
 from almanaq.suql.tree_language import check_reads, read_tree, write_tree
 
 # --- rows as drivers give them → Arrow, typed by their values ---------------------------------------------------------

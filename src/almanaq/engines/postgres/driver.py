@@ -5,7 +5,9 @@ This is the one module that imports psycopg, and only when a connection is made.
 
 from __future__ import annotations
 
+import json
 import re
+import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -211,6 +213,9 @@ _SCALARS: dict[int, pa.DataType] = {
     1184: pa.timestamp("us", tz="UTC"),
     1186: pa.month_day_nano_interval(),
 }
+POSTGRES_TYPE = b"postgres_type"
+"""What the type of a column is called in the metadata of its field, whose values come as text."""
+_PYTHON = {114: b"json", 3802: b"json", 2950: b"uuid", 2249: b"record"}
 _NUMERIC = 1700
 _MOST_DIGITS = 76
 """Of Arrow's widest decimal."""
@@ -243,7 +248,25 @@ def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(description)
     arrays = [_array(column, list(values), elements) for column, values in zip(description, columns, strict=True)]
-    return pa.record_batch(arrays, names=[column.name for column in description])
+    return pa.RecordBatch.from_arrays(arrays, schema=_schema(description, arrays, elements))
+
+
+def _schema(description: Sequence[Any], columns: Sequence[Any], elements: Mapping[int, int]) -> pa.Schema:
+    """Return the fields of columns; where Python has a type for what comes as text, the metadata say what it is."""
+    kinds = [_PYTHON.get(_element(column.type_code, elements) or column.type_code) for column in description]
+    return pa.schema(
+        pa.field(column.name, values.type, metadata={POSTGRES_TYPE: kind} if kind else None)
+        for column, values, kind in zip(description, columns, kinds, strict=True)
+    )
+
+
+def python_values(kind: bytes, values: Sequence[Any]) -> list[Any]:
+    """Return texts of a type of PostgreSQL's as psycopg gives its values; those in arrays, too."""
+    from psycopg.types.composite import RecordLoader
+
+    loads: dict[bytes, Callable[[str], Any]] = {b"uuid": uuid.UUID, b"json": json.loads}
+    load = loads.get(kind) or (lambda text: RecordLoader(0).load(text.encode()))
+    return [_map_leaves(value, load) for value in values]
 
 
 def size_of(value: Any) -> int:
@@ -265,7 +288,7 @@ def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elem
             columns.append(_array(column, values, elements))
         else:
             columns.append(pa.chunked_array(parts))
-    return pa.table(columns, names=[column.name for column in description])
+    return pa.table(columns, schema=_schema(description, columns, elements))
 
 
 def _restore_decimal(value: Any) -> Any:
@@ -292,7 +315,7 @@ def sql_type(type_: pa.DataType) -> str:
 
 
 def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
-    element = elements.get(column.type_code) or _own_elements().get(column.type_code)
+    element = _element(column.type_code, elements)
     if element is None:
         type_, plain = _scalar(column.type_code, column, values)
         return pa.array([None if v is None else plain(v) for v in values] if plain else values, type_)
@@ -301,6 +324,11 @@ def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
     for _ in range(max(depth, 1)):
         type_ = pa.list_(type_)
     return pa.array([_map_leaves(value, plain) for value in values] if plain else values, type_)
+
+
+def _element(type_code: int, elements: Mapping[int, int]) -> int | None:
+    """Return the id of the elements' type of an array type; None of another."""
+    return elements.get(type_code) or _own_elements().get(type_code)
 
 
 @cache

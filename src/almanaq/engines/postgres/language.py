@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlglot import exp
@@ -204,9 +204,9 @@ class PostgresLanguage:
             raise UnsupportedError(f"a part of the query is not supported beside text functions: {difference}")
         return tree
 
-    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> SplitStatement | None:  # noqa: ARG002
-        """Return None: a statement that is not planned whole is refused by name."""
-        return None
+    def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterable[SplitStatement]:  # noqa: ARG002
+        """Return nothing: a statement that is not planned whole is refused by name."""
+        return ()
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""

@@ -10,8 +10,15 @@ from typing import Literal
 import numpy as np
 
 from almanaq.errors import BudgetExceeded, UsageError
-from almanaq.suql.accuracy.averages import Floats, assisted_mean, asymptotic_mean, bounded_mean
-from almanaq.suql.accuracy.counts import CountBound, Interval, exact_interval
+from almanaq.suql.accuracy.counts import (
+    CountBound,
+    Floats,
+    Interval,
+    assisted_mean,
+    asymptotic_mean,
+    bounded_mean,
+    exact_interval,
+)
 
 LEAST_ASSISTED = 200
 """Rows that must be asked before a proxy may narrow an interval: with fewer it holds less often than it says."""

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.options import Accuracy
-from almanaq.suql.accuracy.regression import Floats, fitted, margins, probabilities
 
+Floats = NDArray[np.float64]
 _CUTS = 40
+_STEPS = 30
 _SHARES = np.array([0, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0])
 """Shares of a tail that its audit may take, as they are weighed against each other."""
 _PRIOR_STRENGTH = 4.0
@@ -131,3 +132,45 @@ def _errors_left(size: NDArray[np.int_], rate: Floats, alpha: float) -> Floats:
 def _prior(rate: float) -> tuple[float, float]:
     likely = min(0.95, max(0.005, float(rate)))
     return max(0.15, _PRIOR_STRENGTH * likely), max(0.15, _PRIOR_STRENGTH * (1 - likely))
+
+
+# --- logistic regression with a ridge, for scores learned from a few labels -------------------------------------------
+
+
+def fitted(features: Floats, labels: NDArray[np.bool_], ridge: float) -> Floats:
+    """Return the weights of a logistic regression, the constant's last; found by Newton's method.
+
+    Args:
+        features: one row per label; ridge: the penalty on each squared weight, but the constant's.
+    """
+    design = _with_constant(features)
+    penalty = np.full(design.shape[1], ridge)
+    penalty[-1] = 1e-3  # labels of one kind alone have no finite constant
+    weights = np.zeros(design.shape[1])
+    target = labels.astype(np.float64)
+    for _ in range(_STEPS):
+        chance = probabilities(design @ weights)
+        slope = design.T @ (chance - target) + penalty * weights
+        curvature = (design.T * np.maximum(chance * (1 - chance), 1e-9)) @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, slope)
+        # Far from the minimum a whole step may overshoot where the curve is flat.
+        weights -= step * min(1.0, 5.0 / max(1e-12, float(np.abs(step).max())))
+        if float(np.abs(step).max()) < 1e-8:
+            break
+    return weights
+
+
+def margins(features: Floats, weights: Floats) -> Floats:
+    """Return the log odds of each row of features."""
+    found: Floats = _with_constant(features) @ weights
+    return found
+
+
+def probabilities(log_odds: Floats) -> Floats:
+    """Return the probabilities of log odds."""
+    found: Floats = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
+    return found
+
+
+def _with_constant(features: Floats) -> Floats:
+    return np.column_stack([features, np.ones(len(features))])

@@ -55,7 +55,19 @@ def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
         return types.get(written) or types.setdefault(written, _read_type(written).copy())
 
     mapping = {r.name: {fold(c.name, dialect, quoted=True): type_of(c) for c in r.columns} for r in relations}
-    return MappingSchema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
+    return _Schema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
+
+
+class _Schema(MappingSchema):
+    """A schema that knows the columns of `t AS a(x, y)`, which are those of `t` in their order."""
+
+    def get_column_type(self, table: Any, column: Any, *args: Any, **options: Any) -> exp.DataType:
+        """Return the type of a column of an item of FROM."""
+        renamed = table.alias_column_names if isinstance(table, exp.Table) else []
+        name = column.name if isinstance(column, exp.Expr) else str(column)
+        if name in renamed:
+            column = [*self.column_names(table), ""][renamed.index(name)]
+        return super().get_column_type(table, column, *args, **options)
 
 
 @cache

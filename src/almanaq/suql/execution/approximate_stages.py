@@ -16,9 +16,9 @@ from almanaq.models.protocols import Embedder, Models
 from almanaq.options import Accuracy, Options
 from almanaq.suql.accuracy.counts import Interval
 from almanaq.suql.accuracy.estimates import Averaging, CountEstimate, Counting, GroupCounting, Sample
-from almanaq.suql.accuracy.regression import Floats, fitted, margins, probabilities
 from almanaq.suql.accuracy.tails import AuditedTails, Rows
 from almanaq.suql.accuracy.targets import Inference
+from almanaq.suql.accuracy.thresholds import Floats, fitted, margins, probabilities
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection, passages_of, totals
 from almanaq.suql.execution.guards import call_budget

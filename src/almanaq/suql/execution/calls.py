@@ -102,8 +102,8 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.silent = 0
-        self.cast: dict[tuple[str, exp.DataType], dict[str, None]] = {}
-        """Texts that the engine casts to a type, by the question that they answer."""
+        self.cast: dict[tuple[str, exp.DataType, str], None] = {}
+        """Questions, types and texts: the answers that the engine casts to a type."""
         self.failures: Counter[str] = Counter()
         self._under_way, self._ended = 0, asyncio.Event()
         self._refused = self._undecided = 0
@@ -277,7 +277,7 @@ class TextCalls:
         bound = site.bound
         if outcome.value is not None:
             for cast in site.casts:
-                self.cast.setdefault((site.question.name, cast), {})[str(outcome.value)] = None
+                self.cast[site.question.name, cast, str(outcome.value)] = None
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
         return replace(outcome, value=None, reason="a number too large for the type asked for")

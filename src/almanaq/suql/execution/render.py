@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
+import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlglot import ErrorLevel, exp, parse_one
+import pyarrow as pa
+from sqlglot import Dialect, ErrorLevel, exp, parse_one
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.engines.protocols import Session
 from almanaq.engines.rendering import write_for_postgres, write_stage, write_texts
-from almanaq.errors import UnsupportedError
+from almanaq.errors import DataError, IntegrityError, UnsupportedError
 from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
@@ -22,6 +25,7 @@ from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
+from almanaq.suql.plan import references
 from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.syntax.limits import within_limits
@@ -94,7 +98,9 @@ class Renderer:
         *,
         statements: Statements | None = None,
     ) -> None:
-        self._session, self._catalog, self._dialect = session, catalog, dialect
+        self._session, self._catalog, self.dialect = session, catalog, dialect
+        self.casts: AnswerCasts | None = None
+        """Which answers the engine does not cast: where it has no TRY_CAST, texts say so."""
         self._statements, self._prefix = statements, session.locate("")[-1]
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
@@ -110,7 +116,7 @@ class Renderer:
 
     def add_rows(self, name: str, rows: list[Any]) -> bool:
         """Make a few row ids known under a name, to be written out where SQL names them; tell whether they will be."""
-        fits = 0 < len(rows) <= _ROWS_WRITTEN_OUT and self._dialect in ("duckdb", "postgres")
+        fits = 0 < len(rows) <= _ROWS_WRITTEN_OUT and self.dialect in ("duckdb", "postgres")
         if fits:
             self._rows[name] = rows
         return fits
@@ -126,7 +132,9 @@ class Renderer:
         Raises UnsupportedError for what the engine cannot do, never drops a clause.
         """
         if isinstance(tree, NativeQuery):
-            return tree.looked_up(lambda name: written_name(self._session.locate(name), self._dialect), self._values_of)
+            return tree.looked_up(lambda name: written_name(self._session.locate(name), self.dialect), self._values_of)
+        if self.casts is not None and not self.casts.by_engine:
+            self.casts.settle()
         with within_limits():
             if self._statements is None:
                 return self._with_rows(self._write(tree))
@@ -138,7 +146,8 @@ class Renderer:
     def _known(self, names: Iterable[str]) -> Hashable:
         """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""
         made = tuple((name in self._temporary, name in self._empty, name in self._rows) for name in names)
-        return made, tuple(self._values.items())
+        refused = self.casts.refused if self.casts is not None and not self.casts.by_engine else {}
+        return made, tuple(self._values.items()), tuple((cast, tuple(texts)) for cast, texts in refused.items())
 
     def _with_rows(self, text: str) -> str:
         """Return a text with the row ids in the places that were left for them."""
@@ -147,7 +156,7 @@ class Renderer:
         marks = {f"'{self._mark(name)}'": rows for name, rows in self._rows.items()}
 
         def written(mark: re.Match[str]) -> str:
-            return "), (".join(write_texts(literal(row), self._dialect).sql(self._dialect) for row in marks[mark[0]])
+            return "), (".join(write_texts(literal(row), self.dialect).sql(self.dialect) for row in marks[mark[0]])
 
         return re.sub("|".join(map(re.escape, marks)), written, text)  # once: what a row id holds is not looked at
 
@@ -157,8 +166,11 @@ class Renderer:
 
     def _write(self, tree: exp.Expr) -> str:
         tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
-        if self._dialect != "duckdb":
+        if self.dialect != "duckdb":
             self._spell_columns(tree)
+        if self.casts is not None and not self.casts.by_engine:
+            for node in nodes_of(tree, exp.TryCast):
+                node.replace(self.casts.write(node))
         for join in nodes_of(tree, exp.Join):
             self._write_empty(join)
         for table in nodes_of(tree, exp.Table):
@@ -166,16 +178,16 @@ class Renderer:
                 table.replace(self._written_out(table))
             else:
                 self._place(table, tree)
-        if self._dialect == "postgres":
+        if self.dialect == "postgres":
             tree = write_for_postgres(tree)
-        elif self._dialect != "duckdb":
-            tree = write_texts(write_stage(tree, self._dialect), self._dialect)
+        elif self.dialect != "duckdb":
+            tree = write_texts(write_stage(tree, self.dialect), self.dialect)
         try:
-            text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
+            text = tree.sql(self.dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
-            raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
+            raise UnsupportedError(f"{self.dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
-            raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
+            raise UnsupportedError(f"a function lacks arguments, or has others than {self.dialect} takes") from error
         return text
 
     def _place(self, table: exp.Table, tree: exp.Expr) -> None:
@@ -229,6 +241,82 @@ def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
         shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
+
+
+class AnswerCasts:
+    """The casts of answers to types that the engine alone reads: an answer that it does not take is NULL there.
+
+    An engine without TRY_CAST would end the query at the first: it is asked before which texts it takes.
+
+    Args:
+        noted: questions, types and texts of the answers so far; they are taken out as they are looked at.
+    """
+
+    def __init__(self, noted: dict[tuple[str, exp.DataType, str], None], session: Session, renderer: Renderer) -> None:
+        self._noted, self._session, self._renderer = noted, session, renderer
+        self.by_engine = bool(Dialect.get_or_raise(renderer.dialect).generator_class.TRY_SUPPORTED)
+        """Whether the engine has TRY_CAST."""
+        self.refused: dict[tuple[str, exp.DataType], list[str]] = {}
+        """The texts that the engine does not cast, by question and type."""
+        self._lock = threading.RLock()
+        self._tables = itertools.count(1)
+
+    def settle(self) -> None:
+        """Find out which of the answers noted the engine does not cast."""
+        with self._lock:
+            found: dict[tuple[str, exp.DataType], dict[str, None]] = {}
+            while self._noted:
+                (question, kind, text), _ = self._noted.popitem()
+                found.setdefault((question, kind), {})[text] = None
+            for cast, texts in found.items():
+                known = self.refused.get(cast, [])
+                if refused := self._refused(cast[1], list(texts)):
+                    self.refused[cast] = list(dict.fromkeys([*known, *refused]))
+
+    def describe(self) -> list[str]:
+        """Return what is to be said of the answers refused: how many, of which question and type."""
+        self.settle()
+        refused, dialect = dict(self.refused), self._renderer.dialect
+        return [
+            f"{len(texts)} answer(s) to {question!r} could not be read as {kind.sql(dialect).lower()}; they are NULL"
+            for (question, kind), texts in refused.items()
+        ]
+
+    def write(self, cast: exp.TryCast) -> exp.Expr:
+        """Return a cast whose operand is NULL where it is a text that the engine refuses."""
+        texts = [text for (_, kind), refused in self.refused.items() if kind == cast.to for text in refused]
+        made = exp.cast(cast.this.copy(), cast.to.copy())
+        if not texts:
+            return made
+        refused = cast.this.copy().isin(*map(exp.Literal.string, dict.fromkeys(texts)))
+        return exp.Case(ifs=[exp.If(this=refused, true=exp.null())], default=made)
+
+    def _refused(self, kind: exp.DataType, texts: list[str]) -> list[str]:
+        name = f"_cast_{next(self._tables)}"
+        stored = {"_i": pa.array(range(len(texts)), pa.int64()), "v": pa.array(texts, pa.string())}
+        self._session.store(name, pa.table(stored))
+        self._renderer.add_table(name)
+        if self.by_engine:
+            refused = exp.TryCast(this=references.column(name, "v"), to=kind.copy()).is_(exp.null())
+            select = (
+                exp.select(aliased(references.column(name, "_i"), "_i")).from_(references.table(name)).where(refused)
+            )
+            found = self._session.fetch(self._renderer.sql(select))
+            return [texts[i] for i in found["_i"].to_pylist()]
+        return [texts[i] for i in self._bisect(name, kind, 0, len(texts))]
+
+    def _bisect(self, name: str, kind: exp.DataType, first: int, end: int) -> list[int]:
+        """Return the numbers of the texts in a part of a table that the engine does not cast."""
+        within = references.column(name, "_i").between(exp.Literal.number(first), exp.Literal.number(end - 1))
+        read = exp.Count(this=exp.cast(references.column(name, "v"), kind.copy()))
+        try:
+            self._session.fetch(self._renderer.sql(exp.select(read).from_(references.table(name)).where(within)))
+        except (DataError, IntegrityError):
+            if end - first == 1:
+                return [first]
+            middle = (first + end) // 2
+            return self._bisect(name, kind, first, middle) + self._bisect(name, kind, middle, end)
+        return []
 
 
 async def find_options(stage: TextStage, calls: TextCalls, session: Session, renderer: Renderer) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import Dialect, exp
+from sqlglot import exp
 
 from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Quote, TextCall
@@ -19,9 +19,8 @@ from almanaq.suql.execution.evidence import keeper
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.three_valued_logic import Atom
 from almanaq.suql.execution.unknown_answers import MissingAnswer
-from almanaq.suql.plan.predicates import Computed, Verdict, atoms
+from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
@@ -126,28 +125,6 @@ class ComputedAtoms:
         for i, truth in zip(found["_i"].to_pylist(), found["truth"].to_pylist(), strict=True):
             truths[i] = truth
         return truths
-
-
-def refused_casts(calls: TextCalls, session: Session, renderer: Renderer, dialect: str) -> list[str]:
-    """Say how many answers the engine does not cast to the type that a query asks for, once; they are NULL there.
-
-    An engine without TRY_CAST has ended the query at the first.
-    """
-    cast, calls.cast = calls.cast, {}
-    if not Dialect.get_or_raise(dialect).generator_class.TRY_SUPPORTED:
-        return []
-    said = []
-    for (question, kind), texts in cast.items():
-        name = f"_cast_{next(_NUMBERS)}"
-        session.store(name, pa.table({"v": pa.array(texts, pa.string())}))
-        renderer.add_table(name)
-        refused = exp.TryCast(this=column(name, "v"), to=kind.copy()).is_(exp.null())
-        select = exp.select(exp.Count(this=exp.Star())).from_(table(name)).where(refused)
-        count = int(session.fetch(renderer.sql(select)).column(0)[0].as_py())
-        if count:
-            written = kind.sql(dialect).lower()
-            said.append(f"{count} answer(s) to {question!r} could not be read as {written}; they are NULL")
-    return said
 
 
 def _replies(values: list[Any], key: str) -> pa.Array:

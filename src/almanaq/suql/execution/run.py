@@ -45,9 +45,9 @@ from almanaq.suql.execution.guards import (
     refuse_over_budget,
     rows_are_sure,
 )
-from almanaq.suql.execution.render import Renderer, Statements, find_options, link_literals
+from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
 from almanaq.suql.execution.report import RunReport, cautions, current_watch, table_order
-from almanaq.suql.execution.row_evaluation import cells_read, refused_casts
+from almanaq.suql.execution.row_evaluation import cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, unsorted
 from almanaq.suql.execution.text_stage import StageRun
@@ -131,6 +131,7 @@ class Run:
             unknown_answers=UnknownAnswers(context.catalog),
             beside=asked_together(plan, Sharing.of(reader)),
         )
+        self._casts = self._renderer.casts = AnswerCasts(self.calls.cast, session, self._renderer)
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
         self._budget = budget
         self._selection: PassageSelection | None = None
@@ -210,9 +211,8 @@ class Run:
             with one_fence():
                 await self._run_stage(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
-        if self.calls.cast:
-            dialect = self._context.database.dialect
-            self._warnings += await in_thread(refused_casts, self.calls, self._session, self._renderer, dialect)
+        if self.calls.cast or self._casts.refused:
+            self._warnings += await in_thread(self._casts.describe)
 
     async def _run_stage(self, stage: Stage) -> None:
         if isinstance(stage, Materialize | NativeTable):

@@ -15,9 +15,8 @@ from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirs
 from almanaq.suql.execution.report import Watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, sites_needed
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
-from almanaq.suql.execution.three_valued_logic import TRUE, Atom, choose, mask, possible
 from almanaq.suql.execution.trial_order import calls_of
-from almanaq.suql.plan.predicates import Not, Structured, Verdict, atoms
+from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 
 

@@ -179,6 +179,8 @@ class _Builder:
         joins.push_joining_answers(block)
         self._compile_nested(block)
         self._compute_similarities(block)
+        if block.args.get("group") is not None:
+            keep_grouped_readings(block, own_text_calls(block))
         if self._split(block):
             return self._select(block)
         self._decorrelate(block)
@@ -189,7 +191,6 @@ class _Builder:
             if is_by_chance(block):
                 blocks.draw_first(block, self._name("drawn"))
             return self._text_block(block)
-        keep_grouped_readings(block, calls)
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         units = ask_lazily([text_unit(call) for call in outside], block)
         inner = blocks.derive(block, self._name("rows"), units)
