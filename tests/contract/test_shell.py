@@ -234,7 +234,7 @@ def test_a_conversation_lists_sorts_and_exports(almanaq, tmp_path):
         "almanaq: --out all.xlsx: no spreadsheets are written; a spreadsheet opens FILE.csv as it is",
     ]
     assert (tmp_path / "all.csv").read_text().count("Person") == 120
-    cut, whole = run.stdout.split("I searched for")[1:]
+    cut, whole = run.stdout.split("I found 120")[1:]
     assert "first 10 of 120 rows: “list them all” shows the rest" in cut
     assert (cut.count("Person "), whole.count("Person ")) == (15, 125)
 

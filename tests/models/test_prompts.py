@@ -66,7 +66,6 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
         "link",
         {"literal": "vegan ramen", "column": "kinds", "shown": ("ramen", "vegan"), "several": True},
     ),
-    "classify_turn": ("classify_turn", {"tables": ["places"], "history": TURNS, "question": ROW}),
     "relax": (
         "relax",
         {

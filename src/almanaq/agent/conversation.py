@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.local import LocalDialogue, count_all
-from almanaq.agent.parser import Failure, Parsed, PromptedClassifier, PromptedParser, SemanticParser, TurnClassifier
+from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
 from almanaq.agent.queries import (
     KeyedQuery,
     QueryEngine,
@@ -54,7 +54,7 @@ from almanaq.agent.response import (
 )
 from almanaq.agent.schema_text import Examples
 from almanaq.agent.small_talk import small_talk
-from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, choose_relations, make_chooser
+from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
@@ -72,6 +72,9 @@ _TURNS_FOR_RELAXER = 6
 _QUERIES_KEPT = 100
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
+
+_COURTESIES = frozenset({"greeting", "thanks", "goodbye"})
+"""Small talk that is answered by a template, which takes no call of a model."""
 
 _UNSEEN = "The rows hold private columns: no language model saw them."
 
@@ -101,7 +104,8 @@ class Agent:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
         tables: chooses relations where the source has more than fit; a TableChooser unless given.
-        classifier, parser, relaxer, responder: replace the ones that `models` calls for.
+        classifier: tells kinds of turns where no language model does; `local` unless given.
+        parser, relaxer, responder: replace the ones that `models` calls for.
         options: how queries are run.
         shots: examples of questions with their SUQL, for the prompt of a language model, or for `local` to know again.
     """
@@ -125,13 +129,19 @@ class Agent:
         self._tables = tables or make_chooser()
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
-        self._classifier = classifier or (PromptedClassifier(language) if language else local)
-        # A prompted parser sees all relations where they fit, so its one call also says whether data is needed at all.
+        # The one call of a prompted parser also says whether data is needed at all.
+        by_words = local if language is None and parser is None else None
+        self._classifier: TurnClassifier | None = classifier or by_words
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
-        self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (
-            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options), find_links=ValueLinks(engine))
+            PromptedParser(
+                language,
+                shots=shots,
+                show_rows=SmallTables(engine, options),
+                find_links=ValueLinks(engine),
+                source=lambda: engine.catalog,
+            )
             if language
             else local
         )
@@ -182,15 +192,14 @@ class Agent:
 
     def _steps(self, question: str, history: History) -> Steps:
         self._engine.catalog.check_readable()
-        if small_talk(question) == "empty":
+        said = small_talk(question)
+        if said == "empty" or (self._classifier is None and said in _COURTESIES and not _asked_back(history)):
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
-        catalog, large = self._catalog(question, history)
-        kind: TurnKind = "new"
-        if large or self._always_classify:
-            kind = self._classifier.classify(question, catalog, history)
+        catalog = self._catalog(question, history)
+        kind: TurnKind = "new" if self._classifier is None else self._classifier.classify(question, catalog, history)
         if kind in NO_DATA:
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind=kind)
-        if not catalog.relations:
+        if not catalog.relations and self._links_words:
             return Response("no_query", self._responder.no_table(question, self._engine.catalog), kind="world")
         yield TablesChosen(tuple(r.name for r in catalog.relations))
         ran = yield from self._run(question, catalog, history)
@@ -200,12 +209,12 @@ class Agent:
             ran = yield from self._relax(question, catalog, ran, history)
         return (yield from self._reply(question, kind, ran, history))
 
-    def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
-        """Return the relations to show the parser, and whether the source has more of them than these."""
+    def _catalog(self, question: str, history: History) -> Catalog:
+        """Return the relations to show the parser: all where they fit, else those that the question is about."""
         catalog = self._engine.catalog
         if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
-            return catalog, False
-        return choose_relations(question, catalog, history, self._tables, one_database=self._links_words), True
+            return catalog
+        return choose_relations(question, catalog, history, self._tables, one_database=self._links_words)
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Executed | Response]:
         """Have the parser write a query, and run it; a refused one goes back to the parser with the message."""
@@ -214,7 +223,12 @@ class Agent:
             yield Progress("writing a query" if not failures else "mending the query")
             parsed = self._parser.parse(question, catalog, history, tuple(failures))
             if parsed.status != "query" or not parsed.suql:
-                return _gave_up(question, failures) if failures else self._without_query(question, parsed)
+                unanswerable = parsed.kind == "world"
+                return (
+                    self._without_query(question, parsed)
+                    if unanswerable or not failures
+                    else _gave_up(question, failures)
+                )
             yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
                 yield Progress("running the query")
@@ -223,6 +237,7 @@ class Agent:
                 return _Executed(parsed, parsed.suql, *self._rows(parsed.suql))
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
+                catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
                 if len(failures) > REPAIRS:
                     refused = make_failure(question, error, parsed.suql)
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
@@ -399,6 +414,11 @@ def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
     last = failures[-1]
     error = QueryError(f"no query for this question was accepted; the last error: {last.message}")
     return make_failure(question, error, last.suql)
+
+
+def _asked_back(history: History) -> bool:
+    """Return whether the last reply was a question, which the next turn may answer in a word."""
+    return bool(history) and history[-1].status == "clarify"
 
 
 class Chat:

@@ -1,4 +1,4 @@
-"""Replies in words: by templates or by a language model, with notes on how the question was understood."""
+"""Replies in words, the answer first: by templates or by a language model, with notes on how it was understood."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import words
 from almanaq.agent.parser import Parsed
-from almanaq.agent.prompting import complete, make_prompt, stream
+from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import ConditionCount
-from almanaq.agent.small_talk import small_talk
+from almanaq.agent.small_talk import detect_language, small_talk
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import AllOf, LanguageModel
 from almanaq.suql.catalog.relations import Catalog
@@ -70,16 +70,17 @@ class LocalResponder:
     """Words replies by templates: rows as they are, a quote for each."""
 
     def found(self, found: Found) -> Iterator[str]:
-        """Yield what was searched, up to five rows with their facts and a quote each, then notes: a line at a time."""
+        """Yield up to five rows with their facts and a quote each, what was searched, then notes: a line at a time."""
         yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
-        if len(found.rows) == len(found.columns) == 1:
-            lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
+        if len(found.rows) == 1 and found.total in (None, 1):
+            lines = [f"{_one_row(found)}. I searched for {found.searched}."]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
-            lines = [f"I searched for {found.searched}.", _count(len(found.rows), found.total), ""]
+            lines = [_count(len(found.rows), found.total), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
+            lines += ["", f"I searched for {found.searched}."]
         lines += ["", *found.notes] if found.notes else []
         for line in lines[:-1]:
             yield line + "\n"
@@ -115,6 +116,9 @@ _SMALL_TALK = {
     "acknowledgement": "All right.",
     "empty": "I did not get a question.",
 }
+_OF_LOCAL = ("about", "language")
+"""Small talk about what answers, which is another program with a language model."""
+
 _NOT_SAID = "the texts do not say"
 _UNLINKED = "I searched nothing: no word of your message names anything in this source."
 
@@ -130,19 +134,31 @@ def describe_source(catalog: Catalog) -> str:
 
 def _count(number: int, total: int | None) -> str:
     """Return how many rows were found, of how many, and how many are shown."""
-    if number == 1 and total in (None, 1):
-        return "I found one:"
     more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
     of = f" of {total:,}" if total is not None and total > number else ""
     return f"I found {number:,}{of}{more}:"
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
-    shown = [(c, v) for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None or c.startswith("answer")]
-    facts = [f"{words(c)}: {_NOT_SAID if v is None else format_cell(c, v)}" for c, v in shown]
-    head = cell(row[0])
-    lines = [f"{i + 1}. {head}" + (f" ({'; '.join(facts)})" if facts else "")]
+    facts = _facts(found.columns[1:], row[1:])
+    lines = [f"{i + 1}. {cell(row[0])}" + (f" ({'; '.join(facts)})" if facts else "")]
     return lines + [f"   {format_quote(e)}" for e in _of(found.evidence, i)]
+
+
+def _facts(columns: Sequence[str], row: Sequence[Any]) -> list[str]:
+    shown = [(c, v) for c, v in zip(columns, row, strict=True) if v is not None or c.startswith("answer")]
+    return [f"{words(c)}: {_NOT_SAID if v is None else format_cell(c, v)}" for c, v in shown]
+
+
+def _one_row(found: Found) -> str:
+    """Return a single row: what it is called, or its figure, and then its facts."""
+    first, *rest = found.rows[0]
+    if not rest:
+        return cell(first)
+    if not isinstance(first, str):
+        return "; ".join(_facts(found.columns, found.rows[0]))
+    facts = _facts(found.columns[1:], rest)
+    return cell(first) + (f" ({'; '.join(facts)})" if facts else "")
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
@@ -192,7 +208,13 @@ class PromptedResponder:
         self._model, self._plain = model, LocalResponder()
 
     def found(self, found: Found) -> Iterator[str]:
-        """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition."""
+        """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
+
+        A single row is worded by the template, which costs no call, unless the question is in another language.
+        """
+        if len(found.rows) == 1 and detect_language(found.question) is None:
+            yield from self._plain.found(found)
+            return
         plain = replace(found, relaxed=None)
         begun = False
         try:
@@ -210,16 +232,10 @@ class PromptedResponder:
             yield from self._plain.found(found)
 
     def no_data(self, question: str, catalog: Catalog) -> str:
-        """Return the model's reply to small talk; it sees the names of the tables and no row."""
-        if small_talk(question) == "empty":
-            return self._plain.no_data(question, catalog)
-        try:
-            text = complete(
-                self._model, make_prompt("chat", {"question": question[:2000], "holds": describe_source(catalog)})
-            ).text.strip()
-        except ModelCallError:
-            return self._plain.no_data(question, catalog)
-        return text or self._plain.no_data(question, catalog)
+        """Return the template: the model has said what else there is to say where it was asked for a query."""
+        kind = small_talk(question)
+        said = _SMALL_TALK[kind] if kind and kind not in _OF_LOCAL else ""
+        return said or f"I searched nothing. {describe_source(catalog)}"
 
     def no_table(self, question: str, catalog: Catalog) -> str:
         """Say that no table fits; no model is needed for that."""
@@ -273,7 +289,7 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
         if len(counts) > 1 or any(each.values for each in counts)
         else []
     )
-    return "\n".join([*found.remarks, f"I searched for {found.searched}, and found nothing.", *reasons, *found.notes])
+    return "\n".join([*found.remarks, f"I found nothing. I searched for {found.searched}.", *reasons, *found.notes])
 
 
 def shows_all_rows(response: Response) -> bool:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from sqlglot.errors import SqlglotError
+
 from almanaq.agent.dialects import quote_name
 from almanaq.agent.history import Turn
 from almanaq.agent.queries import QueryEngine, tables_of
@@ -66,6 +68,16 @@ def restrict_catalog(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Return a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
     return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
+
+
+def add_relations(catalog: Catalog, whole: Catalog, suql: str) -> Catalog:
+    """Return a catalog with those relations of the whole one, too, that a query names."""
+    try:
+        named = [relation.name for name in tables_of(suql, whole.dialect) if (relation := whole.find(name)) is not None]
+    except SqlglotError:
+        return catalog
+    known = [relation.name for relation in catalog.relations]
+    return catalog if set(named) <= set(known) else restrict_catalog(whole, (*known, *named))
 
 
 def make_chooser() -> ChooseTables:

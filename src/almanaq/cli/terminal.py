@@ -289,7 +289,7 @@ def break_query(suql: str) -> str:
     )
 
 
-TURN_PROMPTS = frozenset({"parse", "classify_turn", "relax", "respond", "chat", "link"})
+TURN_PROMPTS = frozenset({"parse", "relax", "respond", "link"})
 """The prompts of a turn that read no text for a condition."""
 
 

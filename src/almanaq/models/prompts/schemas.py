@@ -30,7 +30,6 @@ QUOTES: Mapping[str, object] = {
 """Words of passages, each with the number of its passage."""
 
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
-    "classify_turn": strict_object({"kind": one_of("query", "talk", "outside", "unclear"), "reason": _TEXT}),
     "relax": strict_object({"condition": {"type": ["integer", "null"]}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
     "table_rank": strict_object({"tables": _NUMBERS}),
 }
