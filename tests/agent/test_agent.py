@@ -208,6 +208,46 @@ def test_a_single_row_is_worded_without_a_call(eateries, suql):
     assert [prompt.name for prompt in script.prompts] == ["parse"]
 
 
+DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"
+
+
+def explained(world, suql: str, condition: str):
+    """Return the reply to why a row is not among those of a query, after the turn that ran it."""
+    one, script = agent(world, query(suql), query(None, why_not=condition))
+    first = one.respond("somewhere nice?")
+    response = one.respond("why isn't it in there?", [first.turn()])
+    assert [prompt.name for prompt in script.prompts if prompt.name != "respond"] == ["parse", "parse"]
+    return response
+
+
+def test_why_a_row_is_not_among_those_found_is_read_off_the_query(eateries):
+    response = explained(eateries, DEAR, "name ILIKE '%nonna%'")
+    told = response.answer.splitlines()
+    assert told[0] == "Nonna's Table is not among them:"
+    assert told[1] == "- price is cheap: no (price: moderate)"
+    assert told[2].startswith("- rating is at least 4: ")
+    assert told[-1].startswith("I searched for restaurants whose price is cheap")
+    assert (response.status, response.of, response.rows[0][:2]) == ("answered", DEAR, ("Nonna's Table", False))
+
+
+def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(eateries):
+    suql = "SELECT name FROM restaurants WHERE price = 'cheap' LIMIT 1"
+    response = explained(eateries, suql, "name = 'Golden Wok'")
+    assert response.answer.startswith("Golden Wok fulfils every condition, but of these it gives the first 1.")
+
+
+def test_a_row_that_is_nowhere_is_said_to_be_nowhere(eateries):
+    response = explained(eateries, DEAR, "name = 'Noma'")
+    assert (response.status, response.rows) == ("no_result", ())
+    assert response.answer.startswith("No row there fulfils: name is Noma.")
+
+
+def test_why_without_an_earlier_query_is_mended(eateries):
+    one, script = agent(eateries, query(None, why_not="name = 'Golden Wok'"), query(CHEAP), "Two.")
+    assert one.respond("why isn't it in there?").status == "answered"
+    assert "no earlier query to explain" in script.prompts[1].messages[1].content
+
+
 def test_a_single_row_is_worded_in_the_language_of_the_question(eateries):
     one, script = agent(eateries, query("SELECT COUNT(*) AS n FROM restaurants"), "Es gibt vier Restaurants.")
     assert one.respond("Wie viele Restaurants gibt es hier in der Stadt?").answer == "Es gibt vier Restaurants."

@@ -69,6 +69,8 @@ def prompts() -> dict[str, Prompt]:
         (("Nonna's", 4.5),),
         ((quote,),),
         ("I did not use: “x”.",),
+        suql="SELECT name, rating FROM restaurants WHERE answer(reviews, 'is it romantic?') = 'Yes'",
+        earlier="restaurants whose price is cheap",
     )
     return {
         "parse_restaurants": parser().prompt("somewhere romantic", eateries),

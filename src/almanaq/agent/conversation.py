@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import describe
+from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.local import LocalDialogue, count_all
 from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
@@ -20,6 +20,7 @@ from almanaq.agent.queries import (
     check_misuse,
     name_rows,
     query_tree,
+    read_outputs,
     shows_private,
     split_keys,
     tables_of,
@@ -57,6 +58,7 @@ from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
+from almanaq.agent.why import say_why, why_query
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
 from almanaq.options import Options
@@ -222,6 +224,14 @@ class Agent:
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
             parsed = self._parser.parse(question, catalog, history, tuple(failures))
+            if parsed.why:
+                try:
+                    return (yield from self._explain(parsed, history))
+                except QueryError as error:
+                    failures.append(Failure(parsed.why, str(error)))
+                    if len(failures) > REPAIRS:
+                        return _gave_up(question, failures)
+                    continue
             if parsed.status != "query" or not parsed.suql:
                 unanswerable = parsed.kind == "world"
                 return (
@@ -243,6 +253,36 @@ class Agent:
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
             except AlmanaqError as error:
                 return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
+
+    def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:
+        """Explain why rows are, or are not, among those of the last query; raises QueryError where that cannot be."""
+        catalog, dialect = self._engine.catalog, self._engine.dialect
+        last = next((turn.of or turn.suql for turn in reversed(history) if turn.of or turn.suql), None)
+        if last is None:
+            raise QueryError("there is no earlier query to explain; write a query that answers the question")
+        asked = why_query(last, parsed.why, catalog)
+        yield QueryWritten(asked.suql, 1)
+        result = self._engine.run(asked.suql, options=options_of_turn(self._options))
+        searched = describe(last, _rows_shown(history, private=False), dialect=dialect)
+        said = say_why(asked, result, describe_condition(parsed.why, dialect), searched)
+        columns, rows = ("row", *asked.conditions), tuple(row[: len(asked.conditions) + 1] for row in result.rows)
+        if rows:
+            yield RowsFound(columns, rows, result.evidence)
+            yield TextWritten(said)
+        return Response(
+            "answered" if rows else "no_result",
+            said,
+            asked.suql,
+            columns,
+            rows,
+            tables_of(asked.suql, dialect),
+            result.evidence,
+            searched,
+            trace=result.trace,
+            kind=parsed.kind,
+            private=shows_private(asked.suql, self._engine, result.trace.links),
+            of=last,
+        )
 
     def _refusal(self, message: str, attempts: int) -> str:
         """Return why the last query was refused; where a model wrote it, say so."""
@@ -350,15 +390,16 @@ class Agent:
     def _reply(self, question: str, kind: TurnKind, ran: _Executed, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
         # The description goes to a language model, which must not see rows of a private turn.
-        shown = [t.shown for t in history if t.shown and (self._links_words or not t.private)]
-        searched = describe(ran.suql, shown, dialect=self._engine.dialect)
+        dialect = self._engine.dialect
+        searched = describe(ran.suql, _rows_shown(history, private=self._links_words), dialect=dialect)
+        last = next((turn.suql for turn in reversed(history) if turn.suql and not turn.private), None)
         response = Response(
             "no_result" if ran.empty else "answered",
             "",
             ran.suql,
             tuple(result.columns),
             rows,
-            tables_of(ran.suql, self._engine.dialect),
+            tables_of(ran.suql, dialect),
             result.evidence,
             searched,
             ran.relaxed,
@@ -387,6 +428,9 @@ class Agent:
             ran.loosened,
             total,
             ran.parsed.remarks,
+            ran.suql,
+            describe(last, dialect=dialect) if last else "",
+            read_outputs(ran.suql, response.columns, dialect),
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))
@@ -414,6 +458,11 @@ def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
     last = failures[-1]
     error = QueryError(f"no query for this question was accepted; the last error: {last.message}")
     return make_failure(question, error, last.suql)
+
+
+def _rows_shown(history: History, *, private: bool) -> list[Shown]:
+    """Return the rows of earlier replies, by which keys are described; those of private turns only where wanted."""
+    return [turn.shown for turn in history if turn.shown and (private or not turn.private)]
 
 
 def _asked_back(history: History) -> bool:

@@ -49,6 +49,14 @@ def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb")
     return _Describer(dialect).query(changed) or suql
 
 
+def describe_condition(condition: str, dialect: str) -> str:
+    """Return a condition that was written as SQL in words; as it is where it cannot be parsed."""
+    try:
+        return condition_words(query_tree(f"SELECT 1 WHERE {condition}", dialect).args["where"].this, dialect)
+    except (SqlglotError, KeyError):
+        return condition
+
+
 def condition_words(condition: exp.Expr, dialect: str) -> str:
     """Return one condition in words: "price is cheap"."""
     return _Describer(dialect).condition(condition)

@@ -30,6 +30,8 @@ class Parsed:
     Attributes:
         status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`;
             `no_result` says with `reply` why no row can be what was asked for.
+        why: the condition that finds the rows of which the asker wants to know why they are, or are not, among those of
+            the last query; "" where that is not asked.
         reply: what to say when there is no query; "" leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
@@ -55,6 +57,7 @@ class Parsed:
     keep: tuple[str, ...] = ()
     asked: str = ""
     of: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,10 @@ REPLY_SCHEMA = {
         "needs_data": {"type": "boolean"},
         "clarify": {"type": ["string", "null"]},
         "reply": {"type": ["string", "null"]},
+        "why_not": {"type": ["string", "null"]},
         "left_out": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["reasoning", "suql", "needs_data", "clarify", "reply", "left_out"],
+    "required": ["reasoning", "suql", "needs_data", "clarify", "reply", "why_not", "left_out"],
     "additionalProperties": False,
 }
 _TURNS_SHOWN = 6
@@ -197,7 +201,7 @@ def read_reply(text: str) -> dict[str, Any] | None:
     value = json_object(text)
     if value is None or not {"suql", "needs_data", "clarify"} & set(value):
         return None
-    texts = ("suql", "clarify", "reply")
+    texts = ("suql", "clarify", "reply", "why_not")
     return value if all(isinstance(value.get(name), str | None) for name in texts) and _decides(value) else None
 
 
@@ -206,8 +210,8 @@ def _decides(value: dict[str, Any]) -> bool:
 
     That the tables cannot tell is a decision too, where it says why.
     """
-    said = value.get("suql") or value.get("clarify") or value.get("reply") or _reasoning(value) or _left_out(value)
-    return bool(said) or value.get("needs_data") is False
+    said = any(value.get(name) for name in ("suql", "clarify", "reply", "why_not"))
+    return said or bool(_reasoning(value) or _left_out(value)) or value.get("needs_data") is False
 
 
 def _reasoning(reply: dict[str, Any]) -> str:
@@ -230,6 +234,8 @@ def _make_parsed(reply: dict[str, Any], catalog: Catalog, usage: Usage) -> Parse
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
         return Parsed("query", suql, unused=_left_out(reply), usage=usage)
+    if (reply.get("why_not") or "").strip():
+        return Parsed("no_query", usage=usage, kind="detail", why=reply["why_not"].strip())
     if reply.get("clarify"):
         return Parsed("clarify", reply=str(reply["clarify"]).strip(), usage=usage)
     said = (reply.get("reply") or "").strip() or _reasoning(reply)

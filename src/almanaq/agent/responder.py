@@ -39,6 +39,8 @@ class Found:
         relaxed: the condition that was dropped to find rows, in words; None when none was.
         loosened: a model's checked sentence that says so; "" where the template does.
         total: how many rows there are without the query's LIMIT, where that is cheap to count.
+        suql: the query that ran; `earlier` says in words what the one of the turn before searched.
+        read: the columns that were read off texts.
     """
 
     question: str
@@ -51,10 +53,13 @@ class Found:
     loosened: str = ""
     total: int | None = None
     remarks: tuple[str, ...] = ()
+    suql: str = ""
+    earlier: str = ""
+    read: frozenset[str] = frozenset()
 
 
 class Responder(Protocol):
-    """Words replies. A reply always says what was searched, and claims nothing that was not found."""
+    """Words replies. A reply begins with the answer, says what was searched, and claims nothing that was not found."""
 
     def found(self, found: Found) -> Iterator[str]:
         """Yield the pieces of the reply for at least one row."""
@@ -74,7 +79,7 @@ class LocalResponder:
         yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == 1 and found.total in (None, 1):
-            lines = [f"{_one_row(found)}. I searched for {found.searched}."]
+            lines = [f"{_one_row(found).rstrip('.')}. I searched for {found.searched}."]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
             lines = [_count(len(found.rows), found.total), ""]
@@ -140,25 +145,28 @@ def _count(number: int, total: int | None) -> str:
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
-    facts = _facts(found.columns[1:], row[1:])
+    facts = _facts(found, row, 1)
     lines = [f"{i + 1}. {cell(row[0])}" + (f" ({'; '.join(facts)})" if facts else "")]
     return lines + [f"   {format_quote(e)}" for e in _of(found.evidence, i)]
 
 
-def _facts(columns: Sequence[str], row: Sequence[Any]) -> list[str]:
-    shown = [(c, v) for c, v in zip(columns, row, strict=True) if v is not None or c.startswith("answer")]
-    return [f"{words(c)}: {_NOT_SAID if v is None else format_cell(c, v)}" for c, v in shown]
+def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
+    """Return the cells of a row from one on, with their columns; one row alone is shown with all its text."""
+    shown = [
+        (c, v) for c, v in zip(found.columns[first:], row[first:], strict=True) if v is not None or c in found.read
+    ]
+    long = {c for c, _ in shown if c in found.read or len(found.rows) == 1}
+    return [f"{words(c)}: {_NOT_SAID if v is None else cell(v, _long(c in long))}" for c, v in shown]
 
 
 def _one_row(found: Found) -> str:
     """Return a single row: what it is called, or its figure, and then its facts."""
-    first, *rest = found.rows[0]
-    if not rest:
-        return cell(first)
-    if not isinstance(first, str):
-        return "; ".join(_facts(found.columns, found.rows[0]))
-    facts = _facts(found.columns[1:], rest)
-    return cell(first) + (f" ({'; '.join(facts)})" if facts else "")
+    row = found.rows[0]
+    if len(row) > 1 and not isinstance(row[0], str):
+        return "; ".join(_facts(found, row, 0))
+    facts = _facts(found, row, 1)
+    said = _NOT_SAID.capitalize() if row[0] is None and found.read else cell(row[0], _SAID_LENGTH)
+    return said + (f" ({'; '.join(facts)})" if facts else "")
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
@@ -174,9 +182,8 @@ def format_quote(evidence: Evidence) -> str:
     return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
 
 
-def format_cell(column: str, value: Any) -> str:
-    """Return a cell as `cell` does; answers and summaries may be longer."""
-    return cell(value, _SAID_LENGTH if column.startswith(("answer", "summary")) else _CELL_LENGTH)
+def _long(whole: bool) -> int:
+    return _SAID_LENGTH if whole else _CELL_LENGTH
 
 
 def cell(value: Any, most: int = _CELL_LENGTH) -> str:
@@ -210,9 +217,10 @@ class PromptedResponder:
     def found(self, found: Found) -> Iterator[str]:
         """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
 
-        A single row is worded by the template, which costs no call, unless the question is in another language.
+        A single row of a query is worded by the template, which costs no call, unless the question is in another
+        language.
         """
-        if len(found.rows) == 1 and detect_language(found.question) is None:
+        if found.suql and len(found.rows) == 1 and detect_language(found.question) is None:
             yield from self._plain.found(found)
             return
         plain = replace(found, relaxed=None)
@@ -244,7 +252,8 @@ class PromptedResponder:
 
 def respond_prompt(found: Found) -> Any:
     """Return the prompt that words a reply."""
-    rows = [{c: format_cell(c, v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
+    shown = found.rows[:ROWS_SHOWN]
+    rows = [{c: cell(v, _SAID_LENGTH) for c, v in zip(found.columns, row, strict=True)} for row in shown]
     quotes = [
         {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}
         for i in range(len(rows))
@@ -254,7 +263,9 @@ def respond_prompt(found: Found) -> Any:
         "respond",
         {
             "question": found.question[:2000],
-            "searched": found.searched,
+            "searched": found.searched if found.searched != found.suql else "",
+            "suql": found.suql,
+            "earlier": found.earlier,
             "notes": (*found.remarks, *found.notes),
             "rows": rows,
             "more": max(0, len(found.rows) - ROWS_SHOWN),
@@ -293,13 +304,8 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
 
 
 def shows_all_rows(response: Response) -> bool:
-    """Return whether the reply holds every cell of every row but NULLs, as replies write cells."""
-    cells = {
-        format_cell(column, value)
-        for row in response.rows
-        for column, value in zip(response.columns, row, strict=True)
-        if value is not None
-    }
+    """Return whether the reply holds every cell of every row but NULLs, whole or as one row alone is shown."""
+    cells = {cell(value, _SAID_LENGTH) for row in response.rows for value in row if value is not None}
     return bool(response.rows) and all(_contains_cell(cell, response.answer) for cell in cells)
 
 
