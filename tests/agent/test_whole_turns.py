@@ -34,10 +34,12 @@ class Turns:
     def __init__(self, suql: str, relaxed: Mapping[str, object]) -> None:
         self._suql, self._relaxed, self._read = suql, relaxed, replies_from(read)
         self.asked: list[tuple[str, str]] = []
+        self.whole: list[str] = []
 
     def __call__(self, request: Mapping[str, Any]) -> Mapping[str, object] | str:
         name = request.get("response_format", {}).get("json_schema", {}).get("name", "respond")
         self.asked.append((name, request["messages"][1]["content"]))
+        self.whole += [message["content"] for message in request["messages"]]
         if name == "parse":
             return {"reasoning": "", "suql": self._suql, "needs_data": True, "clarify": None}
         if name == "relax":
@@ -153,3 +155,35 @@ def test_what_the_query_leaves_out_is_said_and_long_answers_are_handed_on_whole(
     assert response.rows[0][1] == long
     assert long in replies.said("respond")
     assert "I did not use: “in Bonn”." in replies.said("respond")
+
+
+@pytest.mark.parametrize(
+    ("asked", "form"),
+    [
+        ("what is it like?", "in one short sentence"),
+        ("how many rooms are there?", "the number in digits"),
+        ("who runs it?", ""),
+    ],
+)
+def test_an_open_question_is_read_with_what_the_person_asked(tmp_path, asked, form):
+    replies = Turns(f"SELECT name, answer(reviews, '{asked}') FROM places WHERE {QUIET} LIMIT 2", {})
+    response, _ = ask(replies, tmp_path)
+    texts = [text for name, text in replies.asked if name == "answer"]
+    assert response.status == "answered"
+    assert ["a quiet cheap place in Bonn?" in text for text in texts] == [asked in text for text in texts]
+    assert sum(asked in text for text in texts) == 1
+    assert form in "".join(replies.whole)
+
+
+def test_outside_a_conversation_nothing_is_added_to_a_question():
+    class Reads(FunctionModel):
+        served: str | None = None
+
+        async def read(self, call):
+            self.served = call.served
+            return await super().read(call)
+
+    model = Reads(read)
+    with almanaq.connect({"places": PLACES}, model=model, cache=False) as connection:
+        connection.sql("SELECT answer(reviews, 'what is it like?') FROM places LIMIT 1")
+    assert model.served == ""

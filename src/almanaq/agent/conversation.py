@@ -61,6 +61,7 @@ from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
+from almanaq.models.text_calls import serve_question
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
 
@@ -72,6 +73,7 @@ REPAIRS = 2
 
 _TURNS_FOR_RELAXER = 6
 _QUERIES_KEPT = 100
+_SERVED_LENGTH = 500
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
 
@@ -244,7 +246,7 @@ class Agent:
                 yield Progress("running the query")
                 if not self._links_words:
                     check_misuse(parsed.suql, catalog)
-                return _Executed(parsed, parsed.suql, *self._rows(parsed.suql))
+                return _Executed(parsed, parsed.suql, *self._rows(question, parsed.suql))
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
                 catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
@@ -290,8 +292,12 @@ class Agent:
             return message
         return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
 
-    def _rows(self, suql: str) -> tuple[Result, Shown | None]:
+    def _rows(self, question: str, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
+        with serve_question(question[:_SERVED_LENGTH]):
+            return self._keyed_rows(suql)
+
+    def _keyed_rows(self, suql: str) -> tuple[Result, Shown | None]:
         keyed = self._with_keys(suql)
         if keyed is not None:
             try:
@@ -346,7 +352,7 @@ class Agent:
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
-                found = self._rows(loosened.suql)
+                found = self._rows(question, loosened.suql)
                 before = (*earlier, ran.result.trace)
                 other = _Executed(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
             except AlmanaqError:

@@ -176,6 +176,7 @@ class TextCall:
         from_rows: whether the question contains values of rows, and so is untrusted like the document.
         about: the document's origin: its column, its table and the table's title. Shown to readers, but not part of the
             call's identity, as equal documents are read once.
+        served: what a person asked in full, where an answer that nothing is compared with is shown in the reply.
     """
 
     function: Literal["answer", "summary"]
@@ -186,6 +187,7 @@ class TextCall:
     compared: tuple[str, ...] = ()
     from_rows: bool = False
     about: str = ""
+    served: str = ""
 
     @property
     def yes_or_no(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from almanaq.models.budget import estimate_tokens, record_dropped_quotes
@@ -292,6 +294,24 @@ def _find_quote(words: str, piece: Piece) -> Quote | None:
 _CHOICE_TOKENS, _SENTENCE_TOKENS, _LONG_TOKENS, _ITEM_TOKENS = 192, 384, 768, 64
 """Tokens of a reply that chooses, that is a sentence, that is a list or summary, each with quotes; of one item of a
 batch."""
+
+
+_SERVED: ContextVar[str] = ContextVar("almanaq_served_question", default="")
+
+
+@contextmanager
+def serve_question(question: str) -> Iterator[None]:
+    """Show what a person asked in full to the readers of open questions inside the block."""
+    token = _SERVED.set(question)
+    try:
+        yield
+    finally:
+        _SERVED.reset(token)
+
+
+def served_question() -> str:
+    """Return what a person asked in full, "" outside a turn of a conversation."""
+    return _SERVED.get()
 
 
 def typical_tokens(call: TextCall) -> int:

@@ -16,6 +16,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
+from almanaq.models.text_calls import served_question
 from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
@@ -77,6 +78,7 @@ class TextCalls:
         sites = tuple(sites)
         self._compared = _by_question(sites, lambda site: site.compared)
         self._about = _by_question(sites, lambda site: (site.about,))
+        self._served = served_question()
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
@@ -98,7 +100,15 @@ class TextCalls:
         if found is None or found.question != question or found.options != options or found.site is not site:
             found = self._asked[site.id] = self._asked_of(site, question, options)
         call = TextCall(
-            found.function, passages, question, site.type, options, found.compared, found.from_rows, found.where
+            found.function,
+            passages,
+            question,
+            site.type,
+            options,
+            found.compared,
+            found.from_rows,
+            found.where,
+            found.served,
         )
         return found.identity(passages), call
 
@@ -115,6 +125,13 @@ class TextCalls:
             question not in self._written,
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about[0] if len(about) == 1 else "",
+            self._served if self._is_open(site, question, options) else "",
+        )
+
+    def _is_open(self, site: Site, question: str, options: tuple[str, ...]) -> bool:
+        """Return whether a person reads the answer as it is: no query compares it, casts it or lists what it may be."""
+        return (
+            site.function == "answer" and site.type == "text" and not options and not self._compared.of(site, question)
         )
 
     @property
@@ -390,6 +407,7 @@ class _Asked:
     compared: tuple[str, ...]
     from_rows: bool
     where: str
+    served: str
     _begun: Any = field(init=False)
 
     def __post_init__(self) -> None:
