@@ -71,6 +71,13 @@ class Responder(Protocol):
         """Return the reply to a question that no table of the source can answer."""
 
 
+def say_searched(found: Found) -> str:
+    """Return the sentence on what was searched; a query that has no words is shown as it is."""
+    if found.searched == found.suql:
+        return f"I ran: {' '.join(found.suql.split())}"
+    return f"I searched for {found.searched}."
+
+
 class LocalResponder:
     """Words replies by templates: rows as they are, a quote for each."""
 
@@ -79,13 +86,13 @@ class LocalResponder:
         yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == 1 and found.total in (None, 1):
-            lines = [f"{_one_row(found).rstrip('.')}. I searched for {found.searched}."]
+            lines = [f"{_one_row(found).rstrip('.')}. {say_searched(found)}"]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
             lines = [_count(len(found.rows), found.total), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
-            lines += ["", f"I searched for {found.searched}."]
+            lines += ["", say_searched(found)]
         lines += ["", *found.notes] if found.notes else []
         for line in lines[:-1]:
             yield line + "\n"
@@ -300,7 +307,7 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
         if len(counts) > 1 or any(each.values for each in counts)
         else []
     )
-    return "\n".join([*found.remarks, f"I found nothing. I searched for {found.searched}.", *reasons, *found.notes])
+    return "\n".join([*found.remarks, f"I found nothing. {say_searched(found)}", *reasons, *found.notes])
 
 
 def shows_all_rows(response: Response) -> bool:
