@@ -88,7 +88,10 @@ def test_a_relaxed_retry_asks_no_text_twice_and_its_calls_are_counted(tmp_path):
     assert len(texts) == len(set(texts)) == 3
     assert response.trace.physical_calls == ledger.calls
     assert "[condition 1]" in replies.said("relax")
-    assert "Known: the texts of 2 rows that fulfil the other conditions were asked" in replies.said("relax")
+    told = replies.said("relax")
+    assert "Known: the texts of 2 rows that fulfil the other conditions were asked" in told
+    assert "of those read, 1 said nothing, 1 said no" in told or "of those read, 1 said no, 1 said nothing" in told
+    assert "2 of 4 rows fulfil: price is dear; without it, the other conditions on columns find 3 rows" in told
 
 
 def test_nothing_need_be_loosened_and_an_empty_reply_says_what_each_condition_keeps_out(tmp_path):
@@ -113,6 +116,16 @@ def test_calls_of_a_turn_may_share_requests_and_the_rows_are_the_same(tmp_path):
     assert one.rows == other.rows
     assert Counter(name for name, _ in shared.asked)["answer_texts"] == 1
     assert one.trace.text_calls == other.trace.text_calls == 3
+
+
+def test_of_each_condition_it_is_counted_how_many_rows_fulfil_it_do_not_or_leave_it_open():
+    places = {"city": ["Rome", None, "Oslo", "Rome"], "seats": [10, 20, None, None], "stars": [1, 2, 3, 4]}
+    with almanaq.connect({"places": places}, cache=False) as connection:
+        city, seats = count_conditions("SELECT * FROM places WHERE city = 'Rome' AND seats > 15", connection.sql)
+    assert (city.rows, city.passing, city.failing, city.others) == (4, 2, 1, 1)
+    assert (seats.passing, seats.failing, seats.others) == (1, 1, 2)
+    assert city.in_full().endswith("; 1 have no value; without it, the other conditions on columns find 1 row")
+    assert "no value" not in str(city)
 
 
 def test_values_of_private_columns_are_not_told():

@@ -61,7 +61,7 @@ from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
-from almanaq.models.text_calls import serve_question
+from almanaq.models.text_calls import ServedQuestion, serve_question
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
 
@@ -206,11 +206,12 @@ class Agent:
         if not catalog.relations and self._links_words:
             return Response("no_query", self._responder.no_table(question, self._engine.catalog), kind="world")
         yield TablesChosen(tuple(r.name for r in catalog.relations))
-        ran = yield from self._run(question, catalog, history)
+        served = ServedQuestion(question[:_SERVED_LENGTH])
+        ran = yield from self._run(question, catalog, history, served)
         if isinstance(ran, Response):
             return ran
         if ran.empty:
-            ran = yield from self._relax(question, catalog, ran, history)
+            ran = yield from self._relax(question, catalog, ran, history, served)
         return (yield from self._reply(question, kind, ran, history))
 
     def _catalog(self, question: str, history: History) -> Catalog:
@@ -220,7 +221,9 @@ class Agent:
             return catalog
         return choose_relations(question, catalog, history, self._tables, one_database=self._links_words)
 
-    def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Executed | Response]:
+    def _run(
+        self, question: str, catalog: Catalog, history: History, served: ServedQuestion
+    ) -> Generator[Event, None, _Executed | Response]:
         """Have the parser write a query, and run it; a refused one goes back to the parser with the message."""
         failures: list[Failure] = []
         while True:
@@ -246,7 +249,7 @@ class Agent:
                 yield Progress("running the query")
                 if not self._links_words:
                     check_misuse(parsed.suql, catalog)
-                return _Executed(parsed, parsed.suql, *self._rows(question, parsed.suql))
+                return _Executed(parsed, parsed.suql, *self._rows(served, parsed.suql))
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
                 catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
@@ -292,9 +295,9 @@ class Agent:
             return message
         return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
 
-    def _rows(self, question: str, suql: str) -> tuple[Result, Shown | None]:
+    def _rows(self, served: ServedQuestion, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
-        with serve_question(question[:_SERVED_LENGTH]):
+        with serve_question(served):
             return self._keyed_rows(suql)
 
     def _keyed_rows(self, suql: str) -> tuple[Result, Shown | None]:
@@ -334,13 +337,13 @@ class Agent:
         self._keyed[suql] = keyed
 
     def _relax(
-        self, question: str, catalog: Catalog, ran: _Executed, history: History
+        self, question: str, catalog: Catalog, ran: _Executed, history: History, served: ServedQuestion
     ) -> Generator[Event, None, _Executed]:
         """Try the query without one of its conditions, then without another; return the first that finds rows."""
         query = EmptyQuery(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
-        counts = self._count_conditions(ran.suql)
-        query.known = tuple(map(str, counts))
+        counts = self._count_conditions(ran.suql, served)
+        query.known = tuple(each.in_full() for each in counts)
         query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
@@ -352,7 +355,7 @@ class Agent:
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
-                found = self._rows(question, loosened.suql)
+                found = self._rows(served, loosened.suql)
                 before = (*earlier, ran.result.trace)
                 other = _Executed(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
             except AlmanaqError:
@@ -364,14 +367,17 @@ class Agent:
             query.tried = (*query.tried, loosened.suql)
         return replace(ran, earlier=earlier, counts=counts)
 
-    def _count_conditions(self, suql: str) -> tuple[ConditionCount, ...]:
+    def _count_conditions(self, suql: str, served: ServedQuestion) -> tuple[ConditionCount, ...]:
         """Return what each condition of a query that found nothing keeps out, private values aside."""
         engine = self._engine
 
         def run(query: str) -> Result:
             return engine.run(query, options=options_of_turn(self._options))
 
-        return count_conditions(suql, run, lambda query: bool(engine.private_columns(query)), dialect=engine.dialect)
+        def shows_private(query: str) -> bool:
+            return bool(engine.private_columns(query))
+
+        return count_conditions(suql, run, shows_private, dialect=engine.dialect, said=served.said)
 
     def _helpful(self, query: EmptyQuery) -> list[int]:
         """Return the conditions without which rows may be found: one look at the structured ones tells."""

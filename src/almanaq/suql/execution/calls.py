@@ -125,7 +125,7 @@ class TextCalls:
             question not in self._written,
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about[0] if len(about) == 1 else "",
-            self._served if self._is_open(site, question, options) else "",
+            self._served.question if self._is_open(site, question, options) else "",
         )
 
     def _is_open(self, site: Site, question: str, options: tuple[str, ...]) -> bool:
@@ -317,6 +317,7 @@ class TextCalls:
             return Outcome(unknown=True)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
+        self._served.note(call.question, reply.value)
         self._replies[identity] = _kept(outcome)
         return outcome
 
