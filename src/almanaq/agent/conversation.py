@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.describe import describe, describe_condition
+from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.local import LocalDialogue, count_all
 from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
@@ -53,7 +54,7 @@ from almanaq.agent.response import (
     TextWritten,
     make_failure,
 )
-from almanaq.agent.schema_text import Examples
+from almanaq.agent.schema_text import Examples, fits_prompt
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
@@ -144,6 +145,7 @@ class Agent:
                 shots=shots,
                 show_rows=SmallTables(engine, options),
                 find_links=ValueLinks(engine),
+                find_facts=SourceFacts(engine, options),
                 source=lambda: engine.catalog,
             )
             if language
@@ -217,9 +219,12 @@ class Agent:
     def _catalog(self, question: str, history: History) -> Catalog:
         """Return the relations to show the parser: all where they fit, else those that the question is about."""
         catalog = self._engine.catalog
-        if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
+        few = len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most)
+        if few and (self._links_words or fits_prompt(catalog)):
             return catalog
-        return choose_relations(question, catalog, history, self._tables, one_database=self._links_words)
+        fits = (lambda _: True) if self._links_words else fits_prompt
+        chosen = choose_relations(question, catalog, history, self._tables, one_database=self._links_words, fits=fits)
+        return catalog if few and not chosen.relations else chosen
 
     def _run(
         self, question: str, catalog: Catalog, history: History, served: ServedQuestion

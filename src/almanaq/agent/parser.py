@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from almanaq.agent.dialects import dialect_notes
+from almanaq.agent.facts import Facts
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.response import Reading
@@ -108,6 +109,7 @@ class PromptedParser:
         language: the asker's locale, as `de_CH`, by which dates and numbers are read; by default the process's.
         show_rows: reads the small tables, which the prompt shows whole; None shows no rows.
         find_links: finds the values of columns that words of a question spell; None shows none.
+        find_facts: counts missing cells and references that nobody declared; None says nothing of them.
         source: returns the whole catalog, of which a turn sees a part: the prompt names the other tables.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
@@ -124,9 +126,10 @@ class PromptedParser:
         shots: Examples = (),
         show_rows: ShowRows | None = None,
         find_links: FindLinks | None = None,
+        find_facts: Callable[[Catalog], Facts] | None = None,
         source: Callable[[], Catalog] | None = None,
     ) -> None:
-        self._source = source
+        self._source, self._find_facts = source, find_facts
         self._show_rows, self._find_links = show_rows, find_links
         self._model, self._today, self._shots = model, today, shots
         self._language = language or locale.getlocale()[0] or "en_US"
@@ -155,7 +158,11 @@ class PromptedParser:
         """Return the request that `parse` sends."""
         values = {
             "dialect": dialect_notes(catalog.dialect),
-            "schema": schema_text(catalog, self._show_rows(catalog) if self._show_rows else None),
+            "schema": schema_text(
+                catalog,
+                self._show_rows(catalog) if self._show_rows else None,
+                self._find_facts(catalog) if self._find_facts else None,
+            ),
             "examples": choose_examples(self._shots, catalog) or generate_examples(catalog),
             "others": self._others(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
