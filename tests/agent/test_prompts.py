@@ -158,12 +158,33 @@ def test_private_columns_show_no_value():
 @pytest.mark.parametrize("make_world", [worlds.eateries, worlds.films, worlds.staff])
 def test_every_generated_example_runs(make_world):
     world = make_world()
-    pairs = generate_examples(world.catalog)
-    for _, suql in pairs[:-1]:
+    *queries, lacking, needless = generate_examples(world.catalog)
+    for _, suql in queries:
         world.run(suql)
     world.close()
-    assert len(pairs) >= 3
-    assert pairs[-1][1] is None
+    assert len(queries) >= 2
+    assert lacking[1].startswith("null (needs_data true, reply ")
+    assert needless[1] is None
+
+
+def test_generated_examples_teach_a_join_with_groups_a_list_and_an_answer_that_is_shown(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        "[spells.columns.story]\nkind = 'free_text'\n[spells.columns.school]\nkind = 'enum'\n"
+    )
+    (tmp_path / "schools.csv").write_text("school_id,title\n1,Fire\n2,Water\n")
+    told = "It burns all that it touches, and more."
+    (tmp_path / "spells.csv").write_text(
+        f"name,school,school_id,story\nAcid Arrow,red,1,'{told}'\nTide,blue,2,'{told}'\n"
+    )
+    with almanaq.connect(str(tmp_path), schema=str(tmp_path / "s.toml"), cache=False) as connection:
+        pairs = generate_examples(connection.catalog)
+        for _, suql in pairs[:-2]:
+            connection.engine.check(suql)
+    queries = [suql for _, suql in pairs[:-2]]
+    assert any(" JOIN " in suql and "GROUP BY" in suql for suql in queries)
+    assert any(suql.startswith("SELECT name, answer(story") for suql in queries)
+    assert any("answer(" not in suql and "LIMIT" not in suql and "WHERE school =" in suql for suql in queries)
+    assert not any("is Acid Arrow" in question for question, _ in pairs)
 
 
 def test_small_tables_are_shown_whole_but_for_prose_and_private_columns(tmp_path):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sqlglot import exp
@@ -152,14 +152,22 @@ def _flat(text: str, most: int = _SAMPLE_LENGTH) -> str:
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
-def generate_examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], ...]:
-    """Return (question, SUQL) pairs over the catalog's own columns, the last one a question without a query (None)."""
-    found: list[tuple[str, str | None]] = []
-    for relation in _richest(catalog.relations):
-        found += _examples(relation, catalog.dialect)
-        if len(found) >= most:
-            break
-    return (*found[:most], ("Thanks, that is all!", None))
+def generate_examples(catalog: Catalog, most: int = 5) -> tuple[tuple[str, str | None], ...]:
+    """Return (question, SUQL) pairs over the catalog's own columns, one of each kind.
+
+    The last two have no query: what no column tells, with "null" and what to reply, and what needs no data (None).
+    """
+    ranked = _richest(catalog.relations)
+    found = [*_joined(catalog), *(example for relation in ranked for example in _examples(relation, catalog.dialect))]
+    kinds: dict[str, tuple[str, str | None]] = {}
+    for kind, question, suql in found:
+        kinds.setdefault(kind, (question, suql))
+    if ranked:
+        noun = words(ranked[0].name)
+        lacks = f'null (needs_data true, reply "No column holds photographs of the {noun}.")'
+        kinds["lacks"] = (f"Who took the photographs of the {noun}?", lacks)
+    queries = [pair for kind, pair in kinds.items() if kind != "lacks"][:most]
+    return (*queries, *([kinds["lacks"]] if "lacks" in kinds else []), ("What is the capital of Peru?", None))
 
 
 def _richest(relations: Sequence[Relation]) -> list[Relation]:
@@ -169,34 +177,73 @@ def _richest(relations: Sequence[Relation]) -> list[Relation]:
     )
 
 
-def _examples(relation: Relation, dialect: str) -> list[tuple[str, str | None]]:
+Example = tuple[str, str, str]
+"""What an example shows, its question, and its SUQL."""
+
+
+def _joined(catalog: Catalog) -> Iterator[Example]:
+    """Yield a join with groups: how many rows of one relation belong to each of another."""
+    dialect = catalog.dialect
+    for relation in catalog.relations:
+        for own, other, theirs in relation.foreign_keys:
+            parent = catalog.find(other)
+            if parent is None or parent.name == relation.name or len(own) != 1:
+                continue
+            name = _name_of(parent)
+            if name.column.private or name.column.kind is ColumnKind.FREE_TEXT:
+                continue
+            shown, key = quote_name(name.column.name, dialect), f"b.{quote_name(theirs[0], dialect)}"
+            asked = f"How many {words(relation.name)} has each of the {words(parent.name)}?"
+            tables = f"{quote_name(relation.name, dialect)} AS a JOIN {quote_name(parent.name, dialect)} AS b"
+            on = f"a.{quote_name(own[0], dialect)} = {key}"
+            yield "group", asked, f"SELECT b.{shown}, COUNT(*) FROM {tables} ON {on} GROUP BY {key}, b.{shown}"
+
+
+def _name_of(relation: Relation) -> LinkedColumn:
+    return name_column(tuple(link_column(relation, column) for column in relation.columns))
+
+
+def _examples(relation: Relation, dialect: str) -> Iterator[Example]:
     places = tuple(link_column(relation, column) for column in relation.columns)
     name, noun, table = name_column(places), words(relation.name), quote_name(relation.name, dialect)
     shown = quote_name(name.column.name, dialect)
-    number = next((p for p in places if p.kind == "number" and not p.is_identifier), None)
-    value, prose = next((p for p in places if _value(p)), None), next((p for p in places if p.kind == "prose"), None)
-    found: list[tuple[str, str | None]] = []
+    number = next((p for p in places if p.kind == "number" and not p.is_identifier and p is not name), None)
+    value = next((p for p in places if p is not name and p.column.kind is ColumnKind.ENUM and _value(p)), None)
+    prose = next((p for p in places if p.kind == "prose" and not p.column.private), None)
     if prose is not None:
-        call = f"answer({quote_name(prose.column.name, dialect)}, 'is this a pleasant one?') = 'Yes'"
-        also = f"{_equals(value, dialect)} AND " if value else ""
-        asked = f"Find a pleasant one among the {noun}" + (
-            f" whose {words(value.column.name)} is {_value(value)}" if value else ""
+        column = quote_name(prose.column.name, dialect)
+        also, whose = (
+            (f"{_equals(value, dialect)} AND ", f", with {words(value.column.name)} {_value(value)}")
+            if value
+            else ("", "")
         )
-        found.append((asked + ".", f"SELECT {shown} FROM {table} WHERE {also}{call} LIMIT 3"))
-    if number is not None and number is not name:
+        call = f"answer({column}, 'is this praised?') = 'Yes'"
+        yield (
+            "prose",
+            f"Suggest some {noun} that people praise{whose}.",
+            f"SELECT {shown} FROM {table} WHERE {also}{call} LIMIT 3",
+        )
+        if name.column.samples and not name.column.private:
+            called, said = name.column.samples[0], string_literal(name.column.samples[0])
+            read = f"SELECT {shown}, answer({column}, 'what is said most?') FROM {table} WHERE {shown} = {said}"
+            yield "read", f"What does the {words(prose.column.name)} of {called} say?", read
+    if value is not None:
+        asked = f"List the {noun} whose {words(value.column.name)} is {_value(value)}."
+        yield "list", asked, f"SELECT {shown} FROM {table} WHERE {_equals(value, dialect)}"
+        if not value.column.array:
+            by = quote_name(value.column.name, dialect)
+            asked = f"How many {noun} are there for each {words(value.column.name)}?"
+            yield "group", asked, f"SELECT {by}, COUNT(*) FROM {table} GROUP BY {by}"
+    if number is not None:
         column = quote_name(number.column.name, dialect)
         asked = f"Which of the {noun} has the highest {words(number.column.name)}?"
-        found.append((asked, f"SELECT {shown}, {column} FROM {table} ORDER BY {column} DESC LIMIT 1"))
-    if value is not None:
-        asked = f"How many {noun} have {words(value.column.name)} {_value(value)}?"
-        found.append((asked, f"SELECT COUNT(*) FROM {table} WHERE {_equals(value, dialect)}"))
-    return found
+        yield "first", asked, f"SELECT {shown}, {column} FROM {table} ORDER BY {column} DESC LIMIT 1"
 
 
 def _value(place: LinkedColumn) -> str:
+    """Return a value of a column that has few, "" where it has none to show."""
     column = place.column
-    known = (*column.values, *column.samples)
-    return known[0] if place.kind == "text" and known and not column.private else ""
+    return column.values[0] if column.values and not column.private and column.values[0].isprintable() else ""
 
 
 def _equals(place: LinkedColumn, dialect: str) -> str:
