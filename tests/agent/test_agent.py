@@ -19,6 +19,7 @@ from almanaq.models.cached import CachedModel
 from almanaq.models.protocols import Prompt
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import DeadlineModel
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.result import Evidence, Trace
 
@@ -526,3 +527,56 @@ def test_questions_in_asynchronous_code_wait_side_by_side(eateries):
         return await asyncio.gather(*map(ask, range(40)))
 
     assert asyncio.run(ask_all()) == [f"question {number}" for number in range(40)]
+
+
+def verdict(judgement: str, reason: str = "") -> str:
+    return json.dumps({"verdict": judgement, "reason": reason})
+
+
+def checked(world, *replies: str | Exception):
+    script = Script(*replies)
+    return Agent(world, models(script), options=Options(check=True)).respond("the cheap ones?"), script
+
+
+DEARER = "SELECT name, price FROM restaurants WHERE price <> 'cheap' ORDER BY name"
+
+
+def test_a_wrong_answer_is_repaired_once_when_it_is_checked(eateries):
+    response, script = checked(eateries, query(DEARER), verdict("wrong", "it has the dear ones"), query(CHEAP), "Two.")
+    assert (response.suql, response.answer) == (CHEAP, "Two.")
+    assert [prompt.name for prompt in script.prompts] == ["parse", "check", "parse", "respond"]
+    assert "it has the dear ones" in script.prompts[2].messages[1].content
+
+
+@pytest.mark.parametrize("second", [query("SELECT nam FROM restaurants"), query(None, needs_data=False, reply="No.")])
+def test_a_repair_that_fails_leaves_the_first_answer_with_the_doubt(eateries, second):
+    response, _script = checked(
+        eateries, query(CHEAP), verdict("wrong", "a price is meant"), second, ModelCallError("x")
+    )
+    assert (response.status, response.suql) == ("answered", CHEAP)
+    assert "I am not sure of this: a price is meant" in response.answer
+
+
+def test_a_doubt_is_said_with_the_answer(eateries):
+    response, script = checked(eateries, query(CHEAP), verdict("doubtful", "cheap for whom?"), ModelCallError("x"))
+    assert response.suql == CHEAP
+    assert "I am not sure of this: cheap for whom?" in response.answer
+    check = script.prompts[1].messages[1].content
+    assert "the cheap ones?" in check
+    assert "Rows found: 2" in check
+    assert "Casa Verde" in check
+
+
+@pytest.mark.parametrize(
+    "reply", [verdict("right", "all is well"), "garbage", ModelCallError("x"), verdict("who knows")]
+)
+def test_what_is_right_or_was_not_judged_is_left_alone(eateries, reply):
+    response, script = checked(eateries, query(CHEAP), reply, "Two.")
+    assert (response.suql, response.answer) == (CHEAP, "Two.")
+    assert [prompt.name for prompt in script.prompts] == ["parse", "check", "respond"]
+
+
+def test_nothing_is_checked_unless_it_is_asked_for(eateries):
+    one, script = agent(eateries, query(CHEAP), "Two.")
+    one.respond("the cheap ones?")
+    assert [prompt.name for prompt in script.prompts] == ["parse", "respond"]

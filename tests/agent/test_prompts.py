@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import almanaq
+from almanaq.agent.check import PromptedChecker
 from almanaq.agent.conversation import Agent
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import Turn
@@ -37,6 +38,7 @@ SAID = {
     "parse_links": ("Ramen in palo alto", "Lytton Avenue"),
     "parse_history": ("the second one", "cheap food?", "Two places.", "Golden Wok"),
     "respond": ("romantic?", "Nonna's", "Candles on each table", "I did not use", "whose reviews say yes"),
+    "check": ("cheap food?", "and in Rome?", "SELECT name FROM places", "Golden Wok"),
     "exact": ("how many cheap ones?", "cheap means moderate", "SELECT nam", "no column named"),
 }
 """For each prompt, what comes from people, rows and models."""
@@ -57,6 +59,15 @@ def linked_parser() -> PromptedParser:
     return PromptedParser(
         Script(), today=lambda: datetime.date(2026, 3, 5), language="en_US", find_links=ValueLinks(Values())
     )
+
+
+def check_prompt() -> Prompt:
+    """The prompt by which a query that ran is judged."""
+    script = Script('{"verdict": "right", "reason": ""}')
+    with almanaq.connect({"places": {"name": ["Golden Wok"]}}, cache=False) as connection:
+        suql = "SELECT name FROM places"
+        PromptedChecker(script).check("and in Rome?", ["cheap food?"], suql, connection.sql(suql))
+    return script.prompts[0]
 
 
 def prompts() -> dict[str, Prompt]:
@@ -82,6 +93,7 @@ def prompts() -> dict[str, Prompt]:
         "parse_links": linked_parser().prompt("Ramen in palo alto", eateries),
         "parse_history": parser().prompt("the second one", eateries, (turn,)),
         "respond": respond_prompt(found),
+        "check": check_prompt(),
         "exact": exact_prompt(schema_text(eateries), "how many cheap ones?", "cheap means moderate", (failure,)),
     }
 

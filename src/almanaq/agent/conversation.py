@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
+from almanaq.agent.check import Checker, PromptedChecker, Verdict
 from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
@@ -96,6 +97,7 @@ class _Executed:
     loosened: str = ""
     earlier: tuple[Trace, ...] = ()
     counts: tuple[ConditionCount, ...] = ()
+    doubt: str = ""
 
     @property
     def empty(self) -> bool:
@@ -110,7 +112,7 @@ class Agent:
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
         tables: chooses relations where the source has more than fit; a TableChooser unless given.
         classifier: tells kinds of turns where no language model does; `local` unless given.
-        parser, relaxer, responder: replace the ones that `models` calls for.
+        parser, relaxer, responder, checker: replace the ones that `models` calls for.
         options: how queries are run.
         shots: examples of questions with their SUQL, for the prompt of a language model, or for `local` to know again.
     """
@@ -125,6 +127,7 @@ class Agent:
         parser: SemanticParser | None = None,
         relaxer: Relaxer | None = None,
         responder: Responder | None = None,
+        checker: Checker | None = None,
         options: Options | None = None,
         shots: Examples = (),
     ) -> None:
@@ -153,6 +156,8 @@ class Agent:
         )
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
+
+        self._checker = checker or (PromptedChecker(language) if language else None)
 
     def with_options(self, options: Options) -> Agent:
         """Return an agent that runs queries by other options, and shares with this one what it knows of the source."""
@@ -231,6 +236,7 @@ class Agent:
     ) -> Generator[Event, None, _Executed | Response]:
         """Have the parser write a query, and run it; a refused one goes back to the parser with the message."""
         failures: list[Failure] = []
+        doubted: _Executed | None = None
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
             parsed = self._parser.parse(question, catalog, history, tuple(failures))
@@ -242,6 +248,8 @@ class Agent:
                     if len(failures) > REPAIRS:
                         return _gave_up(question, failures)
                     continue
+            if (parsed.status != "query" or not parsed.suql) and doubted is not None:
+                return doubted
             if parsed.status != "query" or not parsed.suql:
                 unanswerable = parsed.kind == "world"
                 return (
@@ -254,8 +262,15 @@ class Agent:
                 yield Progress("running the query")
                 if not self._links_words:
                     check_misuse(parsed.suql, catalog)
-                return _Executed(parsed, parsed.suql, *self._rows(served, parsed.suql))
+                ran = _Executed(parsed, parsed.suql, *self._rows(served, parsed.suql))
+                verdict = self._check(question, ran, history) if doubted is None else Verdict()
+                if verdict.judgement != "wrong":
+                    return replace(ran, doubt=verdict.reason)
+                doubted = replace(ran, doubt=verdict.reason)
+                failures.append(Failure(parsed.suql, f"it ran, but it does not answer the request: {verdict.reason}"))
             except QueryError as error:
+                if doubted is not None:
+                    return doubted
                 failures.append(Failure(parsed.suql, str(error)))
                 catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
                 if len(failures) > REPAIRS:
@@ -293,6 +308,15 @@ class Agent:
             private=shows_private(asked.suql, self._engine, result.trace.links),
             of=last,
         )
+
+    def _check(self, question: str, ran: _Executed, history: History) -> Verdict:
+        """Return what the checker says of a query that ran, where one is wanted and may see the rows."""
+        wanted = self._checker is not None and self._options is not None and self._options.check
+        if not wanted or self._checker is None or shows_private(ran.suql, self._engine, ran.result.trace.links):
+            return Verdict()
+        before = [turn.question for turn in history[-_TURNS_FOR_RELAXER:]]
+        verdict = self._checker.check(question, before, ran.suql, ran.result)
+        return verdict if verdict.judgement != "right" else Verdict()
 
     def _refusal(self, message: str, attempts: int) -> str:
         """Return why the last query was refused; where a model wrote it, say so."""
@@ -429,7 +453,8 @@ class Agent:
             of=ran.parsed.of,
             table=result.table,
         )
-        notes = write_notes(ran.parsed, result.trace)
+        doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
+        notes = (*write_notes(ran.parsed, result.trace), *doubts)
         responder = self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)

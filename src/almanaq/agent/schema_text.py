@@ -223,10 +223,9 @@ def _examples(relation: Relation, dialect: str) -> Iterator[Example]:
             f"Suggest some {noun} that people praise{whose}.",
             f"SELECT {shown} FROM {table} WHERE {also}{call} LIMIT 3",
         )
-        if name.column.samples and not name.column.private:
-            called, said = name.column.samples[0], string_literal(name.column.samples[0])
-            read = f"SELECT {shown}, answer({column}, 'what is said most?') FROM {table} WHERE {shown} = {said}"
-            yield "read", f"What does the {words(prose.column.name)} of {called} say?", read
+        # No value that rows hold stands here: the examples are outside the marks around the schema.
+        read = f"SELECT {shown}, answer({column}, 'what is said most?') FROM {table} LIMIT 3"
+        yield "read", f"What do the {words(prose.column.name)} of some {noun} say?", read
     if value is not None:
         asked = f"List the {noun} whose {words(value.column.name)} is {_value(value)}."
         yield "list", asked, f"SELECT {shown} FROM {table} WHERE {_equals(value, dialect)}"
