@@ -225,6 +225,8 @@ def test_a_negated_conjunction_is_described_by_what_holds_instead(one, other):
         ("SELECT city, AVG(n) FROM r GROUP BY 1 ORDER BY 2", "the average n of r, for each city, lowest average n first"),
         ("SELECT SUM(total) FROM r", "the sum of total of r"),
         ("SELECT SUM(amount) FROM r", "the total amount of r"),
+        ("SELECT name FROM r WHERE x = 1 ORDER BY n DESC LIMIT 1", "r whose x is 1, the one with the highest n"),
+        ("SELECT Num_of_Staff FROM r ORDER BY Num_of_Staff", "r, lowest number of staff first"),
         ("SELECT name FROM r ORDER BY price / seats", "r, lowest price / seats first"),
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ def words(identifier: str) -> str:
     """Return an identifier as people read it: `num_reviews` is "number of reviews", `sales.orders` is "orders"."""
     identifier = identifier.rpartition(".")[2] or identifier
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
-    return re.sub(r"^num (?=\w)", "number of ", spoken)
+    return re.sub(r"^num (?:of )?(?=\w)", "number of ", spoken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,8 @@ class _Describer:
             return text
         if not isinstance(limit.expression, exp.Literal):
             raise _NoWords
+        if order and limit.expression.name == "1" and not tree.args.get("group"):
+            return ", the one with the " + text.removeprefix(", ").removesuffix(" first")
         return text + f", at most {limit.expression.name}"
 
     def _ordered(self, tree: exp.Select, item: exp.Expr) -> str:

@@ -224,10 +224,11 @@ class PromptedResponder:
     def found(self, found: Found) -> Iterator[str]:
         """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
 
-        A single row of a query is worded by the template, which costs no call, unless the question is in another
-        language.
+        A single row of a query that has words is worded by the template, which costs no call, unless the question is
+        in another language.
         """
-        if found.suql and len(found.rows) == 1 and detect_language(found.question) is None:
+        worded = found.suql and found.searched != found.suql
+        if worded and len(found.rows) == 1 and detect_language(found.question) is None:
             yield from self._plain.found(found)
             return
         plain = replace(found, relaxed=None)
