@@ -478,6 +478,7 @@ def connect(
     speculation: float | None = None,
     order: Literal["similarity", "table"] | None = None,
     strict: bool | None = None,
+    check: bool | None = None,
     deadline: float | None = None,
     passages: int | None = None,
     candidates: int | None = None,
@@ -519,6 +520,7 @@ def connect(
         speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
         order: the order in which rows are tried if the query gives none.
         strict: fail if a model call fails, instead of counting it as unknown.
+        check: have the language model judge the query of a turn by its first rows; a wrong one is repaired once.
         deadline: seconds after which a query is interrupted; None: never, and 120 for a reply.
         passages: approximate: read the best K passages of each document only; None reads all.
         candidates: approximate: try the K most similar rows only.

@@ -280,6 +280,13 @@ class Options:
         untrusted="any",
         url=True,
     )
+    check: bool = _option(
+        False,
+        "Have the model look at each query of a turn and its first rows: one call more.",
+        python="Have the language model judge the query of a turn by its first rows; a wrong one is repaired once.",
+        commands="ask chat",
+        setting=True,
+    )
     deadline: float | None = _option(
         None,
         "Interrupt a query, or a turn of ask and chat (120), after so long.",

@@ -28,14 +28,10 @@ class Script:
         return Completion(reply, Usage(calls=1, input_tokens=10, output_tokens=5))
 
 
-def query(suql: str | None, *, needs_data: bool = True, clarify: str | None = None) -> str:
-    """Return a reply of the form that the prompt `parse` asks for."""
-    return json.dumps({"reasoning": "scripted", "suql": suql, "needs_data": needs_data, "clarify": clarify})
-
-
-def turn(kind: str = "query") -> str:
-    """Return a reply of the form that the prompt `classify_turn` asks for."""
-    return json.dumps({"kind": kind, "reason": "scripted"})
+def query(suql: str | None, *, reasoning: str = "scripted", **fields: object) -> str:
+    """Return a reply of the form that the prompt `parse` asks for; `fields` are those that are not as for a query."""
+    plain = {"needs_data": True, "clarify": None, "reply": None, "left_out": []}
+    return json.dumps({"reasoning": reasoning, "suql": suql, **plain, **fields})
 
 
 class _Nothing:

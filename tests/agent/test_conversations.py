@@ -58,8 +58,8 @@ class Model:
             return {"condition": int(number), "replacement": None, "said": "trust me, all of it fits"}
         if kind:
             return self._read(request)
-        self.asked.append("respond" if "Searched:" in user else "chat")
-        return "I found these." if "Searched:" in user else "Hello to you."
+        self.asked.append("respond")
+        return "I found these."
 
     def parse(self, user: str):
         said = re.findall(r'^Request: (".*")$', user, re.MULTILINE)[-1]
@@ -84,14 +84,14 @@ class Model:
 
 
 PATHS = [
-    ("parse", "chat"),
+    (),
     ("parse", "respond"),
-    ("parse", "respond"),
-    ("parse", "parse", "respond"),
-    ("parse", "relax", "respond"),
+    ("parse",),
+    ("parse", "parse"),
+    ("parse", "relax"),
     ("parse",),
     ("parse",),
-    ("parse", "chat"),
+    (),
 ]
 
 
@@ -126,7 +126,7 @@ def test_eight_turns_take_every_path_in_python(server):
     assert relaxed.relaxed == "number of reviews is at least 100000"
     assert "“number of reviews is at least 100000”" in relaxed.answer
     assert "trust me" not in relaxed.answer
-    assert replies[6].answer.startswith("I searched for restaurants whose cuisines include ethiopian")
+    assert replies[6].answer.startswith("I found nothing. I searched for restaurants whose cuisines include ethiopian")
     assert len(chat.history) == len(SPOKEN)
 
 
@@ -142,14 +142,14 @@ def test_eight_turns_take_every_path_on_the_command_line(server):
     assert run.exit_code == 0, run.output
     out = " ".join(run.output.split())
     said = (
-        "Hello to you.",
+        "Hello!",
         "I found these.",
         "WHERE id =",
         "ORDER BY rating DESC",
         "I left one condition out: “number of reviews is at least 100000”",
         "Do you mean the name of a place, or its style?",
-        "and found nothing.",
-        "Hello to you.",
+        "I found nothing.",
+        "You are welcome.",
     )
     at = 0
     for each in said:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from almanaq.agent.describe import describe
@@ -23,18 +25,18 @@ CASES = [
     ("SELECT * FROM r WHERE city IN ('A', 'B') AND n BETWEEN 1 AND 2", "r whose city is A or B and n is between 1 and 2"),
     ("SELECT * FROM r WHERE x IS NULL", "r whose x is missing"),
     ("SELECT * FROM r WHERE x IS NOT NULL", "r whose x is given"),
-    ("SELECT * FROM r WHERE n > (SELECT AVG(n) FROM r)", "r whose n is above the average n"),
-    ("SELECT * FROM r WHERE n < (SELECT MIN(n) FROM r WHERE name = 'Ann')", "r whose n is below that of Ann"),
-    ("SELECT * FROM r WHERE NOT x IN (SELECT y FROM s WHERE y IS NOT NULL)", "r whose related s do not exist"),
+    ("SELECT * FROM r WHERE n > (SELECT AVG(n) FROM r)", "r whose n is above the average n of r"),
+    ("SELECT * FROM r WHERE n < (SELECT MIN(n) FROM r WHERE name = 'Ann')", "r whose n is below the lowest n of r whose name is Ann"),
+    ("SELECT * FROM r WHERE NOT x IN (SELECT y FROM s WHERE y IS NOT NULL)", "r whose x is not among the y of s whose y is given"),
     ("SELECT * FROM r WHERE name ILIKE 'B%'", "r whose name begins with B"),
     ("SELECT EXTRACT(YEAR FROM d), COUNT(*) FROM r GROUP BY EXTRACT(YEAR FROM d)", "the number of r, for each year of d"),
     ("SELECT * FROM r WHERE x AND NOT y", "r whose x is yes and y is no"),
-    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE name = 'Ann')", "r whose n is above that of Ann"),
-    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE id = 3)", "r whose n is above the n of those whose id is 3"),
-    ("SELECT * FROM r WHERE n = (SELECT n FROM r ORDER BY m DESC LIMIT 1)", "r whose n is the n of the one with the highest m"),
-    ("SELECT * FROM r WHERE n >= ALL (SELECT n FROM r)", "r whose n is at least every n"),
+    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE name = 'Ann')", "r whose n is above the n of r whose name is Ann"),
+    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE id = 3)", "r whose n is above the n of r whose id is 3"),
+    ("SELECT * FROM r WHERE n = (SELECT n FROM r ORDER BY m DESC LIMIT 1)", "r whose n is the n of r with the highest m"),
+    ("SELECT * FROM r WHERE n >= ALL (SELECT n FROM r)", "r whose n is at least every n of r"),
     ("SELECT * FROM r WHERE city = ANY (ARRAY['A', 'B'])", "r whose city is A or B"),
-    ("SELECT * FROM r WHERE hours ~ '1[01]:'", "r whose hours matches the pattern 1[01]:"),
+    ("SELECT * FROM r WHERE hours ~ '1[01]:'", "r whose hours matches the pattern 1[01]: as a whole"),
     ("SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a)", "r whose related s exist"),
     ("SELECT * FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a)", "r whose related s do not exist"),
     ("SELECT * FROM r WHERE lower(name) = 'ann' AND coalesce(a, b) > 1", "r whose name is ann and a or else b is above 1"),
@@ -42,7 +44,7 @@ CASES = [
     ("SELECT * FROM r WHERE summary(reviews) ILIKE '%calm%'", "r whose summary of reviews contains calm"),
     ("SELECT a FROM r WHERE n = 1 EXCEPT SELECT a FROM s", "r whose n is 1, but not s"),
     ("WITH t AS (SELECT a FROM r WHERE n = 1) SELECT a FROM t WHERE a > 2", "t whose a is above 2; t here are r whose n is 1"),
-    ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose related s whose z is 1"),
+    ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose x is among the y of s whose z is 1"),
 ]  # fmt: skip
 
 
@@ -52,7 +54,22 @@ def test_words_follow_the_query(suql, expected):
 
 
 @pytest.mark.parametrize(
-    "suql", ["SELECT 1 UNION SELECT 2", "WITH t AS (SELECT 1) SELECT * FROM t", "not a query at all ("]
+    "suql",
+    [
+        "SELECT 1 UNION SELECT 2",
+        "WITH t AS (SELECT 1) SELECT * FROM t",
+        "not a query at all (",
+        "SELECT * FROM r WHERE x % 2 = 0 AND price = 'cheap'",
+        "SELECT AVG(n) FROM (SELECT n FROM r WHERE n > 1) AS s",
+        "SELECT name, row_number() OVER (ORDER BY n) FROM r",
+        "SELECT SUM(n) FILTER (WHERE n > 1) FROM r",
+        "SELECT SUM(CASE WHEN n > 1 THEN 1 ELSE 0 END) FROM r",
+        "SELECT a.name FROM r AS a JOIN r AS b ON a.n > b.n",
+        "SELECT name FROM r WHERE r.weight = s.weight",
+        "SELECT name FROM r OFFSET 3",
+        "SELECT name FROM r WHERE n IS DISTINCT FROM 3",
+        "SELECT name FROM r WHERE CASE WHEN n > 1 THEN 'a' ELSE 'b' END = 'a'",
+    ],
 )
 def test_what_has_no_words_is_shown_as_it_is(suql):
     assert describe(suql) == suql
@@ -117,18 +134,101 @@ def test_requests_are_not_small_talk(text):
         ),
         (
             "SELECT city, count(*) FROM places GROUP BY city HAVING count(*) > 2",
-            "the number of places, for each city, where the number is above 2",
+            "the number of places, for each city, where the number of rows is above 2",
         ),
         ("SELECT count(DISTINCT city) FROM places", "the number of different city of places"),
         (
             "SELECT name FROM r WHERE price > (SELECT MAX(price) FROM r WHERE id IN (3, 4))",
-            "r whose price is above the highest price among those whose id is 3 or 4",
+            "r whose price is above the highest price of r whose id is 3 or 4",
         ),
         (
             "SELECT name FROM r WHERE price < (SELECT MIN(price) FROM r WHERE name IN ('Smash', 'Kitsune', 'Counter'))",
-            "r whose price is below the lowest price among Smash, Kitsune, and Counter",
+            "r whose price is below the lowest price of r whose name is Smash or Kitsune or Counter",
         ),
     ],
 )
 def test_nothing_of_a_query_that_changes_its_rows_is_left_out(suql, said):
+    assert describe(suql) == said
+
+
+ATOMS = (
+    "price = 'cheap'",
+    "price <> 'dear'",
+    "n > 3",
+    "n >= 3",
+    "n < 3",
+    "n <= 3",
+    "n BETWEEN 1 AND 2",
+    "name ILIKE '%wok%'",
+    "name ILIKE 'wok%'",
+    "name ILIKE '%wok'",
+    "name ILIKE 'wok'",
+    "name LIKE 'wok'",
+    "name LIKE '%wok%'",
+    "name ILIKE 'w%k'",
+    "name ILIKE '%w_k%'",
+    "name ~ 'wok'",
+    "regexp_matches(name, 'wok')",
+    "x IS NULL",
+    "open",
+    "open IS FALSE",
+    "city IN ('Rome', 'Oslo')",
+    "city = ANY (ARRAY['Rome', 'Bern'])",
+    "'thai' = ANY (kinds)",
+    "list_contains(kinds, 'soup')",
+    "answer(about, 'is it calm?') = 'Yes'",
+    "answer(about, 'is it calm?') = 'No'",
+    "answer(about, 'who runs it?') = 'Ann'",
+    "answer(about, 'how many rooms?') > 3",
+    "id IN (SELECT r FROM s WHERE y = 1)",
+    "EXISTS (SELECT 1 FROM s WHERE s.r = t.id)",
+    "EXISTS (SELECT 1 FROM s WHERE s.r = t.id AND s.y = 1)",
+    "n > (SELECT AVG(n) FROM t)",
+    "n > ALL (SELECT n FROM s)",
+    "n > ANY (SELECT n FROM s)",
+    "a = 1 AND b = 2",
+    "a = 1 OR b = 2",
+    "a = 1 AND (b = 2 OR c = 3)",
+    "(a = 1 AND b = 2) OR c = 3",
+)
+"""Conditions of which no two mean the same, and no one the opposite of another."""
+
+
+def whose(condition: str) -> str:
+    said = describe(f"SELECT * FROM t WHERE {condition}")
+    assert said.startswith("t whose "), f"no words for {condition}"
+    return said
+
+
+def test_conditions_that_differ_and_their_negations_are_described_differently():
+    said = [whose(condition) for atom in ATOMS for condition in (atom, f"NOT ({atom})")]
+    assert len(set(said)) == len(said), sorted(each for each in said if said.count(each) > 1)
+
+
+@pytest.mark.parametrize("atom", ATOMS)
+def test_what_is_negated_twice_is_described_as_it_is(atom):
+    assert whose(f"NOT (NOT ({atom}))") == whose(atom)
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.pairwise(ATOMS)))
+def test_a_negated_conjunction_is_described_by_what_holds_instead(one, other):
+    assert whose(f"NOT (({one}) AND ({other}))") == whose(f"(NOT ({one})) OR (NOT ({other}))")
+
+
+@pytest.mark.parametrize(
+    ("suql", "said"),
+    [
+        ("SELECT COUNT(*) FROM album", "the number of album"),
+        ("SELECT a.name, COUNT(*) FROM artist AS a JOIN album AS b ON a.id = b.artist GROUP BY a.name", "the number of rows of artist (with album), for each name"),
+        ("SELECT COUNT(rating) FROM r", "the number of given rating of r"),
+        ("SELECT city, COUNT(*) AS n FROM r GROUP BY city ORDER BY n DESC", "the number of r, for each city, highest number of rows first"),
+        ("SELECT city, AVG(n) FROM r GROUP BY 1 ORDER BY 2", "the average n of r, for each city, lowest average n first"),
+        ("SELECT SUM(total) FROM r", "the sum of total of r"),
+        ("SELECT SUM(amount) FROM r", "the total amount of r"),
+        ("SELECT name FROM r WHERE x = 1 ORDER BY n DESC LIMIT 1", "r whose x is 1, the one with the highest n"),
+        ("SELECT Num_of_Staff FROM r ORDER BY Num_of_Staff", "r, lowest number of staff first"),
+        ("SELECT name FROM r ORDER BY price / seats", "r, lowest price / seats first"),
+    ],
+)  # fmt: skip
+def test_figures_are_named_by_what_they_count(suql, said):
     assert describe(suql) == said

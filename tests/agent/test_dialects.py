@@ -140,10 +140,16 @@ def test_why_not_and_explain_show_conditions_in_the_engines_dialect(tmp_path):
 @pytest.mark.parametrize(
     ("suql", "expected"),
     [
-        ("SELECT name FROM dogs WHERE age // 2 = 3", "dogs whose age // 2 is 3"),
-        ("SELECT name FROM dogs WHERE [x FOR x IN s IF x > 1] = [2]", "dogs whose [x FOR x IN s IF x > 1] is [2]"),
+        ("SELECT name FROM dogs WHERE age // 2 = 3", "SELECT name FROM dogs WHERE age // 2 = 3"),
+        (
+            "SELECT name FROM dogs WHERE [x FOR x IN s IF x > 1] = [2]",
+            "SELECT name FROM dogs WHERE [x FOR x IN s IF x > 1] = [2]",
+        ),
         ("SELECT breed, count(*) FROM dogs GROUP BY ALL", "the number of dogs, for each breed"),
-        ("SELECT name FROM dogs WHERE levenshtein(name, 'Rex') = 2", "dogs whose LEVENSHTEIN(name, 'Rex') is 2"),
+        (
+            "SELECT name FROM dogs WHERE levenshtein(name, 'Rex') = 2",
+            "SELECT name FROM dogs WHERE levenshtein(name, 'Rex') = 2",
+        ),
         ("SELECT name FROM dogs ANTI JOIN cats USING (id)", "dogs (without any cats)"),
         ("FROM dogs SELECT name WHERE age > 4", "dogs whose age is above 4"),
     ],
@@ -195,7 +201,7 @@ def test_prompts_are_written_in_the_dialect_of_the_catalog(dialect):
     assert "{" not in page
     quoted = "`" if dialect in ("spark", "mysql") else '"'
     assert f"{quoted}Unit price{quoted}" in schema_text(catalog)
-    for _, suql in generate_examples(catalog)[:-1]:
+    for _, suql in generate_examples(catalog)[:-2]:
         assert suql is not None
         add_keys(suql, catalog)  # it can be parsed
 

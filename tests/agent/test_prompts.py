@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 import almanaq
+from almanaq.agent.check import PromptedChecker
+from almanaq.agent.conversation import Agent
+from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure, PromptedParser
-from almanaq.agent.prompting import make_prompt, prompt_version
+from almanaq.agent.prompting import prompt_version
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import generate_examples, schema_text
 from almanaq.agent.tables import SmallTables
@@ -25,7 +28,7 @@ from almanaq.suql.result import Evidence
 from almanaq_bench.generation.agent import exact_prompt
 
 from . import worlds
-from .scripted import Script
+from .scripted import Script, models, query
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "agent"
 
@@ -35,8 +38,8 @@ SAID = {
     "parse_links": ("Ramen in palo alto", "Lytton Avenue"),
     "parse_history": ("the second one", "cheap food?", "Two places.", "Golden Wok"),
     "respond": ("romantic?", "Nonna's", "Candles on each table", "I did not use", "whose reviews say yes"),
+    "check": ("cheap food?", "and in Rome?", "SELECT name FROM places", "Golden Wok"),
     "exact": ("how many cheap ones?", "cheap means moderate", "SELECT nam", "no column named"),
-    "chat": ("hello",),
 }
 """For each prompt, what comes from people, rows and models."""
 
@@ -58,6 +61,15 @@ def linked_parser() -> PromptedParser:
     )
 
 
+def check_prompt() -> Prompt:
+    """The prompt by which a query that ran is judged."""
+    script = Script('{"verdict": "right", "reason": ""}')
+    with almanaq.connect({"places": {"name": ["Golden Wok"]}}, cache=False) as connection:
+        suql = "SELECT name FROM places"
+        PromptedChecker(script).check("and in Rome?", ["cheap food?"], suql, connection.sql(suql))
+    return script.prompts[0]
+
+
 def prompts() -> dict[str, Prompt]:
     eateries, films = Catalog((worlds.EATERIES,)), Catalog(worlds.FILMS)
     turn = Turn("cheap food?", "SELECT name FROM restaurants", "Two places.", "answered", (("name", "Golden Wok"),))
@@ -70,6 +82,8 @@ def prompts() -> dict[str, Prompt]:
         (("Nonna's", 4.5),),
         ((quote,),),
         ("I did not use: “x”.",),
+        suql="SELECT name, rating FROM restaurants WHERE answer(reviews, 'is it romantic?') = 'Yes'",
+        earlier="restaurants whose price is cheap",
     )
     return {
         "parse_restaurants": parser().prompt("somewhere romantic", eateries),
@@ -79,8 +93,8 @@ def prompts() -> dict[str, Prompt]:
         "parse_links": linked_parser().prompt("Ramen in palo alto", eateries),
         "parse_history": parser().prompt("the second one", eateries, (turn,)),
         "respond": respond_prompt(found),
+        "check": check_prompt(),
         "exact": exact_prompt(schema_text(eateries), "how many cheap ones?", "cheap means moderate", (failure,)),
-        "chat": make_prompt("chat", {"question": "hello", "holds": "It holds restaurants."}),
     }
 
 
@@ -95,7 +109,7 @@ def test_golden(name):
 
 
 def test_a_prompt_carries_the_hash_of_its_file():
-    assert prompts()["chat"].version == prompt_version("chat") != prompt_version("parse")
+    assert prompts()["respond"].version == prompt_version("respond") != prompt_version("parse")
 
 
 @pytest.mark.parametrize("name", sorted(prompts()))
@@ -156,12 +170,33 @@ def test_private_columns_show_no_value():
 @pytest.mark.parametrize("make_world", [worlds.eateries, worlds.films, worlds.staff])
 def test_every_generated_example_runs(make_world):
     world = make_world()
-    pairs = generate_examples(world.catalog)
-    for _, suql in pairs[:-1]:
+    *queries, lacking, needless = generate_examples(world.catalog)
+    for _, suql in queries:
         world.run(suql)
     world.close()
-    assert len(pairs) >= 3
-    assert pairs[-1][1] is None
+    assert len(queries) >= 2
+    assert lacking[1].startswith("null (needs_data true, reply ")
+    assert needless[1] is None
+
+
+def test_generated_examples_teach_a_join_with_groups_a_list_and_an_answer_that_is_shown(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        "[spells.columns.story]\nkind = 'free_text'\n[spells.columns.school]\nkind = 'enum'\n"
+    )
+    (tmp_path / "schools.csv").write_text("school_id,title\n1,Fire\n2,Water\n")
+    told = "It burns all that it touches, and more."
+    (tmp_path / "spells.csv").write_text(
+        f"name,school,school_id,story\nAcid Arrow,red,1,'{told}'\nTide,blue,2,'{told}'\n"
+    )
+    with almanaq.connect(str(tmp_path), schema=str(tmp_path / "s.toml"), cache=False) as connection:
+        pairs = generate_examples(connection.catalog)
+        for _, suql in pairs[:-2]:
+            connection.engine.check(suql)
+    queries = [suql for _, suql in pairs[:-2]]
+    assert any(" JOIN " in suql and "GROUP BY" in suql for suql in queries)
+    assert any(suql.startswith("SELECT name, answer(story") for suql in queries)
+    assert any("answer(" not in suql and "LIMIT" not in suql and "WHERE school =" in suql for suql in queries)
+    assert not any("is Acid Arrow" in question for question, _ in pairs)
 
 
 def test_small_tables_are_shown_whole_but_for_prose_and_private_columns(tmp_path):
@@ -187,7 +222,7 @@ def test_a_value_that_its_file_writes_otherwise_is_shown_in_both_spellings(tmp_p
     assert lines["lap"].endswith("'00:02:13.32', '00:02:14.01' (there written '2:13.32')")
     assert "'2021-05-03'" in lines["day"]
     assert lines["day"].endswith("(there written '3 May 2021')")
-    assert lines["prize"].endswith("(there written '$1,200')")
+    assert "(there written '$1,200')" in lines["prize"]
     assert "there written" not in lines["year"] + lines["driver"]
 
 
@@ -220,3 +255,63 @@ def test_values_of_a_server_are_not_read_for_links():
     town = Column("town", "text", samples=("New York",))
     catalog = Catalog((Relation("people", ("people",), (Column("id", "bigint"), town)),), dialect="snowflake")
     assert ValueLinks(Server())("new york", catalog) == ({"words": "new york", "may_be": ["people.town = 'New York'"]},)
+
+
+SHOPS = {
+    "shops": {"code": [f"S{i}" for i in range(10)], "town": ["Rome"] * 10, "floor": [1] * 10},
+    "sales": {"shop": [f"S{i % 10}" for i in range(39)] + ["S99"], "paid": [1.5] * 36 + [None] * 4},
+}
+
+
+def test_what_is_missing_how_many_rows_there_are_and_what_refers_to_what_is_said():
+    with almanaq.connect(SHOPS, cache=False) as connection:
+        text = schema_text(connection.catalog, facts=SourceFacts(connection.engine)(connection.catalog))
+    lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("  ")}
+    assert "CREATE TABLE sales (  -- 40 rows" in text
+    assert lines["paid"].endswith("; 10% NULL")
+    assert "98% of rows are in shops (code)" in lines["shop"]
+    assert "NULL" not in lines["code"] + lines["town"]
+    assert "rows are in" not in lines["town"]
+
+
+def test_of_a_server_nothing_is_counted():
+    class Server:
+        catalog = Catalog((Relation("r", ("r",), (Column("e", "text"),), rows=3),), dialect="snowflake")
+
+        def run(self, query: str, **_: object) -> object:
+            raise AssertionError("counting is a query that a server may charge for")
+
+    assert SourceFacts(Server())(Server.catalog).missing == {}
+
+
+def test_values_are_written_as_they_compare():
+    values = ("a  b", "a b", "<x>", "it's", "two\nlines", "long " * 20)
+    columns = (
+        Column("e", "text", ColumnKind.ENUM, values=values),
+        Column("t", "text", samples=(values[5],)),
+        Column("n", "integer", samples=("7",)),
+    )
+    text = schema_text(Catalog((Relation("r", ("r",), columns),)))
+    assert f"ENUM('a  b', 'a b', '<x>', 'it''s', E'two\\nlines', '{values[5]}')" in text
+    assert f"'{values[5][:60]}'…" in text
+    assert "e.g. 7" in text
+
+
+def test_a_table_that_is_shown_whole_has_no_samples_and_each_reference_stands_once():
+    shop = Column("shop", "text", samples=("S1",))
+    keys = ((("shop",), "shops", ("code",)),) * 2
+    catalog = Catalog((Relation("sales", ("sales",), (shop,), foreign_keys=keys),))
+    text = schema_text(catalog, {"sales": (("shop",), ("S1",))})
+    assert text.count("S1") == 1
+    assert text.count("REFERENCES shops (code)") == 1
+
+
+def test_of_many_wide_tables_the_prompt_shows_those_that_the_question_is_about():
+    wide = {f"topic{i}": {f"topic{i} measure {j}": [j] for j in range(20)} for i in range(10)}
+    script = Script(query("SELECT 1 FROM topic7"))
+    with almanaq.connect(wide, cache=False) as connection:
+        Agent(connection.engine, models(script)).respond("topic7 measure 3?")
+    shown = script.prompts[0].messages[1].content
+    assert "CREATE TABLE topic7" in shown
+    assert shown.count("CREATE TABLE") <= 4
+    assert "Tables that are not shown: topic" in shown

@@ -34,10 +34,12 @@ class Turns:
     def __init__(self, suql: str, relaxed: Mapping[str, object]) -> None:
         self._suql, self._relaxed, self._read = suql, relaxed, replies_from(read)
         self.asked: list[tuple[str, str]] = []
+        self.whole: list[str] = []
 
     def __call__(self, request: Mapping[str, Any]) -> Mapping[str, object] | str:
         name = request.get("response_format", {}).get("json_schema", {}).get("name", "respond")
         self.asked.append((name, request["messages"][1]["content"]))
+        self.whole += [message["content"] for message in request["messages"]]
         if name == "parse":
             return {"reasoning": "", "suql": self._suql, "needs_data": True, "clarify": None}
         if name == "relax":
@@ -67,10 +69,10 @@ def test_the_trace_of_a_turn_holds_every_call_of_it(tmp_path):
     response, ledger = ask(replies, tmp_path)
     kinds = Counter(name for name, _ in replies.asked)
     assert response.trace.physical_calls == ledger.calls == sum(kinds.values())
-    assert kinds == {"parse": 1, "answer": 2, "respond": 1}
+    assert kinds == {"parse": 1, "answer": 2}
     assert response.trace.text_calls == 2
     operators = [line.operator for line in response.trace.spending]
-    assert (operators[0], operators[-1]) == ("parse", "respond")
+    assert operators[0] == "parse"
     assert response.trace.input_tokens == ledger.input_tokens
     assert 0 < response.trace.cached_input_tokens < ledger.input_tokens
 
@@ -88,7 +90,10 @@ def test_a_relaxed_retry_asks_no_text_twice_and_its_calls_are_counted(tmp_path):
     assert len(texts) == len(set(texts)) == 3
     assert response.trace.physical_calls == ledger.calls
     assert "[condition 1]" in replies.said("relax")
-    assert "Known: the texts of 2 rows that fulfil the other conditions were asked" in replies.said("relax")
+    told = replies.said("relax")
+    assert "Known: the texts of 2 rows that fulfil the other conditions were asked" in told
+    assert "of those read, 1 said nothing, 1 said no" in told or "of those read, 1 said no, 1 said nothing" in told
+    assert "2 of 4 rows fulfil: price is dear; without it, the other conditions on columns find 3 rows" in told
 
 
 def test_nothing_need_be_loosened_and_an_empty_reply_says_what_each_condition_keeps_out(tmp_path):
@@ -99,7 +104,7 @@ def test_nothing_need_be_loosened_and_an_empty_reply_says_what_each_condition_ke
     response, _ = ask(replies, tmp_path)
     assert (response.status, response.relaxed) == ("no_result", None)
     first, *told = response.answer.splitlines()
-    assert first == "I searched for places whose price is cheap and city is Bonn, and found nothing."
+    assert first == "I found nothing. I searched for places whose price is cheap and city is Bonn."
     assert told[0] == "2 of 4 rows fulfil: price is cheap."
     assert told[1].startswith("0 of 4 rows fulfil: city is Bonn; the column holds ")
     assert {"Rome", "Oslo"} <= set(told[1].rstrip(".").partition("holds ")[2].split(", "))
@@ -115,6 +120,16 @@ def test_calls_of_a_turn_may_share_requests_and_the_rows_are_the_same(tmp_path):
     assert one.trace.text_calls == other.trace.text_calls == 3
 
 
+def test_of_each_condition_it_is_counted_how_many_rows_fulfil_it_do_not_or_leave_it_open():
+    places = {"city": ["Rome", None, "Oslo", "Rome"], "seats": [10, 20, None, None], "stars": [1, 2, 3, 4]}
+    with almanaq.connect({"places": places}, cache=False) as connection:
+        city, seats = count_conditions("SELECT * FROM places WHERE city = 'Rome' AND seats > 15", connection.sql)
+    assert (city.rows, city.passing, city.failing, city.others) == (4, 2, 1, 1)
+    assert (seats.passing, seats.failing, seats.others) == (1, 1, 2)
+    assert city.in_full().endswith("; 1 have no value; without it, the other conditions on columns find 1 row")
+    assert "no value" not in str(city)
+
+
 def test_values_of_private_columns_are_not_told():
     with almanaq.connect({"places": PLACES}, model=FunctionModel(read), cache=False) as connection:
         suql = "SELECT name FROM places WHERE city = 'Bonn' AND price = 'cheap'"
@@ -128,20 +143,20 @@ def test_what_cannot_be_told_is_left_out(suql):
         assert count_conditions(suql, connection.sql) == ()
 
 
-def test_the_footer_counts_calls_that_read_no_text():
+def test_the_footer_counts_requests_beside_the_texts_that_they_read():
     from almanaq.cli.terminal import summary_line
     from almanaq.models.budget import SpendingLine
     from almanaq.suql.result import Trace
 
     lines = tuple(SpendingLine(name, "m", 1, 0, 1, 9, 1, 0.0) for name in ("parse", "text", "respond"))
     told = summary_line(1, Trace(text_calls=1, input_tokens=27, output_tokens=3, cached_input_tokens=5, spending=lines))
-    assert "1 text call · 2 other calls · 27 + 3 tokens · 5 of them cached by the server" in told
+    assert "1 text call · 3 requests · 27 + 3 tokens · 5 of them cached by the server" in told
     assert json.dumps(told)
 
 
 def test_what_the_query_leaves_out_is_said_and_long_answers_are_handed_on_whole(tmp_path):
     long = "a place where one sits for hours, " * 8 + "and nobody minds"
-    suql = "SELECT name, answer(reviews, 'what is it like?') FROM places WHERE price = 'cheap' LIMIT 1"
+    suql = "SELECT name, answer(reviews, 'what is it like?') FROM places WHERE price = 'cheap' LIMIT 2"
     replies = Turns(suql, {})
     parse = {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None, "left_out": ["in Bonn", 7]}
     spoken = replies.__call__
@@ -155,3 +170,35 @@ def test_what_the_query_leaves_out_is_said_and_long_answers_are_handed_on_whole(
     assert response.rows[0][1] == long
     assert long in replies.said("respond")
     assert "I did not use: “in Bonn”." in replies.said("respond")
+
+
+@pytest.mark.parametrize(
+    ("asked", "form"),
+    [
+        ("what is it like?", "in one short sentence"),
+        ("how many rooms are there?", "the number in digits"),
+        ("who runs it?", ""),
+    ],
+)
+def test_an_open_question_is_read_with_what_the_person_asked(tmp_path, asked, form):
+    replies = Turns(f"SELECT name, answer(reviews, '{asked}') FROM places WHERE {QUIET} LIMIT 2", {})
+    response, _ = ask(replies, tmp_path)
+    texts = [text for name, text in replies.asked if name == "answer"]
+    assert response.status == "answered"
+    assert ["a quiet cheap place in Bonn?" in text for text in texts] == [asked in text for text in texts]
+    assert sum(asked in text for text in texts) == 1
+    assert form in "".join(replies.whole)
+
+
+def test_outside_a_conversation_nothing_is_added_to_a_question():
+    class Reads(FunctionModel):
+        served: str | None = None
+
+        async def read(self, call):
+            self.served = call.served
+            return await super().read(call)
+
+    model = Reads(read)
+    with almanaq.connect({"places": PLACES}, model=model, cache=False) as connection:
+        connection.sql("SELECT answer(reviews, 'what is it like?') FROM places LIMIT 1")
+    assert model.served == ""

@@ -189,3 +189,15 @@ def test_flags_that_do_nothing_are_told(data: Path, tmp_path: Path, given: tuple
     said = run(data, tmp_path / "out", *given).stderr
     assert ("nothing here" in said) == bool(given)
     assert all(flag in said for flag in given if flag.startswith("--"))
+
+
+def test_the_agent_takes_the_model_that_auto_does(monkeypatch):
+    from almanaq_bench.cli.run import name_model
+
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_MODEL", "any")
+    assert name_model("agent") == "agent:openai:any"
+    assert name_model("agent:local") == "agent:local"
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", "none")
+    assert name_model("agent") == "agent"

@@ -87,7 +87,7 @@ def test_a_whole_run_is_reproduced_without_a_model(task: str, tmp_path: Path) ->
         )
         was = run(first)
     made = model.calls.total()
-    assert made > 3
+    assert made > 1
     replaying = ReplayingModel(tmp_path / "record.jsonl")
     assert replaying.name == "truthful"
     again = RunRequest(*where, tmp_path / "again", LexicalEmbedder, generator="openai:any", model=lambda _: replaying)

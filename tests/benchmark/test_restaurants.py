@@ -247,7 +247,7 @@ def reply(sent: Mapping[str, Any]) -> Mapping[str, Any] | str:
     text = sent["messages"][-1]["content"]
     if "Message: " in text:
         return {"text": text.partition("Message: ")[2]}
-    if "Request: " in text and "Searched: " not in text:
+    if "Request: " in text and "Earlier search: " not in text and "In words: " not in text:
         suql = next(suql for question, suql in QUERIES.items() if question in text)
         return {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
     if "[passage 1]" in text:

@@ -10,10 +10,12 @@ from almanaq import sample
 from almanaq.sample.truth import truth_for, truth_function
 from almanaq.testing import Faults, StandInServer, replies_from
 
-QUESTION = "Where in Palo Alto can one have a romantic Italian dinner?"
+QUESTION = "Where in San Francisco can one have a romantic Italian dinner?"
 ANSWER = "answer(reviews, 'is this restaurant romantic?') = 'Yes'"
-SUQL = f"SELECT name, rating FROM restaurants WHERE 'italian' = ANY (cuisines) AND location = 'Palo Alto' AND {ANSWER}"
-WORDING = "I searched for romantic Italian restaurants in Palo Alto."
+SUQL = (
+    f"SELECT name, rating FROM restaurants WHERE 'italian' = ANY (cuisines) AND location = 'San Francisco' AND {ANSWER}"
+)
+WORDING = "I searched for romantic Italian restaurants in San Francisco."
 
 
 class Replies:
@@ -45,7 +47,7 @@ def ask(almanaq, server, *more, question=QUESTION):
 
 def right_names():
     rows = sample.load("restaurants").tables["restaurants"].to_pylist()
-    italian = [row for row in rows if "italian" in row["cuisines"] and row["location"] == "Palo Alto"]
+    italian = [row for row in rows if "italian" in row["cuisines"] and row["location"] == "San Francisco"]
     return {row["name"] for row in italian if truth_for(row["id"], "romantic")}, len(italian)
 
 
@@ -73,9 +75,9 @@ def test_the_parser_sees_the_schema_and_the_responder_the_rows(almanaq):
         ask(almanaq, server)
     assert QUESTION in replies.users[0]
     assert "popular_dishes" in replies.users[0]
-    for name in right_names()[0]:
-        assert name not in replies.users[0]
-        assert name in replies.users[-1]
+    names = right_names()[0]
+    assert not all(name in replies.users[0] for name in names)
+    assert sum(name in replies.users[-1] for name in names) == min(5, len(names))
 
 
 def test_a_faulty_query_is_mended_by_asking_once_more(almanaq):

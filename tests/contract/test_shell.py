@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.cli.shell import complete_statements, split
+from almanaq.cli.shell import begins_query, complete_statements, split
 
 
 @pytest.fixture
@@ -176,10 +176,13 @@ def test_typing_at_a_terminal(environment, places):
         ("SELECT na\t FROM pla\t\n", "...> "),
         ("WHERE id = 1;\n", "Alba"),
         (".tab\t\n", "cities, 2 rows"),
+        ("how many cities are there?\n", "2. I searched for the number of cities"),
+        ("help\n", ".explain QUERY"),
+        ("clear\n", ""),
     ):
         os.write(master, typed.encode())
         expect(master, shown, "> ")
-    os.write(master, b".quit\n")
+    os.write(master, b"quit\n")
     assert process.wait(60) == 0
     os.close(master)
     history = Path(environment["ALMANAQ_CACHE_DIR"]) / "history"
@@ -195,6 +198,45 @@ def expect(master: int, words: str, prompt: str) -> str:
         if select.select([master], [], [], 1)[0]:
             seen += os.read(master, 10_000).decode(errors="replace")
     return seen
+
+
+@pytest.mark.parametrize(
+    ("line", "query"),
+    [
+        ("SELECT name", True),
+        ("(SELECT 1)", True),
+        ("-- a comment", True),
+        ("WITH a AS (SELECT 1)", True),
+        ('with recursive "a b"(x) as (', True),
+        ("with", True),
+        ("FROM cities", True),
+        ("from cities where x = 1", True),
+        ("DROP TABLE cities;", True),
+        ("describe cities;", True),
+        ("with whom does Ann live?", False),
+        ("from which town is Ann?", False),
+        ("show me the cities", False),
+        ("how many are there", False),
+        ("which of them is the oldest?", False),
+    ],
+)
+def test_a_line_that_begins_no_query_is_a_question(line, query):
+    assert begins_query(line) is query
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", "{}", "how many cities are there?"),
+        ("{}", "how many cities are there?"),
+        ("how many cities are there?", "{}"),
+        ("ask", "how many cities are there?", "{}"),
+    ],
+)
+def test_a_question_and_its_source_stand_in_either_order(almanaq, places, arguments):
+    run = almanaq(*(each.format(places) for each in arguments))
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("2. I searched for the number of cities")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +276,7 @@ def test_a_conversation_lists_sorts_and_exports(almanaq, tmp_path):
         "almanaq: --out all.xlsx: spreadsheets cannot be written; write FILE.csv, which they open",
     ]
     assert (tmp_path / "all.csv").read_text().count("Person") == 120
-    cut, whole = run.stdout.split("I searched for")[1:]
+    cut, whole = run.stdout.split("I found 120")[1:]
     assert "first 10 of 120 rows: “list them all” shows the rest" in cut
     assert (cut.count("Person "), whole.count("Person ")) == (15, 125)
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import describe
+from almanaq.agent.check import Checker, PromptedChecker, Verdict
+from almanaq.agent.describe import describe, describe_condition
+from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.local import LocalDialogue, count_all
-from almanaq.agent.parser import Failure, Parsed, PromptedClassifier, PromptedParser, SemanticParser, TurnClassifier
+from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
 from almanaq.agent.queries import (
     KeyedQuery,
     QueryEngine,
@@ -20,6 +22,7 @@ from almanaq.agent.queries import (
     check_misuse,
     name_rows,
     query_tree,
+    read_outputs,
     shows_private,
     split_keys,
     tables_of,
@@ -52,15 +55,17 @@ from almanaq.agent.response import (
     TextWritten,
     make_failure,
 )
-from almanaq.agent.schema_text import Examples
+from almanaq.agent.schema_text import Examples, fits_prompt
 from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
-from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, choose_relations, make_chooser
+from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
+from almanaq.agent.why import say_why, why_query
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
 from almanaq.models.sizes import is_small
+from almanaq.models.text_calls import ServedQuestion, serve_question
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
 
@@ -72,8 +77,12 @@ REPAIRS = 2
 
 _TURNS_FOR_RELAXER = 6
 _QUERIES_KEPT = 100
+_SERVED_LENGTH = 500
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
+
+_COURTESIES = frozenset({"greeting", "thanks", "goodbye"})
+"""Small talk that is answered by a template, which takes no call of a model."""
 
 _UNSEEN = "The rows hold private columns: no language model saw them."
 
@@ -90,6 +99,7 @@ class _Executed:
     loosened: str = ""
     earlier: tuple[Trace, ...] = ()
     counts: tuple[ConditionCount, ...] = ()
+    doubt: str = ""
 
     @property
     def empty(self) -> bool:
@@ -103,7 +113,8 @@ class Agent:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
         tables: chooses relations where the source has more than fit; a TableChooser unless given.
-        classifier, parser, relaxer, responder: replace the ones that `models` calls for.
+        classifier: tells kinds of turns where no language model does; `local` unless given.
+        parser, relaxer, responder, checker: replace the ones that `models` calls for.
         options: how queries are run.
         shots: examples of questions with their SUQL, for the prompt of a language model, or for `local` to know again.
     """
@@ -118,6 +129,7 @@ class Agent:
         parser: SemanticParser | None = None,
         relaxer: Relaxer | None = None,
         responder: Responder | None = None,
+        checker: Checker | None = None,
         options: Options | None = None,
         shots: Examples = (),
     ) -> None:
@@ -129,13 +141,20 @@ class Agent:
         self._tables = tables or make_chooser()
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
-        self._classifier = classifier or (PromptedClassifier(language) if language else local)
-        # A prompted parser sees all relations where they fit, so its one call also says whether data is needed at all.
+        # The one call of a prompted parser also says whether data is needed at all.
+        by_words = local if language is None and parser is None else None
+        self._classifier: TurnClassifier | None = classifier or by_words
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
-        self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (
-            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options), find_links=ValueLinks(engine))
+            PromptedParser(
+                language,
+                shots=shots,
+                show_rows=SmallTables(engine, options),
+                find_links=ValueLinks(engine),
+                find_facts=SourceFacts(engine, options),
+                source=lambda: engine.catalog,
+            )
             if language
             else SmallModelParser(local, models.language, engine, options)
             if small and models.language is not None
@@ -143,6 +162,8 @@ class Agent:
         )
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
+
+        self._checker = checker or (PromptedChecker(language) if language else None)
 
     def with_options(self, options: Options) -> Agent:
         """Return an agent that runs queries by other options, and shares with this one what it knows of the source."""
@@ -193,52 +214,120 @@ class Agent:
 
     def _steps(self, question: str, history: History) -> Steps:
         self._engine.catalog.check_readable()
-        if small_talk(question) == "empty":
+        said = small_talk(question)
+        if said == "empty" or (self._classifier is None and said in _COURTESIES and not _asked_back(history)):
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
-        catalog, large = self._catalog(question, history)
-        kind: TurnKind = "new"
-        if large or self._always_classify:
-            kind = self._classifier.classify(question, catalog, history)
+        catalog = self._catalog(question, history)
+        kind: TurnKind = "new" if self._classifier is None else self._classifier.classify(question, catalog, history)
         if kind in NO_DATA:
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind=kind)
-        if not catalog.relations:
+        if not catalog.relations and self._links_words:
             return Response("no_query", self._responder.no_table(question, self._engine.catalog), kind="world")
         yield TablesChosen(tuple(r.name for r in catalog.relations))
-        ran = yield from self._run(question, catalog, history)
+        served = ServedQuestion(question[:_SERVED_LENGTH])
+        ran = yield from self._run(question, catalog, history, served)
         if isinstance(ran, Response):
             return ran
         if ran.empty:
-            ran = yield from self._relax(question, catalog, ran, history)
+            ran = yield from self._relax(question, catalog, ran, history, served)
         return (yield from self._reply(question, kind, ran, history))
 
-    def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
-        """Return the relations to show the parser, and whether the source has more of them than these."""
+    def _catalog(self, question: str, history: History) -> Catalog:
+        """Return the relations to show the parser: all where they fit, else those that the question is about."""
         catalog = self._engine.catalog
-        if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
-            return catalog, False
-        return choose_relations(question, catalog, history, self._tables, one_database=self._links_words), True
+        few = len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most)
+        if few and (self._links_words or fits_prompt(catalog)):
+            return catalog
+        fits = (lambda _: True) if self._links_words else fits_prompt
+        chosen = choose_relations(question, catalog, history, self._tables, one_database=self._links_words, fits=fits)
+        return catalog if few and not chosen.relations else chosen
 
-    def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Executed | Response]:
+    def _run(
+        self, question: str, catalog: Catalog, history: History, served: ServedQuestion
+    ) -> Generator[Event, None, _Executed | Response]:
         """Have the parser write a query, and run it; a refused one goes back to the parser with the message."""
         failures: list[Failure] = []
+        doubted: _Executed | None = None
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
             parsed = self._parser.parse(question, catalog, history, tuple(failures))
+            if parsed.why:
+                try:
+                    return (yield from self._explain(parsed, history))
+                except QueryError as error:
+                    failures.append(Failure(parsed.why, str(error)))
+                    if len(failures) > REPAIRS:
+                        return _gave_up(question, failures)
+                    continue
+            if (parsed.status != "query" or not parsed.suql) and doubted is not None:
+                return doubted
             if parsed.status != "query" or not parsed.suql:
-                return _gave_up(question, failures) if failures else self._without_query(question, parsed)
+                unanswerable = parsed.kind == "world"
+                return (
+                    self._without_query(question, parsed)
+                    if unanswerable or not failures
+                    else _gave_up(question, failures)
+                )
             yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
                 yield Progress("running the query")
                 if not self._links_words:
                     check_misuse(parsed.suql, catalog)
-                return _Executed(parsed, parsed.suql, *self._rows(parsed.suql))
+                ran = _Executed(parsed, parsed.suql, *self._rows(served, parsed.suql))
+                verdict = self._check(question, ran, history) if doubted is None else Verdict()
+                if verdict.judgement != "wrong":
+                    return replace(ran, doubt=verdict.reason)
+                doubted = replace(ran, doubt=verdict.reason)
+                failures.append(Failure(parsed.suql, f"it ran, but it does not answer the request: {verdict.reason}"))
             except QueryError as error:
+                if doubted is not None:
+                    return doubted
                 failures.append(Failure(parsed.suql, str(error)))
+                catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
                 if len(failures) > REPAIRS:
                     refused = make_failure(question, error, parsed.suql)
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
             except AlmanaqError as error:
                 return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
+
+    def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:
+        """Explain why rows are, or are not, among those of the last query; raises QueryError where that cannot be."""
+        catalog, dialect = self._engine.catalog, self._engine.dialect
+        last = next((turn.of or turn.suql for turn in reversed(history) if turn.of or turn.suql), None)
+        if last is None:
+            raise QueryError("there is no earlier query to explain; write a query that answers the question")
+        asked = why_query(last, parsed.why, catalog)
+        yield QueryWritten(asked.suql, 1)
+        result = self._engine.run(asked.suql, options=options_of_turn(self._options))
+        searched = describe(last, _rows_shown(history, private=False), dialect=dialect)
+        said = say_why(asked, result, describe_condition(parsed.why, dialect), searched)
+        columns, rows = ("row", *asked.conditions), tuple(row[: len(asked.conditions) + 1] for row in result.rows)
+        if rows:
+            yield RowsFound(columns, rows, result.evidence)
+            yield TextWritten(said)
+        return Response(
+            "answered" if rows else "no_result",
+            said,
+            asked.suql,
+            columns,
+            rows,
+            tables_of(asked.suql, dialect),
+            result.evidence,
+            searched,
+            trace=result.trace,
+            kind=parsed.kind,
+            private=shows_private(asked.suql, self._engine, result.trace.links),
+            of=last,
+        )
+
+    def _check(self, question: str, ran: _Executed, history: History) -> Verdict:
+        """Return what the checker says of a query that ran, where one is wanted and may see the rows."""
+        wanted = self._checker is not None and self._options is not None and self._options.check
+        if not wanted or self._checker is None or shows_private(ran.suql, self._engine, ran.result.trace.links):
+            return Verdict()
+        before = [turn.question for turn in history[-_TURNS_FOR_RELAXER:]]
+        verdict = self._checker.check(question, before, ran.suql, ran.result)
+        return verdict if verdict.judgement != "right" else Verdict()
 
     def _refusal(self, message: str, attempts: int) -> str:
         """Return why the last query was refused; where a model wrote it, say so."""
@@ -246,8 +335,12 @@ class Agent:
             return message
         return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
 
-    def _rows(self, suql: str) -> tuple[Result, Shown | None]:
+    def _rows(self, served: ServedQuestion, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
+        with serve_question(served):
+            return self._keyed_rows(suql)
+
+    def _keyed_rows(self, suql: str) -> tuple[Result, Shown | None]:
         keyed = self._with_keys(suql)
         if keyed is not None:
             try:
@@ -284,13 +377,13 @@ class Agent:
         self._keyed[suql] = keyed
 
     def _relax(
-        self, question: str, catalog: Catalog, ran: _Executed, history: History
+        self, question: str, catalog: Catalog, ran: _Executed, history: History, served: ServedQuestion
     ) -> Generator[Event, None, _Executed]:
         """Try the query without one of its conditions, then without another; return the first that finds rows."""
         query = EmptyQuery(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
-        counts = self._count_conditions(ran.suql)
-        query.known = tuple(map(str, counts))
+        counts = self._count_conditions(ran.suql, served)
+        query.known = tuple(each.in_full() for each in counts)
         query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
@@ -302,7 +395,7 @@ class Agent:
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
-                found = self._rows(loosened.suql)
+                found = self._rows(served, loosened.suql)
                 before = (*earlier, ran.result.trace)
                 other = _Executed(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
             except AlmanaqError:
@@ -314,14 +407,17 @@ class Agent:
             query.tried = (*query.tried, loosened.suql)
         return replace(ran, earlier=earlier, counts=counts)
 
-    def _count_conditions(self, suql: str) -> tuple[ConditionCount, ...]:
+    def _count_conditions(self, suql: str, served: ServedQuestion) -> tuple[ConditionCount, ...]:
         """Return what each condition of a query that found nothing keeps out, private values aside."""
         engine = self._engine
 
         def run(query: str) -> Result:
             return engine.run(query, options=options_of_turn(self._options))
 
-        return count_conditions(suql, run, lambda query: bool(engine.private_columns(query)), dialect=engine.dialect)
+        def shows_private(query: str) -> bool:
+            return bool(engine.private_columns(query))
+
+        return count_conditions(suql, run, shows_private, dialect=engine.dialect, said=served.said)
 
     def _helpful(self, query: EmptyQuery) -> list[int]:
         """Return the conditions without which rows may be found: one look at the structured ones tells."""
@@ -346,15 +442,16 @@ class Agent:
     def _reply(self, question: str, kind: TurnKind, ran: _Executed, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
         # The description goes to a language model, which must not see rows of a private turn.
-        shown = [t.shown for t in history if t.shown and (self._links_words or not t.private)]
-        searched = describe(ran.suql, shown, dialect=self._engine.dialect)
+        dialect = self._engine.dialect
+        searched = describe(ran.suql, _rows_shown(history, private=self._links_words), dialect=dialect)
+        last = next((turn.suql for turn in reversed(history) if turn.suql and not turn.private), None)
         response = Response(
             "no_result" if ran.empty else "answered",
             "",
             ran.suql,
             tuple(result.columns),
             rows,
-            tables_of(ran.suql, self._engine.dialect),
+            tables_of(ran.suql, dialect),
             result.evidence,
             searched,
             ran.relaxed,
@@ -367,7 +464,8 @@ class Agent:
             of=ran.parsed.of,
             table=result.table,
         )
-        notes = write_notes(ran.parsed, result.trace)
+        doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
+        notes = (*write_notes(ran.parsed, result.trace), *doubts)
         responder = self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
@@ -383,6 +481,9 @@ class Agent:
             ran.loosened,
             total,
             ran.parsed.remarks,
+            ran.suql,
+            describe(last, dialect=dialect) if last else "",
+            read_outputs(ran.suql, response.columns, dialect),
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))
@@ -410,6 +511,16 @@ def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
     last = failures[-1]
     error = QueryError(f"no query for this question was accepted; the last error: {last.message}")
     return make_failure(question, error, last.suql)
+
+
+def _rows_shown(history: History, *, private: bool) -> list[Shown]:
+    """Return the rows of earlier replies, by which keys are described; those of private turns only where wanted."""
+    return [turn.shown for turn in history if turn.shown and (private or not turn.private)]
+
+
+def _asked_back(history: History) -> bool:
+    """Return whether the last reply was a question, which the next turn may answer in a word."""
+    return bool(history) and history[-1].status == "clarify"
 
 
 class Chat:

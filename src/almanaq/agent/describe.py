@@ -1,4 +1,7 @@
-"""Says in words what a SUQL query searched: read off the query that ran, never off what was meant."""
+"""Says in words what a SUQL query searched: read off the query that ran, never off what was meant.
+
+Each rule covers one form whole. What no rule covers is shown as SQL: words that are nearly right mislead.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,32 @@ from almanaq.agent.history import Shown
 from almanaq.agent.queries import query_tree
 from almanaq.suql.text_functions import is_text_call
 
-_COMPARISONS: dict[type[exp.Expr], str] = {
-    exp.EQ: "is",
-    exp.NEQ: "is not",
-    exp.GT: "is above",
-    exp.GTE: "is at least",
-    exp.LT: "is below",
-    exp.LTE: "is at most",
+_COMPARISONS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.EQ: ("is", "is not"),
+    exp.NEQ: ("is not", "is"),
+    exp.GT: ("is above", "is not above"),
+    exp.GTE: ("is at least", "is not at least"),
+    exp.LT: ("is below", "is not below"),
+    exp.LTE: ("is at most", "is not at most"),
 }
-_NUMBER = "the number of"
 _AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Avg: "average",
     exp.Max: "highest",
     exp.Min: "lowest",
     exp.Sum: "total",
 }
-
-
+_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_PARTS_OF_DAYS: dict[type[exp.Expr], str] = {
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.Quarter: "quarter",
+}
 _SETS: dict[type[exp.Expr], str] = {exp.Union: "and", exp.Intersect: "that are also among", exp.Except: "but not"}
+
+
+class _NoWords(Exception):
+    """No rule covers a part of a query."""
 
 
 def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb") -> str:
@@ -42,263 +53,408 @@ def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb")
     """
     try:
         tree = query_tree(suql, dialect)
-    except SqlglotError:
+        names = {(s.columns[0], str(key[0])): name for s in shown for key, name in zip(s.keys, s.names, strict=True)}
+        changed = tree.transform(lambda node: _by_name(node, names)) if names else tree
+        return _Describer(dialect).query(changed)
+    except (SqlglotError, _NoWords):
         return suql
-    names = {(s.columns[0], str(key[0])): name for s in shown for key, name in zip(s.keys, s.names, strict=True)}
-    changed = tree.transform(lambda node: _by_name(node, names)) if names else tree
-    return _Describer(dialect).query(changed) or suql
+
+
+def describe_condition(condition: str, dialect: str) -> str:
+    """Return a condition that was written as SQL in words; as it is where it has none."""
+    try:
+        return condition_words(query_tree(f"SELECT 1 WHERE {condition}", dialect).args["where"].this, dialect)
+    except (SqlglotError, KeyError):
+        return condition
 
 
 def condition_words(condition: exp.Expr, dialect: str) -> str:
-    """Return one condition in words: "price is cheap"."""
-    return _Describer(dialect).condition(condition)
+    """Return one condition in words: "price is cheap"; SQL for one that has none."""
+    try:
+        return _Describer(dialect).condition(condition)
+    except _NoWords:
+        return condition.sql(dialect)
 
 
 def words(identifier: str) -> str:
     """Return an identifier as people read it: `num_reviews` is "number of reviews", `sales.orders` is "orders"."""
     identifier = identifier.rpartition(".")[2] or identifier
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
-    return re.sub(r"^num (?=\w)", "number of ", spoken)
+    return re.sub(r"^num (?:of )?(?=\w)", "number of ", spoken)
 
 
 @dataclass(frozen=True, slots=True)
 class _Describer:
-    """Says parts of a query in words; what has none is shown in the query's own dialect."""
+    """Says a query in words; raises _NoWords where one of its parts has none."""
 
     dialect: str
 
-    def query(self, tree: exp.Expr) -> str | None:
-        """Return a query in words: what a set operation joins, and what a WITH calls by names.
-
-        None for one without FROM.
-        """
-        if isinstance(tree, exp.Select):
-            named = tree.args["with_"].expressions if tree.args.get("with_") else []
-            parts = [(words(each.alias), self.query(each.this)) for each in named]
-            if tree.args.get("from_") is None or not all(phrase for _, phrase in parts):
-                return None
-            phrase = self._select(tree)
-            return phrase and "; ".join([phrase, *(f"{name} here are {phrase}" for name, phrase in parts)])
+    def query(self, tree: exp.Expr) -> str:
+        """Return a query in words: what a set operation joins, and what a WITH calls by names."""
+        if isinstance(tree, exp.Subquery):
+            return self.query(_no_more(tree, "this").this)
         if isinstance(tree, exp.SetOperation) and not tree.args.get("with_"):
-            left, right = self.query(tree.this.unnest()), self.query(tree.expression.unnest())
-            return f"{left}, {_SETS[type(tree)]} {right}" if left and right else None
-        return None
+            _no_more(tree, "this", "expression", "distinct", "by_name")
+            return f"{self.query(tree.this)}, {_SETS[type(tree)]} {self.query(tree.expression)}"
+        if not isinstance(tree, exp.Select):
+            raise _NoWords
+        named = tree.args["with_"].expressions if tree.args.get("with_") else []
+        parts = [f"{words(each.alias)} here are {self.query(each.this)}" for each in named]
+        return "; ".join([self.select(tree), *parts])
 
-    def _select(self, tree: exp.Select) -> str | None:
-        if _lacks_words(tree):
-            return None
-        first = next(iter(tree.find_all(exp.From)), None)
-        subject = words(first.this.name) if first is not None else "rows"
-        joins = [_describe_join(join) for join in tree.args.get("joins") or ()]
-        subject += f" ({', '.join(joins)})" if joins else ""
-        parts = [self._computed_outputs(tree) + self._distinct(tree) + subject]
-        where = tree.args.get("where")
+    def select(self, tree: exp.Select) -> str:
+        _check_clauses(tree)
+        text = self._outputs(tree) + self._distinct(tree) + _subject(tree)
+        where, group, having = (tree.args.get(part) for part in ("where", "group", "having"))
         if where is not None:
-            parts.append(
-                "whose " + _join_conditions([self.condition(c) for c in where.this.flatten(unnest=False)])
-                if _and(where.this)
-                else "whose " + self.condition(where.this)
-            )
-        text = " ".join(parts) + self._answers(tree)
-        group, order, limit = tree.args.get("group"), tree.args.get("order"), tree.args.get("limit")
+            text += " whose " + self._conditions(where.this)
+        asked = [f"“{_question(each.unalias())}”" for each in tree.expressions if _asks_text(each.unalias())]
+        if asked:
+            text += f", and asked {' and '.join(asked)}"
         if group is not None:
-            text += ", for each " + " and ".join(map(self._expression, _group_keys(tree, group)))
-        having = tree.args.get("having")
+            text += ", for each " + " and ".join(
+                self.value(self._output(tree, key)) for key in _group_keys(tree, group)
+            )
         if having is not None:
             text += ", where the " + self.condition(having.this)
-        if order is not None:
-            text += ", " + ", then ".join(self._describe_order(o) for o in order.expressions) + " first"
-        if isinstance(limit, exp.Fetch):
-            text += f", the first {limit.args['count']} with ties" if limit.args["count"].name != "1" else ", with ties"
-        elif limit is not None and isinstance(limit.expression, exp.Literal):
-            text += f", at most {limit.expression.this}"
-        return text
+        return text + self._order(tree)
 
-    def _computed_outputs(self, tree: exp.Select) -> str:
-        """Return "the number of", "the average rating of" for computed columns, "" for plain ones."""
+    def _order(self, tree: exp.Select) -> str:
+        order, limit = tree.args.get("order"), tree.args.get("limit")
+        text = ", " + ", then ".join(self._ordered(tree, o) for o in order.expressions) + " first" if order else ""
+        if isinstance(limit, exp.Fetch):
+            if limit.args.get("limit_options") is not None:
+                count = limit.args["count"].name
+                return text + (f", the first {count} with ties" if count != "1" else ", with ties")
+            return text + f", at most {limit.args['count'].name}"
+        if limit is None:
+            return text
+        if not isinstance(limit.expression, exp.Literal):
+            raise _NoWords
+        if order and limit.expression.name == "1" and not tree.args.get("group"):
+            return ", the one with the " + text.removeprefix(", ").removesuffix(" first")
+        return text + f", at most {limit.expression.name}"
+
+    def _ordered(self, tree: exp.Select, item: exp.Expr) -> str:
+        by = self._output(tree, item.this)
+        ranked = isinstance(by, exp.Case) and _ranks(by)
+        return f"{'highest' if item.args.get('desc') else 'lowest'} {self.value(by.args['this'] if ranked else by)}"
+
+    def _output(self, tree: exp.Select, node: exp.Expr) -> exp.Expr:
+        """Return what a name or a number of an output stands for; any other expression as it is."""
+        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+            return tree.expressions[int(node.name) - 1].unalias() if int(node.name) <= len(tree.expressions) else node
+        if isinstance(node, exp.Column) and not node.table:
+            named = [item for item in tree.expressions if isinstance(item, exp.Alias) and item.alias == node.name]
+            return named[0].unalias() if named else node
+        return node
+
+    def _outputs(self, tree: exp.Select) -> str:
+        """Return "the number of", "the average rating of" for figures of many rows, "" for outputs of each row."""
         found = []
         for item in tree.expressions:
-            item = item.unalias()
-            if isinstance(item, exp.Count):
-                counted = item.this.expressions if isinstance(item.this, exp.Distinct) else []
-                found.append(
-                    f"the number of different {' and '.join(map(self._expression, counted))} of" if counted else _NUMBER
-                )
-            elif type(item) in _AGGREGATES:
-                found.append(f"the {_AGGREGATES[type(item)]} {self._expression(item.this)} of")
+            figure = item.unalias()
+            if isinstance(figure, exp.AggFunc):
+                rows = "number of" if not tree.args.get("joins") else "number of rows of"
+                found.append(f"the {rows}" if _counts_rows(figure) else f"the {self.value(figure)} of")
+            elif figure.find(exp.AggFunc, exp.Window):
+                raise _NoWords
         return " and ".join(found).replace(" of and", " and") + " " if found else ""
 
     def _distinct(self, tree: exp.Select) -> str:
         """Return "different city of " where only what differs in the values shown counts, "" elsewhere."""
         if tree.args.get("distinct") is None:
             return ""
-        shown = [self._expression(item.unalias()) for item in tree.expressions]
-        return f"different {' and '.join(shown)} of "
+        return f"different {' and '.join(self.value(item.unalias()) for item in tree.expressions)} of "
 
-    def _answers(self, tree: exp.Select) -> str:
-        """Return what is read off the texts of the rows that are shown, "" for nothing."""
-        calls = [item.unalias() for item in tree.expressions]
-        asked = [f"“{_question(call)}”" for call in calls if _asks_text(call)]
-        return f", and asked {' and '.join(asked)}" if asked else ""
+    def _conditions(self, node: exp.Expr) -> str:
+        """Return what all must hold: with commas where there are more than two."""
+        parts = list(node.flatten(unnest=False)) if isinstance(node, exp.And) else [node]
+        said = [self._within(part) if len(parts) > 1 else self.condition(part) for part in parts]
+        return " and ".join(said) if len(said) < 3 else f"{', '.join(said[:-1])}, and {said[-1]}"
 
-    def _describe_order(self, item: exp.Expr) -> str:
-        down = bool(item.args.get("desc"))
-        return f"{'highest' if down else 'lowest'} {self._expression(item.this)}"
+    def _within(self, node: exp.Expr, negated: bool = False) -> str:
+        """Return a condition as a part of another: one of several parts in brackets."""
+        bare = node.unnest()
+        inner = bare.this.unnest() if isinstance(bare, exp.Not) else bare
+        text = self.condition(bare, negated)
+        return f"({text})" if isinstance(inner, exp.And | exp.Or) else text
 
-    def condition(self, node: exp.Expr) -> str:
-        for kind, write in _WRITERS.items():
-            if isinstance(node, kind):
-                return write(self, node)
-        comparison = _COMPARISONS.get(type(node))
-        if comparison is None:
-            return f"{words(node.name)} is yes" if isinstance(node, exp.Column) else self._sql(node)
-        left, right = node.args["this"], node.args["expression"]
-        if isinstance(right, exp.Any | exp.All):
-            inner = right.this.unnest()
-            if isinstance(inner, exp.Select):
-                which = "any" if isinstance(right, exp.Any) else "every"
-                figure = (self._figure(inner) or self._sql(inner)).removeprefix("the ")
-                return f"{self._expression(left)} {comparison} {which} {figure}"
-            if isinstance(inner, exp.Array):
-                return f"{self._expression(left)} {comparison} " + " or ".join(map(self._literal, inner.expressions))
-            return f"{self._expression(inner)} include {self._literal(left)}"
-        if _asks_text(left):
-            return f"{self._source(left)} {self._verdict(right)} “{_question(left)}”"
-        return f"{self._expression(left)} {comparison} {self._literal(right)}"
-
-    def _verdict(self, node: exp.Expr) -> str:
-        literal = node.name.casefold() if isinstance(node, exp.Literal) else ""
-        return {"yes": "say yes to", "no": "say no to"}.get(literal, f"say {self._literal(node)} to")
-
-    def _source(self, call: exp.Anonymous) -> str:
-        return self._expression(call.expressions[0]) if call.expressions else "texts"
-
-    def _expression(self, node: exp.Expr) -> str:
+    def condition(self, node: exp.Expr, negated: bool = False) -> str:
+        """Return a condition, or what holds where it does not; by De Morgan's laws, which hold for NULL too."""
+        node = node.unnest()
+        if isinstance(node, exp.Not):
+            return self.condition(node.this, not negated)
+        if isinstance(node, exp.And | exp.Or):
+            joint = " and " if isinstance(node, exp.And) != negated else " or "
+            return joint.join(self._within(part, negated) for part in node.flatten(unnest=False))
         if isinstance(node, exp.Column):
+            return f"{words(node.name)} is {'no' if negated else 'yes'}"
+        if type(node) in _COMPARISONS:
+            return self._compared(node, negated)
+        writer = _WRITERS.get(type(node))
+        if writer is None:
+            raise _NoWords
+        return writer(self, node, negated)
+
+    def _compared(self, node: exp.Expr, negated: bool) -> str:
+        left, right, equal = node.args["this"], node.args["expression"], isinstance(node, exp.EQ)
+        verb = _COMPARISONS[type(node)][negated]
+        if isinstance(right, exp.Any | exp.All):
+            return self._any(left, right, verb, equal, negated)
+        if _asks_text(left) and isinstance(node, exp.EQ | exp.NEQ) and isinstance(right, exp.Literal):
+            verdict = f"yes to “{_question(left)}”" if right.name.casefold() == "yes" else ""
+            verdict = verdict or (f"no to “{_question(left)}”" if right.name.casefold() == "no" else "")
+            verdict = verdict or f"{self.literal(right)} to “{_question(left)}”"
+            return f"{self._source(left)} {'say' if equal != negated else 'do not say'} {verdict}"
+        if isinstance(left, exp.Column) and isinstance(right, exp.Column):
+            if words(left.name) == words(right.name):
+                raise _NoWords
+            return f"{self.value(left)} {verb} the {self.value(right)}"
+        if isinstance(left, exp.Case) and isinstance(right, exp.Literal):
+            raise _NoWords
+        return f"{self.value(left)} {verb} {self.literal(right)}"
+
+    def _any(self, left: exp.Expr, right: exp.Expr, verb: str, equal: bool, negated: bool) -> str:
+        inner = right.this.unnest()
+        some = isinstance(right, exp.Any) != negated
+        if isinstance(inner, exp.Select):
+            return f"{self.value(left)} {verb} {'any' if some else 'every'} {self._figure(inner).removeprefix('the ')}"
+        if isinstance(inner, exp.Array) and equal and isinstance(right, exp.Any):
+            return f"{self.value(left)} {verb} " + (" nor " if negated else " or ").join(
+                map(self.literal, inner.expressions)
+            )
+        if isinstance(inner, exp.Column) and equal and isinstance(right, exp.Any):
+            return f"{self.value(inner)} {'do not include' if negated else 'include'} {self.literal(left)}"
+        raise _NoWords
+
+    def _includes(self, node: exp.Expr, negated: bool) -> str:
+        return f"{self.value(node.this)} {'do not include' if negated else 'include'} {self.literal(node.expression)}"
+
+    def _in(self, node: exp.Expr, negated: bool) -> str:
+        query = node.args.get("query")
+        if query is None:
+            _no_more(node, "this", "expressions")
+            values = [self.literal(each) for each in node.expressions]
+            among = f"none of {', '.join(values)}" if negated else " or ".join(values)
+            return f"{self.value(node.this)} is {among}"
+        return f"{self.value(node.this)} is {'not ' * negated}among {self._figure(query)}"
+
+    def _exists(self, node: exp.Expr, negated: bool) -> str:
+        """Return "related loans exist": rows of another table, found by nothing but equal columns and conditions."""
+        inner = node.this.unnest()
+        if not isinstance(inner, exp.Select):
+            raise _NoWords
+        _check_clauses(inner)
+        where = inner.args.get("where")
+        parts = list(where.this.flatten()) if where is not None and isinstance(where.this, exp.And) else []
+        parts = parts or ([where.this] if where is not None else [])
+        own = [part for part in parts if not _joins(part)]
+        said = " whose " + self._conditions(exp.and_(*own, copy=True)) if own else ""
+        related = "related " if len(own) < len(parts) else ""
+        return f"{related}{_subject(inner)}{said} {'do not ' if negated else ''}exist"
+
+    def _is(self, node: exp.Expr, negated: bool) -> str:
+        value, negated = node.args["expression"], negated != bool(node.args.get("negate"))
+        if isinstance(value, exp.Null):
+            return f"{self.value(node.this)} is {'given' if negated else 'missing'}"
+        if not isinstance(value, exp.Boolean) or not isinstance(node.this.unnest(), exp.Column):
+            raise _NoWords
+        return f"{self.value(node.this)} is {'anything but ' * negated}{'true' if value.this else 'false'}"
+
+    def _alike(self, node: exp.Expr, negated: bool) -> str:
+        pattern = node.args["expression"]
+        if not isinstance(pattern, exp.Literal) or not isinstance(node, exp.Like | exp.ILike):
+            raise _NoWords
+        subject, inner = self.value(node.this), pattern.name.strip("%")
+        exact = "" if isinstance(node, exp.ILike) else " exactly"
+        if "%" in inner or "_" in inner or "\\" in inner or not inner:
+            return f"{subject} {'does not match' if negated else 'matches'}{exact} the pattern {pattern.name}"
+        first, last = pattern.name[:1] == "%", pattern.name[-1:] == "%"
+        if not first and not last:
+            return f"{subject} is {'not ' * negated}{exact[1:] + ' ' if exact else ''}{inner}"
+        verb = "contain" if first and last else "begin" if last else "end"
+        said = f"does not {verb}" if negated else f"{verb}s"
+        return f"{subject} {said}{' with' if verb != 'contain' else ''}{exact} {inner}"
+
+    def _between(self, node: exp.Expr, negated: bool) -> str:
+        _no_more(node, "this", "low", "high")
+        low, high = self.literal(node.args["low"]), self.literal(node.args["high"])
+        return f"{self.value(node.this)} is {'not ' * negated}between {low} and {high}"
+
+    def _pattern(self, node: exp.Expr, negated: bool) -> str:
+        whole = " as a whole" if isinstance(node, exp.RegexpFullMatch) else ""
+        verb = "does not match" if negated else "matches"
+        return f"{self.value(node.this)} {verb} the pattern {self.literal(node.args['expression'])}{whole}"
+
+    def value(self, node: exp.Expr) -> str:
+        """Return an expression in words."""
+        node = node.unnest() if isinstance(node, exp.Paren) else node
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
             return words(node.name)
         if isinstance(node, exp.Count):
-            return "number"
-        if isinstance(node, exp.Cast | exp.Paren):
-            return self._expression(node.this)
-        if isinstance(node, exp.Div) and isinstance(node.this, exp.Extract) and node.this.name.lower() == "epoch":
-            return f"minutes of {self._expression(node.this.expression)}"
+            return self._count(node)
+        if type(node) in _AGGREGATES:
+            said = self.value(node.this)
+            return (
+                f"sum of {said}"
+                if isinstance(node, exp.Sum) and "total" in said
+                else f"{_AGGREGATES[type(node)]} {said}"
+            )
+        if isinstance(node, exp.Cast | exp.Lower | exp.Upper | exp.Trim | exp.Round):
+            return self.value(node.this) if not isinstance(node.this, exp.Literal) else node.this.name
+        if type(node) in _ARITHMETIC:
+            return f"{self._operand(node.this)} {_ARITHMETIC[type(node)]} {self._operand(node.expression)}"
+        if isinstance(node, exp.Literal | exp.Neg):
+            return self.literal(node)
         if isinstance(node, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
             unit = node.this if isinstance(node, exp.Extract) else node.args["unit"]
             day = node.expression if isinstance(node, exp.Extract) else node.this
-            return f"{unit.name.lower()} of {self._expression(day)}"
-        if type(node) in _AGGREGATES:
-            return f"{_AGGREGATES[type(node)]} {self._expression(node.this)}"
-        if isinstance(node, exp.Subquery):
-            return self._one_value(node)
-        if isinstance(node, exp.Case) and node.args.get("this") is not None:
-            return self._expression(node.args["this"])
-        if isinstance(node, exp.Lower | exp.Upper | exp.Trim):
-            return self._expression(node.this)
+            return f"{unit.name.lower()} of {self.value(day)}"
+        if type(node) in _PARTS_OF_DAYS:
+            return f"{_PARTS_OF_DAYS[type(node)]} of {self.value(node.this)}"
+        if isinstance(node, exp.Case) and _ranks(node):
+            return self.value(node.args["this"])
+        if isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Select):
+            return self._figure(node)
         if isinstance(node, exp.Coalesce):
-            return " or else ".join(map(self._literal, (node.this, *node.expressions)))
+            return " or else ".join(map(self.literal, (node.this, *node.expressions)))
         if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
-            return f"{_json_path(node.expression)} of {self._expression(node.this)}"
-        if isinstance(node, exp.Anonymous) and not is_text_call(node):
-            return self._sql(node)
-        if isinstance(node, exp.Anonymous) and node.name.lower() == "summary":
-            return f"summary of {self._source(node)}"
-        if isinstance(node, exp.Anonymous):
-            return f"answer to “{_question(node)}”"
-        return self._sql(node)
+            return f"{_json_path(node.expression)} of {self.value(node.this)}"
+        if isinstance(node, exp.Anonymous) and is_text_call(node) and node.name.lower() in ("answer", "summary"):
+            return f"answer to “{_question(node)}”" if _asks_text(node) else f"summary of {self._source(node)}"
+        raise _NoWords
 
-    def _one_value(self, node: exp.Subquery) -> str:
-        """Return "the average salary", "that of Ann" for a query of one figure."""
-        inner = node.unnest()
-        return (self._figure(inner) if isinstance(inner, exp.Select) else None) or self._sql(node)
+    def _operand(self, node: exp.Expr) -> str:
+        said = self.value(node)
+        return f"({said})" if type(node.unnest()) in _ARITHMETIC else said
 
-    def _figure(self, inner: exp.Select) -> str | None:
-        """Return the figure that a query has in words; None where it has no words."""
+    def _count(self, node: exp.Count) -> str:
+        """Return what is counted: rows, or the values of a column; with a star, or nothing given, rows."""
+        if _counts_rows(node):
+            return "number of rows"
+        if node.expressions:
+            raise _NoWords
+        counted = node.this.expressions if isinstance(node.this, exp.Distinct) else []
+        if counted:
+            return f"number of different {' and '.join(map(self.value, counted))}"
+        return f"number of given {self.value(node.this)}"
+
+    def _figure(self, query: exp.Expr) -> str:
+        """Return the value that a nested query gives: "the average salary of r whose city is Rome"."""
+        inner = query.unnest()
+        if not isinstance(inner, exp.Select):
+            raise _NoWords
+        _check_clauses(inner)
         figure = inner.expressions[0].unalias() if len(inner.expressions) == 1 else None
-        where = inner.args.get("where")
-        if figure is None or not isinstance(figure, exp.Column | exp.Avg | exp.Max | exp.Min | exp.Sum | exp.Count):
-            return None
-        if where is None:
-            order = inner.args.get("order")
-            first = f" of the one with the {self._describe_order(order.expressions[0])}" if order is not None else ""
-            return f"the {self._expression(figure)}{first}"
-        named = [each.name.strip("%") for each in where.find_all(exp.Literal) if each.is_string]
-        if not isinstance(figure, exp.Max | exp.Min | exp.Column):
-            return f"the {self._expression(figure)} of those whose {self.condition(where.this)}"
-        if len(named) == 1:
-            return f"that of {named[0]}"
-        among = _join_conditions(named) if named else "those whose " + self.condition(where.this)
-        return f"the {self._expression(figure)} {'of' if isinstance(figure, exp.Column) else 'among'} {among}"
+        if figure is None or inner.args.get("group") or inner.args.get("having"):
+            raise _NoWords
+        if isinstance(figure, exp.AggFunc) and (inner.args.get("order") or inner.args.get("limit")):
+            raise _NoWords
+        where, order = inner.args.get("where"), inner.args.get("order")
+        whose = f" whose {self._conditions(where.this)}" if where is not None else ""
+        said = f"the {self.value(figure)} of {_subject(inner)}{whose}"
+        if order is None and inner.args.get("limit") is None:
+            return said
+        limit = inner.args.get("limit")
+        if order is None or not isinstance(limit, exp.Limit) or limit.expression.name != "1":
+            raise _NoWords
+        return f"{said} with the {self._ordered(inner, order.expressions[0])}"
 
-    def _literal(self, node: exp.Expr) -> str:
-        return node.name if isinstance(node, exp.Literal) else self._expression(node)
+    def literal(self, node: exp.Expr) -> str:
+        """Return a value as the query writes it."""
+        if isinstance(node, exp.Literal):
+            return node.name if node.name.strip() else f"“{node.name}”"
+        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+            return f"-{node.this.name}"
+        if isinstance(node, exp.Boolean):
+            return "yes" if node.this else "no"
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+            return node.this.name
+        return self.value(node)
 
-    def _in(self, node: exp.Expr) -> str:
-        query = node.args.get("query")
-        if query is not None:
-            inner = query.unnest()
-            if (found := _exists(node)) is not None:
-                return f"{found} exist"
-            phrase = self._select(inner) if isinstance(inner, exp.Select) else None
-            return f"related {phrase}" if phrase else self._sql(node)
-        return f"{self._expression(node.this)} is " + " or ".join(self._literal(e) for e in node.expressions)
+    def _source(self, call: exp.Anonymous) -> str:
+        return self.value(call.expressions[0]) if call.expressions else "texts"
 
-    def _not(self, node: exp.Expr) -> str:
-        inner = node.this.unnest()
-        if isinstance(inner, exp.Column):
-            return f"{words(inner.name)} is no"
-        if isinstance(inner, exp.Is):
-            return self._is(inner, negated=not inner.args.get("negate"))
-        if (found := _exists(inner)) is not None:
-            return f"{found} do not exist"
-        if isinstance(inner, exp.Exists):
-            return self._there_is(inner).removesuffix("exist") + "do not exist"
-        if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any) and " include " in self.condition(inner):
-            return self.condition(inner).replace(" include ", " do not include ", 1)
-        if isinstance(inner, exp.EQ):
-            return self.condition(exp.NEQ(this=inner.this, expression=inner.expression))
-        if isinstance(inner, exp.In) and inner.expressions:
-            return f"{self._expression(inner.this)} is none of " + ", ".join(
-                self._literal(e) for e in inner.expressions
-            )
-        return "not (" + self.condition(inner) + ")"
 
-    def _is(self, node: exp.Expr, *, negated: bool) -> str:
-        null = isinstance(node.args["expression"], exp.Null)
-        if null and negated:
-            return f"{self._expression(node.this)} is given"
-        value = "missing" if null else self._literal(node.args["expression"])
-        return f"{self._expression(node.this)} is {'not ' * negated}{value}"
+_WRITERS: dict[type[exp.Expr], Callable[[_Describer, exp.Expr, bool], str]] = {
+    exp.Exists: _Describer._exists,
+    exp.In: _Describer._in,
+    exp.Is: _Describer._is,
+    exp.Between: _Describer._between,
+    exp.ILike: _Describer._alike,
+    exp.Like: _Describer._alike,
+    exp.RegexpLike: _Describer._pattern,
+    exp.RegexpILike: _Describer._pattern,
+    exp.RegexpFullMatch: _Describer._pattern,
+    exp.ArrayContains: _Describer._includes,
+}
+_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "distinct", "with_", "kind")
 
-    def _alike(self, node: exp.Expr) -> str:
-        pattern = node.args["expression"].name
-        ends = node.this.unnest()
-        if (
-            isinstance(ends, exp.DPipe)
-            and isinstance(ends.this, exp.DPipe)
-            and isinstance(ends.expression, exp.Literal)
-        ):
-            mark = ends.expression.name  # a text that lists items, with a mark before the first and after the last
-            item = pattern.strip("%").removeprefix(mark).removesuffix(mark)
-            return f"{self._expression(ends.this.expression)} contains {item}"
-        how = (
-            "contains" if pattern[:1] == "%" == pattern[-1:] else "begins with" if pattern[-1:] == "%" else "ends with"
-        )
-        return f"{self._expression(node.this)} {how} {pattern.strip('%')}"
 
-    def _between(self, node: exp.Expr) -> str:
-        low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
-        return f"{self._expression(node.this)} is between {low} and {high}"
+def _no_more(node: exp.Expr, *known: str) -> exp.Expr:
+    """Return a node that has no parts but these."""
+    if any(value for name, value in node.args.items() if name not in known):
+        raise _NoWords
+    return node
 
-    def _pattern(self, node: exp.Expr) -> str:
-        return f"{self._expression(node.this)} matches the pattern {self._literal(node.args['expression'])}"
 
-    def _there_is(self, node: exp.Expr) -> str:
-        inner = node.this.unnest()
-        tables = [table.name for table in inner.find_all(exp.Table)]
-        return f"related {words(tables[0])} exist" if tables else self._sql(node)
+def _check_clauses(tree: exp.Select) -> None:
+    """Raise _NoWords for a SELECT with a part that changes its rows and that no phrase covers."""
+    _no_more(tree, *_CLAUSES)
+    group, limit, distinct = tree.args.get("group"), tree.args.get("limit"), tree.args.get("distinct")
+    options = limit is not None and limit.args.get("limit_options") and not isinstance(limit, exp.Fetch)
+    if tree.args.get("from_") is None or options or (distinct is not None and distinct.args.get("on") is not None):
+        raise _NoWords
+    if group is not None:
+        _no_more(group, "expressions", "all")
 
-    def _sql(self, node: exp.Expr) -> str:
-        return node.sql(self.dialect)
+
+def _subject(tree: exp.Select) -> str:
+    """Return the rows that a query reads: "orders (with customers, or without any)"."""
+    joins = [_describe_join(join) for join in tree.args.get("joins") or ()]
+    return _table(tree.args["from_"].this) + (f" ({', '.join(joins)})" if joins else "")
+
+
+def _table(node: exp.Expr) -> str:
+    if not isinstance(node, exp.Table) or not node.name or node.args.get("pivots") or node.args.get("sample"):
+        raise _NoWords
+    return words(node.name)
+
+
+def _describe_join(join: exp.Join) -> str:
+    """Return a join by equal columns in words: outer ones keep rows that have no partner, and that is said."""
+    name, side, kind = (
+        _table(join.this),
+        str(join.args.get("side") or "").upper(),
+        str(join.args.get("kind") or "").upper(),
+    )
+    on, using = join.args.get("on"), join.args.get("using") or join.args.get("method")
+    parts = list(on.flatten()) if isinstance(on, exp.And) else [on] if on is not None else []
+    if kind not in ("", "INNER", "OUTER", "ANTI") or not (using or (parts and all(map(_joins, parts)))):
+        raise _NoWords
+    if kind == "ANTI":
+        return f"without any {name}"
+    kept = {"": "", "LEFT": ", or without any", "RIGHT": ", these also alone", "FULL": ", or either alone"}
+    if side not in kept:
+        raise _NoWords
+    return f"with {name}{kept[side]}"
+
+
+def _joins(part: exp.Expr) -> bool:
+    """Return whether a condition says that a column of one table equals one of another."""
+    if not isinstance(part, exp.EQ):
+        return False
+    one, other = part.this, part.expression
+    return isinstance(one, exp.Column) and isinstance(other, exp.Column) and one.table != other.table
+
+
+def _group_keys(tree: exp.Select, group: exp.Expr) -> list[exp.Expr]:
+    """Return what a query groups by; GROUP BY ALL takes each output that is no aggregate."""
+    if not group.args.get("all"):
+        return list(group.expressions)
+    outputs = [item.unalias() for item in tree.expressions]
+    return [item for item in outputs if item.find(exp.AggFunc) is None]
 
 
 def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
@@ -314,38 +470,16 @@ def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
     return exp.EQ(this=column, expression=called[0]) if len(called) == 1 else exp.In(this=column, expressions=called)
 
 
-_CLAUSES_WITHOUT_WORDS = ("qualify", "sample", "laterals", "offset", "windows", "pivots", "connect", "match")
+def _counts_rows(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star | exp.Literal))
 
 
-def _lacks_words(tree: exp.Select) -> bool:
-    """Return whether a SELECT has a part that changes its rows and that no phrase here covers."""
-    group, limit, distinct = tree.args.get("group"), tree.args.get("limit"), tree.args.get("distinct")
-    tables = [tree.args["from_"].this] if tree.args.get("from_") else []
-    tables += [join.this for join in tree.args.get("joins") or ()]
-    return (
-        any(tree.args.get(part) for part in _CLAUSES_WITHOUT_WORDS)
-        or any(isinstance(table, exp.Unnest | exp.Lateral) or table.args.get("pivots") for table in tables)
-        or any(isinstance(table, exp.Table) and (table.args.get("sample") or not table.name) for table in tables)
-        or (group is not None and any(group.args.get(part) for part in ("rollup", "cube", "grouping_sets", "totals")))
-        or (distinct is not None and distinct.args.get("on") is not None)
-        or (limit is not None and bool(limit.args.get("limit_options")) and not isinstance(limit, exp.Fetch))
+def _ranks(node: exp.Case) -> bool:
+    """Return whether a CASE gives the values of a column numbers, by which they rank."""
+    return isinstance(node.args.get("this"), exp.Column) and all(
+        isinstance(branch.args["true"], exp.Literal) and not branch.args["true"].is_string
+        for branch in node.args["ifs"]
     )
-
-
-def _group_keys(tree: exp.Select, group: exp.Expr) -> list[exp.Expr]:
-    """Return what a query groups by; GROUP BY ALL takes each output that is no aggregate."""
-    if not group.args.get("all"):
-        return list(group.expressions)
-    outputs = [item.unalias() for item in tree.expressions]
-    return [item for item in outputs if item.find(exp.AggFunc) is None]
-
-
-def _is_not_null(node: exp.Expr) -> bool:
-    """Return whether a condition is `x IS NOT NULL`; parsers write it as a negated IS, or as NOT over an IS."""
-    negated = isinstance(node, exp.Not)
-    inner = node.this if negated else node
-    null = isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
-    return null and negated != bool(inner.args.get("negate"))
 
 
 def _asks_text(node: exp.Expr) -> bool:
@@ -353,25 +487,7 @@ def _asks_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and len(node.expressions) > 1 and is_text_call(node)
 
 
-def _describe_join(join: exp.Join) -> str:
-    """Return a join in words: outer ones keep rows that have no partner, and that is said."""
-    name, side = words(join.this.name), str(join.args.get("side") or "").upper()
-    if str(join.args.get("kind") or "").upper() == "ANTI":
-        return f"without any {name}"
-    kept = {"LEFT": ", or without any", "RIGHT": ", these also alone", "FULL": ", or either alone"}.get(side, "")
-    return f"with {name}{kept}"
-
-
-def _join_conditions(conditions: list[str]) -> str:
-    """Return conditions that all hold: with commas where there are more than two."""
-    return " and ".join(conditions) if len(conditions) < 3 else f"{', '.join(conditions[:-1])}, and {conditions[-1]}"
-
-
-def _and(node: exp.Expr) -> bool:
-    return isinstance(node, exp.And)
-
-
-def _question(call: exp.Anonymous) -> str:
+def _question(call: exp.Expr) -> str:
     return call.expressions[1].name if len(call.expressions) > 1 else call.name
 
 
@@ -380,34 +496,3 @@ def _json_path(node: exp.Expr) -> str:
     return (
         " ".join(p.name or str(p.this) for p in node.expressions[1:]) if isinstance(node, exp.JSONPath) else node.name
     )
-
-
-def _exists(node: exp.Expr) -> str | None:
-    """Return what has partners where a condition asks for no more of them: "related loans".
-
-    None for other conditions.
-    """
-    query = node.args.get("query") if isinstance(node, exp.In) else None
-    inner = query.unnest() if query is not None else None
-    where = inner.args.get("where") if isinstance(inner, exp.Select) else None
-    if where is None or not _is_not_null(where.this) or not isinstance(inner, exp.Select):
-        return None
-    tables = [table.name for table in inner.find_all(exp.Table)]
-    return f"related {words(tables[-1])}"
-
-
-_WRITERS: dict[type[exp.Expr], Callable[[_Describer, exp.Expr], str]] = {
-    exp.Exists: _Describer._there_is,
-    exp.Paren: lambda d, n: f"({d.condition(n.this)})",
-    exp.And: lambda d, n: " and ".join(map(d.condition, n.flatten())),
-    exp.Or: lambda d, n: " or ".join(map(d.condition, n.flatten())),
-    exp.Not: _Describer._not,
-    exp.In: _Describer._in,
-    exp.Is: lambda d, n: d._is(n, negated=bool(n.args.get("negate"))),
-    exp.Between: _Describer._between,
-    exp.ILike: _Describer._alike,
-    exp.Like: _Describer._alike,
-    exp.RegexpLike: _Describer._pattern,
-    exp.RegexpILike: _Describer._pattern,
-    exp.RegexpFullMatch: _Describer._pattern,
-}

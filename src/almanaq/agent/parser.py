@@ -1,4 +1,4 @@
-"""What a question asks for: the seams to semantic parsers and classifiers of turns, and those that ask a model."""
+"""What a question asks for: the seam to semantic parsers, and the one that asks a model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from almanaq.agent.dialects import dialect_notes
+from almanaq.agent.facts import Facts
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.response import Reading
 from almanaq.agent.schema_text import Examples, choose_examples, generate_examples, schema_text
-from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import ShowRows
+from almanaq.agent.unanswerable import say_unanswerable
 from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
-from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 from almanaq.suql.catalog.relations import Catalog
 
@@ -31,6 +31,8 @@ class Parsed:
     Attributes:
         status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`;
             `no_result` says with `reply` why no row can be what was asked for.
+        why: the condition that finds the rows of which the asker wants to know why they are, or are not, among those of
+            the last query; "" where that is not asked.
         reply: what to say when there is no query; "" leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
@@ -56,6 +58,7 @@ class Parsed:
     keep: tuple[str, ...] = ()
     asked: str = ""
     of: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,11 @@ REPLY_SCHEMA = {
         "suql": {"type": ["string", "null"]},
         "needs_data": {"type": "boolean"},
         "clarify": {"type": ["string", "null"]},
+        "reply": {"type": ["string", "null"]},
+        "why_not": {"type": ["string", "null"]},
         "left_out": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["reasoning", "suql", "needs_data", "clarify", "left_out"],
+    "required": ["reasoning", "suql", "needs_data", "clarify", "reply", "why_not", "left_out"],
     "additionalProperties": False,
 }
 _TURNS_SHOWN = 6
@@ -92,6 +97,7 @@ _ANSWER_LENGTH = 400
 _QUESTION_LENGTH = 4000
 _ATTEMPTS = 2
 _LEFT_OUT, _WORDS = 5, 80
+_OTHERS = 40
 
 
 class PromptedParser:
@@ -103,6 +109,8 @@ class PromptedParser:
         language: the asker's locale, as `de_CH`, by which dates and numbers are read; by default the process's.
         show_rows: reads the small tables, which the prompt shows whole; None shows no rows.
         find_links: finds the values of columns that words of a question spell; None shows none.
+        find_facts: counts missing cells and references that nobody declared; None says nothing of them.
+        source: returns the whole catalog, of which a turn sees a part: the prompt names the other tables.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
     """
@@ -118,7 +126,10 @@ class PromptedParser:
         shots: Examples = (),
         show_rows: ShowRows | None = None,
         find_links: FindLinks | None = None,
+        find_facts: Callable[[Catalog], Facts] | None = None,
+        source: Callable[[], Catalog] | None = None,
     ) -> None:
+        self._source, self._find_facts = source, find_facts
         self._show_rows, self._find_links = show_rows, find_links
         self._model, self._today, self._shots = model, today, shots
         self._language = language or locale.getlocale()[0] or "en_US"
@@ -134,7 +145,7 @@ class PromptedParser:
             usage = usage + completion.usage
             reply = read_reply(completion.text)
             if reply is not None:
-                return _make_parsed(reply, usage)
+                return _make_parsed(reply, catalog, usage)
             forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
@@ -147,8 +158,13 @@ class PromptedParser:
         """Return the request that `parse` sends."""
         values = {
             "dialect": dialect_notes(catalog.dialect),
-            "schema": schema_text(catalog, self._show_rows(catalog) if self._show_rows else None),
+            "schema": schema_text(
+                catalog,
+                self._show_rows(catalog) if self._show_rows else None,
+                self._find_facts(catalog) if self._find_facts else None,
+            ),
             "examples": choose_examples(self._shots, catalog) or generate_examples(catalog),
+            "others": self._others(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
             "locale": self._language,
             "history": [_turn(turn) for turn in history[-_TURNS_SHOWN:]],
@@ -157,6 +173,13 @@ class PromptedParser:
             "failures": failures,
         }
         return make_prompt("parse", values, REPLY_SCHEMA)
+
+    def _others(self, catalog: Catalog) -> list[str]:
+        """Return the names of tables that the prompt does not show; of many, the first, and how many more there are."""
+        whole = self._source().relations if self._source is not None else ()
+        names = [relation.name for relation in whole if catalog.find(relation.name) is None]
+        more = [f"and {len(names) - _OTHERS:,} more"] if len(names) > _OTHERS else []
+        return [*names[:_OTHERS], *more]
 
 
 def _turn(turn: Turn) -> dict[str, object]:
@@ -185,13 +208,22 @@ def read_reply(text: str) -> dict[str, Any] | None:
     value = json_object(text)
     if value is None or not {"suql", "needs_data", "clarify"} & set(value):
         return None
-    suql, clarify = value.get("suql"), value.get("clarify")
-    return value if isinstance(suql, str | None) and isinstance(clarify, str | None) and _decides(value) else None
+    texts = ("suql", "clarify", "reply", "why_not")
+    return value if all(isinstance(value.get(name), str | None) for name in texts) and _decides(value) else None
 
 
 def _decides(value: dict[str, Any]) -> bool:
-    """Return whether a reply has a query, a question back, or says that no data is needed."""
-    return bool(value.get("suql") or value.get("clarify")) or value.get("needs_data") is False
+    """Return whether a reply has a query, a question back, words for the asker, or says that no data is needed.
+
+    That the tables cannot tell is a decision too, where it says why.
+    """
+    said = any(value.get(name) for name in ("suql", "clarify", "reply", "why_not"))
+    return said or bool(_reasoning(value) or _left_out(value)) or value.get("needs_data") is False
+
+
+def _reasoning(reply: dict[str, Any]) -> str:
+    said = reply.get("reasoning")
+    return " ".join(said.split())[:_ANSWER_LENGTH] if isinstance(said, str) else ""
 
 
 def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
@@ -205,52 +237,25 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
     return tuple(each for each in words if each)[:_LEFT_OUT]
 
 
-def _make_parsed(reply: dict[str, Any], usage: Usage) -> Parsed:
+def _make_parsed(reply: dict[str, Any], catalog: Catalog, usage: Usage) -> Parsed:
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
         return Parsed("query", suql, unused=_left_out(reply), usage=usage)
+    if (reply.get("why_not") or "").strip():
+        return Parsed("no_query", usage=usage, kind="detail", why=reply["why_not"].strip())
     if reply.get("clarify"):
         return Parsed("clarify", reply=str(reply["clarify"]).strip(), usage=usage)
-    return Parsed("no_query", usage=usage)
+    said = (reply.get("reply") or "").strip() or _reasoning(reply)
+    if reply.get("needs_data") is False:
+        return Parsed("no_query", reply=said, usage=usage, kind="talk")
+    return Parsed("no_query", reply=say_unanswerable(said, _left_out(reply), catalog), usage=usage, kind="world")
 
 
-# Kinds of turns: asked before the parser where a source has more tables than fit its prompt.
-
-_TURNS_CLASSIFIED = 3
-_EXCERPT_LENGTH = 300
-_TABLES_SHOWN = 40
-_KINDS: dict[str, TurnKind] = {"talk": "talk", "outside": "world"}
+# Kinds of turns, where words alone tell them.
 
 
 class TurnClassifier(Protocol):
-    """Classifies turns. Raises ModelError when its model cannot be used at all."""
+    """Classifies turns, without a language model: with one, the parser's reply says what kind a turn is."""
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
         """Return the kind of a turn; `new` also where only the parser can tell the kinds of follow-ups apart."""
-
-
-class PromptedClassifier:
-    """A TurnClassifier that asks a language model, except for messages that are nothing but small talk.
-
-    In doubt, or when the model's reply cannot be read, the turn goes to the parser, which may still decline it.
-    """
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
-        """Return talk, world (for what no table can hold) or new; the parser tells follow-ups apart."""
-        asked_back = bool(history) and history[-1].status == "clarify"
-        if small_talk(question) is not None and not asked_back:
-            return "talk"
-        earlier = [
-            {"question": t.question[:_EXCERPT_LENGTH], "answer": "" if t.private else t.answer[:_EXCERPT_LENGTH]}
-            for t in history
-        ]
-        tables = [f"{r.name} ({', '.join(c.name for c in r.columns[:12])})" for r in catalog.relations[:_TABLES_SHOWN]]
-        values = {"tables": tables, "history": earlier[-_TURNS_CLASSIFIED:], "question": question[:2000]}
-        try:
-            reply = json_object(complete(self._model, task_prompt("classify_turn", values)).text) or {}
-        except ModelCallError:
-            return "new"
-        return _KINDS.get(str(reply.get("kind")), "new")

@@ -72,6 +72,16 @@ def tables_of(suql: str, dialect: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in tables if name not in local))
 
 
+def read_outputs(suql: str, columns: Sequence[str], dialect: str) -> frozenset[str]:
+    """Return those columns of a query's result that are read off texts: answers and summaries."""
+    tree = query_tree(suql, dialect)
+    items = tree.selects if isinstance(tree, exp.Query) else []
+    if len(items) != len(columns):  # a star stands for several
+        return frozenset()
+    read = [any(is_model_call(call) for call in item.find_all(exp.Anonymous)) for item in items]
+    return frozenset(column for column, is_read in zip(columns, read, strict=True) if is_read)
+
+
 def check_misuse(suql: str, catalog: Catalog) -> None:
     """Raise QueryTypeError, with what to write instead, for what models write that SQL allows and nobody means.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import sqlglot
@@ -247,6 +249,9 @@ class ConditionCount:
         condition: as the query writes it; `words` as people say it.
         passing: rows that fulfil it, of `rows`; None for a condition on texts, where `rows` were read.
         values: examples of what its column holds, where no row passes.
+        failing: rows that do not; of the others it is not known.
+        others: rows that fulfil all other conditions but those on texts, whatever this one says of them.
+        said: for a condition on texts, how many said what.
     """
 
     condition: str
@@ -254,16 +259,36 @@ class ConditionCount:
     rows: int
     passing: int | None = None
     values: tuple[str, ...] = ()
+    failing: int | None = None
+    others: int | None = None
+    said: tuple[tuple[str, int], ...] = ()
+
+    def in_full(self) -> str:
+        """Return the same for a model that mends the query: also what is not known, and what the rest would find."""
+        unknown = self.rows - (self.passing or 0) - (self.failing or 0)
+        parts = [str(self)]
+        if self.passing is not None and self.failing is not None and unknown:
+            parts.append(f"{unknown:,} have no value")
+        if self.others is not None:
+            parts.append(f"without it, the other conditions on columns find {_rows(self.others)}")
+        return "; ".join(parts)
 
     def __str__(self) -> str:
         if self.passing is None:
-            return f"the texts of {_rows(self.rows)} that fulfil the other conditions were asked: {self.words}"
+            said = ", ".join(f"{count:,} said {value or 'nothing'}" for value, count in self.said)
+            asked = f"the texts of {_rows(self.rows)} that fulfil the other conditions were asked: {self.words}"
+            return f"{asked}; of those read, {said}" if said else asked
         held = f"; the column holds {', '.join(self.values)}" if self.values else ""
         return f"{self.passing:,} of {_rows(self.rows)} fulfil: {self.words}{held}"
 
 
 def count_conditions(
-    suql: str, run: RunQuery, shows_private: Callable[[str], bool] = lambda _: False, *, dialect: str = "duckdb"
+    suql: str,
+    run: RunQuery,
+    shows_private: Callable[[str], bool] = lambda _: False,
+    *,
+    dialect: str = "duckdb",
+    said: Mapping[str, Counter[str]] = MappingProxyType({}),
 ) -> tuple[ConditionCount, ...]:
     """Return what each condition of a query without rows keeps out; () where that cannot be counted. Reads no text.
 
@@ -271,6 +296,7 @@ def count_conditions(
         run: runs a query without text functions.
         shows_private: returns whether the rows of a query may show private values; such values are left out.
         dialect: sqlglot's name of the SQL that the query is written in.
+        said: what the texts that were read said to each question.
     """
     try:
         tree = query_tree(suql, dialect)
@@ -290,21 +316,33 @@ def count_conditions(
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     structured = [part for part in parts if not calls_text(part)]
     try:
-        every, both, *each = run(text(_counting(tree, structured))).rows[0]
+        every, both, *each = map(int, run(text(_counting(tree, structured))).rows[0])
         found = [
             ConditionCount(
-                text(part), condition_words(part, dialect), int(every), int(passing), () if int(passing) else held(part)
+                *(text(part), condition_words(part, dialect), every, passing, () if passing else held(part)),
+                failing=failing,
+                others=others,
             )
-            for part, passing in zip(structured, each, strict=True)
+            for part, passing, failing, others in zip(structured, each[::3], each[1::3], each[2::3], strict=True)
         ]
     except AlmanaqError:
         return ()
     by_part = dict(zip(map(id, structured), found, strict=True))
     counted = [
-        by_part[id(p)] if id(p) in by_part else ConditionCount(text(p), condition_words(p, dialect), int(both))
+        by_part[id(p)]
+        if id(p) in by_part
+        else ConditionCount(text(p), condition_words(p, dialect), both, said=_said(p, said))
         for p in parts
     ]
     return tuple(each for each in counted if each.passing is not None or each.rows)
+
+
+def _said(part: exp.Expr, said: Mapping[str, Counter[str]]) -> tuple[tuple[str, int], ...]:
+    """Return how many texts said what to the one question of a condition, the most frequent first."""
+    calls = [call for call in part.find_all(exp.Anonymous) if is_text_call(call) and len(call.expressions) > 1]
+    return (
+        tuple(said.get(calls[0].expressions[1].name, Counter()).most_common(_VALUES_SHOWN)) if len(calls) == 1 else ()
+    )
 
 
 def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:
@@ -312,7 +350,10 @@ def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:
     for part in ("order", "offset", "limit", "where", "group", "having", "distinct", "qualify", "sample"):
         made.set(part, None)
     every: list[exp.Expr] = [exp.Count(this=exp.Star())]
-    counted = [exp.and_(*structured) if structured else exp.true(), *structured]
+    counted: list[exp.Expr] = [exp.and_(*structured) if structured else exp.true()]
+    for one in structured:
+        others = [other for other in structured if other is not one]
+        counted += [one, exp.not_(exp.paren(one.copy())), exp.and_(*others) if others else exp.true()]
     for condition in counted:
         held = exp.Case().when(condition.copy(), "1").else_("0")
         every.append(exp.func("coalesce", exp.Sum(this=held), exp.Literal.number(0)))

@@ -1,4 +1,4 @@
-"""Replies in words: by templates or by a language model, with notes on how the question was understood."""
+"""Replies in words, the answer first: by templates or by a language model, with notes on how it was understood."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import words
 from almanaq.agent.parser import Parsed
-from almanaq.agent.prompting import complete, make_prompt, stream
+from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import ConditionCount
-from almanaq.agent.small_talk import small_talk
+from almanaq.agent.small_talk import detect_language, small_talk
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import AllOf, LanguageModel
 from almanaq.suql.catalog.relations import Catalog
@@ -39,6 +39,8 @@ class Found:
         relaxed: the condition that was dropped to find rows, in words; None when none was.
         loosened: a model's checked sentence that says so; "" where the template does.
         total: how many rows there are without the query's LIMIT, where that is cheap to count.
+        suql: the query that ran; `earlier` says in words what the one of the turn before searched.
+        read: the columns that were read off texts.
     """
 
     question: str
@@ -51,10 +53,13 @@ class Found:
     loosened: str = ""
     total: int | None = None
     remarks: tuple[str, ...] = ()
+    suql: str = ""
+    earlier: str = ""
+    read: frozenset[str] = frozenset()
 
 
 class Responder(Protocol):
-    """Words replies. A reply always says what was searched, and claims nothing that was not found."""
+    """Words replies. A reply begins with the answer, says what was searched, and claims nothing that was not found."""
 
     def found(self, found: Found) -> Iterator[str]:
         """Yield the pieces of the reply for at least one row."""
@@ -66,20 +71,28 @@ class Responder(Protocol):
         """Return the reply to a question that no table of the source can answer."""
 
 
+def say_searched(found: Found) -> str:
+    """Return the sentence on what was searched; a query that has no words is shown as it is."""
+    if found.searched == found.suql:
+        return f"I ran: {' '.join(found.suql.split())}"
+    return f"I searched for {found.searched}."
+
+
 class LocalResponder:
     """Words replies by templates: rows as they are, a quote for each."""
 
     def found(self, found: Found) -> Iterator[str]:
-        """Yield what was searched, up to five rows with their facts and a quote each, then notes: a line at a time."""
+        """Yield up to five rows with their facts and a quote each, what was searched, then notes: a line at a time."""
         yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
-        if len(found.rows) == len(found.columns) == 1:
-            lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
+        if len(found.rows) == 1 and found.total in (None, 1):
+            lines = [f"{_one_row(found).rstrip('.')}. {say_searched(found)}"]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
-            lines = [f"I searched for {found.searched}.", _count(len(found.rows), found.total), ""]
+            lines = [_count(len(found.rows), found.total), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
+            lines += ["", say_searched(found)]
         lines += ["", *found.notes] if found.notes else []
         for line in lines[:-1]:
             yield line + "\n"
@@ -115,6 +128,9 @@ _SMALL_TALK = {
     "acknowledgement": "All right.",
     "empty": "I did not get a question.",
 }
+_OF_LOCAL = ("about", "language")
+"""Small talk about what answers, which is another program with a language model."""
+
 _NOT_SAID = "the texts do not say"
 _UNLINKED = "I searched nothing: no word of your message names anything in this source."
 
@@ -130,19 +146,34 @@ def describe_source(catalog: Catalog) -> str:
 
 def _count(number: int, total: int | None) -> str:
     """Return how many rows were found, of how many, and how many are shown."""
-    if number == 1 and total in (None, 1):
-        return "I found one:"
     more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
     of = f" of {total:,}" if total is not None and total > number else ""
     return f"I found {number:,}{of}{more}:"
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
-    shown = [(c, v) for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None or c.startswith("answer")]
-    facts = [f"{words(c)}: {_NOT_SAID if v is None else format_cell(c, v)}" for c, v in shown]
-    head = cell(row[0])
-    lines = [f"{i + 1}. {head}" + (f" ({'; '.join(facts)})" if facts else "")]
+    facts = _facts(found, row, 1)
+    lines = [f"{i + 1}. {cell(row[0])}" + (f" ({'; '.join(facts)})" if facts else "")]
     return lines + [f"   {format_quote(e)}" for e in _of(found.evidence, i)]
+
+
+def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
+    """Return the cells of a row from one on, with their columns; one row alone is shown with all its text."""
+    shown = [
+        (c, v) for c, v in zip(found.columns[first:], row[first:], strict=True) if v is not None or c in found.read
+    ]
+    long = {c for c, _ in shown if c in found.read or len(found.rows) == 1}
+    return [f"{words(c)}: {_NOT_SAID if v is None else cell(v, _long(c in long))}" for c, v in shown]
+
+
+def _one_row(found: Found) -> str:
+    """Return a single row: what it is called, or its figure, and then its facts."""
+    row = found.rows[0]
+    if len(row) > 1 and not isinstance(row[0], str):
+        return "; ".join(_facts(found, row, 0))
+    facts = _facts(found, row, 1)
+    said = _NOT_SAID.capitalize() if row[0] is None and found.read else cell(row[0], _SAID_LENGTH)
+    return said + (f" ({'; '.join(facts)})" if facts else "")
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
@@ -158,9 +189,8 @@ def format_quote(evidence: Evidence) -> str:
     return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
 
 
-def format_cell(column: str, value: Any) -> str:
-    """Return a cell as `cell` does; answers and summaries may be longer."""
-    return cell(value, _SAID_LENGTH if column.startswith(("answer", "summary")) else _CELL_LENGTH)
+def _long(whole: bool) -> int:
+    return _SAID_LENGTH if whole else _CELL_LENGTH
 
 
 def cell(value: Any, most: int = _CELL_LENGTH) -> str:
@@ -192,7 +222,15 @@ class PromptedResponder:
         self._model, self._plain = model, LocalResponder()
 
     def found(self, found: Found) -> Iterator[str]:
-        """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition."""
+        """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
+
+        A single row of a query that has words is worded by the template, which costs no call, unless the question is
+        in another language.
+        """
+        worded = found.suql and found.searched != found.suql
+        if worded and len(found.rows) == 1 and detect_language(found.question) is None:
+            yield from self._plain.found(found)
+            return
         plain = replace(found, relaxed=None)
         begun = False
         try:
@@ -210,16 +248,10 @@ class PromptedResponder:
             yield from self._plain.found(found)
 
     def no_data(self, question: str, catalog: Catalog) -> str:
-        """Return the model's reply to small talk; it sees the names of the tables and no row."""
-        if small_talk(question) == "empty":
-            return self._plain.no_data(question, catalog)
-        try:
-            text = complete(
-                self._model, make_prompt("chat", {"question": question[:2000], "holds": describe_source(catalog)})
-            ).text.strip()
-        except ModelCallError:
-            return self._plain.no_data(question, catalog)
-        return text or self._plain.no_data(question, catalog)
+        """Return the template: the model has said what else there is to say where it was asked for a query."""
+        kind = small_talk(question)
+        said = _SMALL_TALK[kind] if kind and kind not in _OF_LOCAL else ""
+        return said or f"I searched nothing. {describe_source(catalog)}"
 
     def no_table(self, question: str, catalog: Catalog) -> str:
         """Say that no table fits; no model is needed for that."""
@@ -228,7 +260,8 @@ class PromptedResponder:
 
 def respond_prompt(found: Found) -> Any:
     """Return the prompt that words a reply."""
-    rows = [{c: format_cell(c, v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
+    shown = found.rows[:ROWS_SHOWN]
+    rows = [{c: cell(v, _SAID_LENGTH) for c, v in zip(found.columns, row, strict=True)} for row in shown]
     quotes = [
         {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}
         for i in range(len(rows))
@@ -238,7 +271,9 @@ def respond_prompt(found: Found) -> Any:
         "respond",
         {
             "question": found.question[:2000],
-            "searched": found.searched,
+            "searched": found.searched if found.searched != found.suql else "",
+            "suql": found.suql,
+            "earlier": found.earlier,
             "notes": (*found.remarks, *found.notes),
             "rows": rows,
             "more": max(0, len(found.rows) - ROWS_SHOWN),
@@ -273,17 +308,12 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
         if len(counts) > 1 or any(each.values for each in counts)
         else []
     )
-    return "\n".join([*found.remarks, f"I searched for {found.searched}, and found nothing.", *reasons, *found.notes])
+    return "\n".join([*found.remarks, f"I found nothing. {say_searched(found)}", *reasons, *found.notes])
 
 
 def shows_all_rows(response: Response) -> bool:
-    """Return whether the reply holds every cell of every row but NULLs, as replies write cells."""
-    cells = {
-        format_cell(column, value)
-        for row in response.rows
-        for column, value in zip(response.columns, row, strict=True)
-        if value is not None
-    }
+    """Return whether the reply holds every cell of every row but NULLs, whole or as one row alone is shown."""
+    cells = {cell(value, _SAID_LENGTH) for row in response.rows for value in row if value is not None}
     return bool(response.rows) and all(_contains_cell(cell, response.answer) for cell in cells)
 
 

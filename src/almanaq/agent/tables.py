@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from sqlglot.errors import SqlglotError
+
 from almanaq.agent.dialects import quote_name
 from almanaq.agent.history import Turn
 from almanaq.agent.queries import QueryEngine, tables_of
@@ -17,11 +19,17 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
 """(question, catalog) → names of relations, the most relevant first; () when none fits."""
 
-MOST_TABLES = 12
+MOST_TABLES, FEW_TABLES = 12, 4
 
 
 def choose_relations(
-    question: str, catalog: Catalog, history: Sequence[Turn], choose: ChooseTables, *, one_database: bool = False
+    question: str,
+    catalog: Catalog,
+    history: Sequence[Turn],
+    choose: ChooseTables,
+    *,
+    one_database: bool = False,
+    fits: Callable[[Catalog], bool] = lambda _: True,
 ) -> Catalog:
     """Return the relations that a turn may be about: those the last query read, and those chosen for the question.
 
@@ -30,6 +38,7 @@ def choose_relations(
 
     Args:
         one_database: of several databases, give only that one: a parser that links words takes them where it can.
+        fits: whether a prompt has room for a catalog; the last of more than a few relations are left out until it has.
     """
     last = next((t.suql for t in reversed(history) if t.suql), None)
     read = tables_of(last, catalog.dialect) if last else ()
@@ -39,7 +48,10 @@ def choose_relations(
     kept = dict.fromkeys([*earlier, *neighbours])
     for relation in () if one_database and neighbours else chosen:
         kept |= dict.fromkeys([relation.name, *(other for _, other, _ in relation.foreign_keys if catalog.find(other))])
-    return restrict_catalog(catalog, tuple(kept)[:MOST_TABLES])
+    names = list(kept)[:MOST_TABLES]
+    while len(names) > FEW_TABLES and not catalog.separate and not fits(restrict_catalog(catalog, names)):
+        names.pop()
+    return restrict_catalog(catalog, names)
 
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
@@ -66,6 +78,16 @@ def restrict_catalog(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Return a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
     return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
+
+
+def add_relations(catalog: Catalog, whole: Catalog, suql: str) -> Catalog:
+    """Return a catalog with those relations of the whole one, too, that a query names."""
+    try:
+        named = [relation.name for name in tables_of(suql, whole.dialect) if (relation := whole.find(name)) is not None]
+    except SqlglotError:
+        return catalog
+    known = [relation.name for relation in catalog.relations]
+    return catalog if set(named) <= set(known) else restrict_catalog(whole, (*known, *named))
 
 
 def make_chooser() -> ChooseTables:

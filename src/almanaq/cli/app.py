@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from almanaq.cli.find import find
 from almanaq.cli.housekeeping import cache, doctor, trust, version_lines
 from almanaq.cli.index import index
 from almanaq.cli.models import models
+from almanaq.cli.options import is_source
 from almanaq.cli.schema import schema
 from almanaq.cli.serve import mcp, serve
 from almanaq.cli.shell import shell
@@ -46,12 +46,16 @@ _ALIKE = 0.75
 
 
 class Commands(typer.core.TyperGroup):
-    """The commands by their names; a source in the place of a name opens the shell over it."""
+    """The commands by their names; a source in the place of a name opens the shell over it, with a question `ask`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, and its own arguments."""
-        if self.get_command(ctx, args[0]) is None and _is_source(args[0]):
-            return "shell", self.get_command(ctx, "shell"), args
+        if self.get_command(ctx, args[0]) is None:
+            first, second = args[0], args[1] if len(args) > 1 and not args[1].startswith("-") else ""
+            if second and (is_source(first) or is_source(second)):
+                return "ask", self.get_command(ctx, "ask"), args
+            if is_source(first):
+                return "shell", self.get_command(ctx, "shell"), args
         _check_one_source(ctx, args)
         return super().resolve_command(ctx, args)
 
@@ -141,11 +145,6 @@ def _check_one_source(ctx: Any, args: list[str]) -> None:
 
 def _join_names(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _is_source(word: str) -> bool:
-    """Return whether a word that is no command is meant as a source: something is there, or it looks like a place."""
-    return not word.startswith("-") and (os.path.exists(word) or any(sign in word for sign in (":", "/", ".", os.sep)))
 
 
 app = typer.Typer(

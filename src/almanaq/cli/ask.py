@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
+from almanaq.cli.options import Chosen, Db, Source, connect_source, is_source, name_source, take_options
 from almanaq.cli.output import check_out, choose_format
 from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.terminal import Amount
@@ -43,7 +43,7 @@ def ask(
     *,
     chosen: Chosen,
 ) -> None:
-    """Answer a question about a source.
+    """Answer a question about a source; the two may stand in either order.
 
     Prints the reply, the query that was run, and those rows and quotes that the reply does not show already.
     To see what a query costs before it runs, give it to almanaq sql with --explain.
@@ -53,6 +53,8 @@ def ask(
     from almanaq.encode import response_record
     from almanaq.suql.execution.forecast import confirming
 
+    if source is not None and is_source(question) and not is_source(source):
+        question, source = source, question
     opened = connect_source(name_source(source, db, command="ask QUESTION"), chosen)
     with opened as connection, confirming(connection.engine.options.confirm_above, confirm):
         if json:

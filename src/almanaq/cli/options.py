@@ -98,6 +98,13 @@ def spell_flags(chosen: Chosen) -> list[tuple[Option, str]]:
     return [(OPTIONS[name], "" if isinstance(value, bool) else str(value)) for name, value in chosen.items()]
 
 
+def is_source(word: str) -> bool:
+    """Return whether a word that is no command is meant as a source: something is there, or it looks like a place."""
+    if not word or word.startswith("-"):
+        return False
+    return os.path.exists(word) or (" " not in word and any(sign in word for sign in (":", "/", ".", os.sep)))
+
+
 def name_source(argument: str | None, option: str | None, *, command: str) -> str:
     """Return the source that is named as an argument or by --db; raise UsageError unless it is one of both."""
     if (argument is None) == (option is None):

@@ -22,6 +22,7 @@ from almanaq.errors import AlmanaqError, UsageError, suggest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from almanaq.agent.conversation import Chat
     from almanaq.connection import Connection
 
 
@@ -93,7 +94,8 @@ def _read(file: str) -> str:
 _KINDS = {"free_text": "  prose, for answer()", "enum": "  one of few values"}
 MODES = ("table", "line", "csv", "json")
 HELP = """\
-A query ends with a semicolon:  SELECT … ;   It may take several lines.
+A query ends with a semicolon:  SELECT … ;   It may take several lines. At a prompt, any other line is a question,
+which goes on from those before it; clear forgets them and empties the screen.
 
 .tables             the relations, with their rows and columns
 .schema [RELATION]  the columns and their types
@@ -109,7 +111,8 @@ class Session:
     """Runs queries and commands over one connection.
 
     Args:
-        stops: raise the error of a query or a command; else print it, and go on with the next.
+        stops: raise the error of a query or a command; else print it, and go on with the next. A person types: a line
+            that begins no query is a question.
     """
 
     def __init__(self, connection: Connection, *, stops: bool) -> None:
@@ -117,6 +120,7 @@ class Session:
         self._mode = "table"
         self._all = False
         self._read_lines = ""
+        self._chat: Chat | None = None
         self.commands: dict[str, Callable[[str], None]] = {
             ".tables": self._tables,
             ".schema": self._schema,
@@ -125,6 +129,7 @@ class Session:
             ".mode": self._set_mode,
             ".all": self._set_all,
             ".help": lambda _: say(HELP),
+            ".clear": lambda _: self._clear(),
         }
 
     @property
@@ -136,6 +141,10 @@ class Session:
         """Take a line: run the queries that it ends, or carry out its command; False for the one that leaves."""
         if not self.unfinished and line.lstrip().startswith("."):
             return self._command(line.strip())
+        if not self._stops and not self.unfinished and line.strip() and not begins_query(line):
+            word = line.strip().casefold().rstrip("?!.")
+            plain = word in _PLAIN_COMMANDS
+            return self._command(f".{word}" if plain else f".ask {line.strip()}")
         found, self._read_lines = complete_statements(self._read_lines + line.rstrip("\r\n") + "\n")
         for query in found:
             self._report_errors(partial(self._run, query))
@@ -198,9 +207,14 @@ class Session:
 
         if not question:
             raise UsageError(".ask QUESTION: the question is missing")
-        response = print_stream(self.connection.ask_stream(question), console(), EVERYTHING if self._all else FIRST)
+        self._chat = self._chat or self.connection.chat()
+        response = print_stream(self._chat.stream(question), console(), EVERYTHING if self._all else FIRST)
         if response.error is not None:
             raise response.error
+
+    def _clear(self) -> None:
+        self._chat = None
+        console().clear()
 
     def _explain(self, query: str) -> None:
         if not query:
@@ -216,6 +230,24 @@ class Session:
         if wanted not in ("", "on", "off"):
             raise UsageError(f".all {wanted}: say .all, or .all off")
         self._all = wanted != "off"
+
+
+_PLAIN_COMMANDS = frozenset({"help", "clear", "exit", "quit"})
+_QUERY = re.compile(
+    r"\s*(?:[(;]|--|/\*|(?:select|values|pivot|unpivot|summarize|explain|insert|update|delete|create|alter|drop|copy)\b"
+    r"|with\s+(?:recursive\s+)?(?:\w+|\"[^\"]*\")(?:\s*\(.*?\))?\s+as\b|(?:with|from|table|describe|show)\b(?=.*;\s*$)"
+    r"|(?:with|from)\s*$|from\s+[\w.\"]+\s*(?:$|\b(?:select|where|join|as)\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def begins_query(line: str) -> bool:
+    """Return whether a line begins a statement of SQL, rather than a sentence.
+
+    >>> begins_query("FROM dogs"), begins_query("from which town is Ann?"), begins_query("with whom does Ann live?")
+    (True, False, False)
+    """
+    return _QUERY.match(line) is not None
 
 
 _KEPT = 1_000
@@ -301,7 +333,7 @@ def shell(
     with connect_source(source, chosen) as connection:
         session = Session(connection, stops=not interactive)
         if interactive:
-            say(f"{source}: queries end with a semicolon, .help lists the commands, .quit leaves")
+            say(f"{source}: ask in plain words, or type queries that end with a semicolon; .help lists commands")
         for line in _read_lines(session) if interactive else sys.stdin:
             if not session.feed(line):
                 return

@@ -361,10 +361,6 @@ def break_query(suql: str) -> str:
     )
 
 
-TURN_PROMPTS = frozenset({"parse", "classify_turn", "relax", "respond", "chat", "link"})
-"""The prompts of a turn that read no text for a condition."""
-
-
 def summary_line(rows: int, trace: Trace) -> str:
     """Say in one line how many rows there are and what they took."""
     parts = [_count_noun(rows, "row"), _count_noun(trace.text_calls, "text call")]
@@ -372,8 +368,8 @@ def summary_line(rows: int, trace: Trace) -> str:
         parts.append(f"{trace.cached_calls} from the cache")
     if trace.unknown_calls:
         parts.append(f"{trace.unknown_calls} unknown")
-    if others := sum(line.physical for line in trace.spending if line.operator in TURN_PROMPTS):
-        parts.append(_count_noun(others, "other call"))
+    if requests := sum(line.physical for line in trace.spending):
+        parts.append(_count_noun(requests, "request"))
     if trace.input_tokens or trace.output_tokens:
         parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")
     if trace.money and (trace.input_tokens or trace.output_tokens):

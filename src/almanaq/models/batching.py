@@ -168,7 +168,8 @@ class BatchingReader:
             and batching.texts > 1
             and tokens <= batching.text_tokens
         ):
-            return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared, call.about)
+            asked = (call.question, call.from_rows, call.type, call.options, call.compared, call.about, call.served)
+            return ("answer_texts", *asked)
         if batching.questions > 1 and (call.beside or not batching.chosen) and tokens <= self._reader.part_tokens:
             return ("answer_many", call.passages, call.about)
         return None
@@ -328,7 +329,9 @@ def _settle(reply: asyncio.Future[TextReply], outcome: TextReply | BaseException
 def _item_key(model: LanguageModel, call: TextCall) -> bytes:
     versions = [prompt_file(name).version for name in _PROMPTS]
     key = call.function, call.passages, call.question, call.type, call.options, call.compared, call.from_rows
-    identity = json.dumps(["item", str(getattr(model, "identity", model.name)), versions, [*key, call.about]])
+    identity = json.dumps(
+        ["item", str(getattr(model, "identity", model.name)), versions, [*key, call.about, call.served]]
+    )
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from copy import copy
@@ -55,6 +56,13 @@ TYPE_FORMS = {
     "boolean": '"true" or "false"',
     "list": "a JSON array of texts",
 }
+_COUNTED = "the number in digits, with the unit where the document gives one"
+_COUNTS = re.compile(r"how (?:many|much)\b", re.IGNORECASE)
+_OPEN = re.compile(
+    r"(?:what|how|why)\b(?! (?:many|much|old|long|far|high|big|year|date|time|name|number)\b)", re.IGNORECASE
+)
+"""Questions that a person wants to read a sentence on; of the others, a word or a figure says it all."""
+
 _MAX_LINKED = 200
 """Maximum values of a column in a prompt; of more, the most similar ones are shown (semantics 11)."""
 
@@ -155,7 +163,7 @@ class PromptedReader:
                 self.part_tokens = min(self.part_tokens, max(_LEAST_PART, longest // 2))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
-        asked = call.question, call.type, call.options, call.compared, call.from_rows, call.about
+        asked = call.question, call.type, call.options, call.compared, call.from_rows, call.about, call.served
         frame, schema = _make_frame(call.function, *asked, part, parts, len(pieces))
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
@@ -233,12 +241,13 @@ def _make_frame(
     compared: tuple[str, ...],
     from_rows: bool,
     about: str,
+    served: str,
     part: int,
     parts: int,
     count: int,
 ) -> tuple[Frame, dict[str, object]]:
     """Return the prompt of a question without documents, and its reply schema; cached, as a query has few."""
-    call = TextCall(function, (), question, type_, options, compared, from_rows, about)
+    call = TextCall(function, (), question, type_, options, compared, from_rows, about, served)
     name = "summarise" if function == "summary" else "answer_list" if type_ == "list" else "answer"
     file = prompt_file(name)
     return file.frame({**prompt_values(call), "part": part, "parts": parts}, count), reply_schema(call)
@@ -258,10 +267,12 @@ def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
 
 def prompt_values(call: TextCall) -> dict[str, object]:
     """Return the template values of a call, except its document."""
-    form = TYPE_FORMS[call.type]
+    form = TYPE_FORMS[call.type] or (_COUNTED if call.served and _COUNTS.match(call.question) else "")
+    sentence = bool(call.served and not form and _OPEN.match(call.question))
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     values["function"] = call.function
     values |= {"options": call.options, "compared": call.compared, "form": form}
+    values |= {"served": call.served, "sentence": sentence}
     return values | {"yes_or_no": _verdicts_to_quote(call) if call.yes_or_no else ""}
 
 

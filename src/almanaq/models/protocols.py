@@ -182,6 +182,7 @@ class TextCall:
         from_rows: whether the question contains values of rows, and so is untrusted like the document.
         about: the document's origin: its column, its table and the table's title. Shown to readers, but not part of the
             call's identity, as equal documents are read once.
+        served: what a person asked in full, where an answer that nothing is compared with is shown in the reply.
         beside: whether other questions about the document are asked at the same time; no part of the identity either.
     """
 
@@ -193,6 +194,7 @@ class TextCall:
     compared: tuple[str, ...] = ()
     from_rows: bool = False
     about: str = ""
+    served: str = ""
     beside: bool = False
 
     @property

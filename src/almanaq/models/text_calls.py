@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from almanaq.models.budget import estimate_tokens, record_dropped_quotes
@@ -293,6 +296,40 @@ def _find_quote(words: str, piece: Piece) -> Quote | None:
 _CHOICE_TOKENS, _SENTENCE_TOKENS, _LONG_TOKENS, _ITEM_TOKENS = 192, 384, 768, 64
 """Tokens of a reply that chooses, that is a sentence, that is a list or summary, each with quotes; of one item of a
 batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedQuestion:
+    """What a person asked in full, which the readers of open questions are shown.
+
+    Attributes:
+        said: for each question that texts were asked, how many said "yes", "no", something else, or "" (nothing).
+    """
+
+    question: str = ""
+    said: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def note(self, question: str, value: str | None) -> None:
+        """Count what a text said to a question."""
+        self.said.setdefault(question, Counter())[canonical(value or "")] += 1
+
+
+_SERVED: ContextVar[ServedQuestion | None] = ContextVar("almanaq_served_question", default=None)
+
+
+@contextmanager
+def serve_question(served: ServedQuestion) -> Iterator[None]:
+    """Have the text calls inside the block serve a person's question."""
+    token = _SERVED.set(served)
+    try:
+        yield
+    finally:
+        _SERVED.reset(token)
+
+
+def served_question() -> ServedQuestion:
+    """Return what a person asked; an empty question outside a turn of a conversation."""
+    return _SERVED.get() or ServedQuestion()
 
 
 def typical_tokens(call: TextCall) -> int:

@@ -20,6 +20,17 @@ class Schema(StrEnum):
     retrieved = "retrieved"
 
 
+def name_model(generator: str) -> str:
+    """Return a generator by its full name: `agent` alone takes the model that `auto` does, and says which."""
+    from almanaq.models.providers import auto_is_off, choose_model
+
+    if generator != "agent" or auto_is_off():
+        return generator
+    choice = choose_model()
+    tell(f"agent: {choice.name} ({choice.reason})")
+    return generator if choice.name == "local" else f"agent:{choice.name}"
+
+
 def _option(flag: str, help: str = "", metavar: str | None = None) -> Any:
     return typer.Option(flag, metavar=metavar, help=help or None)
 
@@ -116,7 +127,7 @@ def run(
         distractors=distractors,
         distractors_from=distractors_from,
         model=defer_model(max_calls),
-        generator=generator,
+        generator=name_model(generator),
         context_k=context_k,
         evidence=evidence,
         schema="retrieved" if schema is Schema.retrieved else "all",

@@ -335,7 +335,7 @@ def _reply_parser(key: str) -> Callable[[str], Mapping[str, object]]:
 GENERATORS = {
     "local": "words of the question, in the tables; no language model",
     "openai:MODEL": "a language model, with our prompts",
-    "agent": "our agent, which writes SUQL over the tables or the database; agent:openai:MODEL with a language model",
+    "agent": "our agent, which writes SUQL, with the model that `auto` takes; agent:MODEL with another",
     "linearize@K": "restaurants: the K rows nearest to a search query; linearize@K:openai:MODEL to have it written",
     "majority": "always the most frequent gold answer of the split",
     "not-enough": 'always "not enough"',

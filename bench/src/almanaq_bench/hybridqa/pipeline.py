@@ -191,7 +191,7 @@ def _why_empty(suql: str, found: FoundRows, connection: Connection) -> str:
     """Say what kept the rows out, or that those found hold no answer."""
     if found.rows:
         return "rows were found, and no answer in them: " + "; ".join(row.value for row in found.rows)[:_TOLD]
-    reasons = "; ".join(map(str, count_conditions(suql, connection.sql)))
+    reasons = "; ".join(each.in_full() for each in count_conditions(suql, connection.sql))
     silent = "the texts of the rows that were found give no answer to what is selected"
     return reasons or (silent if reads_texts(sqlglot.parse_one(suql, read="duckdb")) else "")
 

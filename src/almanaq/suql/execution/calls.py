@@ -17,6 +17,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
+from almanaq.models.text_calls import served_question
 from almanaq.suql.execution.stage_rows import spelled
 from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.sites import Site
@@ -98,6 +99,7 @@ class TextCalls:
         sites = tuple(sites)
         self._compared = _by_question(sites, lambda site: site.compared)
         self._about = _by_question(sites, lambda site: (site.about,))
+        self._served = served_question()
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
@@ -127,6 +129,7 @@ class TextCalls:
             found.compared,
             found.from_rows,
             found.where,
+            found.served,
             id(site) in self._beside,
         )
         return found.identity(passages), call
@@ -144,6 +147,13 @@ class TextCalls:
             question not in self._written,
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about[0] if len(about) == 1 else "",
+            self._served.question if self._is_open(site, question, options) else "",
+        )
+
+    def _is_open(self, site: Site, question: str, options: tuple[str, ...]) -> bool:
+        """Return whether a person reads the answer as it is: no query compares it, casts it or lists what it may be."""
+        return (
+            site.function == "answer" and site.type == "text" and not options and not self._compared.of(site, question)
         )
 
     @property
@@ -335,6 +345,7 @@ class TextCalls:
             return Outcome(unknown=True, reason=cause)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
+        self._served.note(call.question, reply.value)
         self._replies[identity] = _kept(outcome)
         return outcome
 
@@ -424,6 +435,7 @@ class _Asked:
     compared: tuple[str, ...]
     from_rows: bool
     where: str
+    served: str
     _begun: Any = field(init=False)
 
     def __post_init__(self) -> None:

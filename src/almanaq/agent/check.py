@@ -1,0 +1,55 @@
+"""A look at an answer before it is given: whether the query and its first rows are what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+from almanaq.agent.prompting import complete, json_object, make_prompt
+from almanaq.agent.responder import ROWS_SHOWN, cell
+from almanaq.errors import ModelCallError
+from almanaq.models.prompts.schemas import one_of, strict_object
+from almanaq.models.protocols import LanguageModel
+
+if TYPE_CHECKING:
+    from almanaq.suql.result import Result
+
+Judgement = Literal["right", "doubtful", "wrong"]
+_SCHEMA = strict_object({"verdict": one_of(*get_args(Judgement)), "reason": {"type": "string"}})
+_CELL, _REASON = 120, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a checker says of a query that ran; `reason` is the reading that it doubts, or what is wrong."""
+
+    judgement: Judgement = "right"
+    reason: str = ""
+
+
+class Checker(Protocol):
+    """Judges queries that ran."""
+
+    def check(self, question: str, before: Sequence[str], suql: str, result: Result) -> Verdict:
+        """Return whether a query and its rows answer a question, asked after those of `before`."""
+
+
+class PromptedChecker:
+    """A Checker that asks a language model once; what it cannot say is taken for right."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    def check(self, question: str, before: Sequence[str], suql: str, result: Result) -> Verdict:
+        """Return the model's verdict; it sees the query, the first rows, and how many there are."""
+        shown = list(result.rows[:ROWS_SHOWN])
+        rows = [{c: cell(v, _CELL) for c, v in zip(result.columns, row, strict=True)} for row in shown]
+        values: dict[str, object] = {"question": question[:2000], "history": list(before), "suql": suql}
+        values |= {"rows": rows, "number": len(result.rows)}
+        try:
+            reply = json_object(complete(self._model, make_prompt("check", values, _SCHEMA)).text) or {}
+        except ModelCallError:
+            return Verdict()
+        said, reason = reply.get("verdict"), " ".join(str(reply.get("reason") or "").split())[:_REASON]
+        return Verdict(said, reason) if said in ("doubtful", "wrong") else Verdict()

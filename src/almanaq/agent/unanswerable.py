@@ -1,0 +1,49 @@
+"""What no table can tell is answered too: why, what the tables lack, and the columns that come nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from almanaq.agent.describe import words
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.text.words import stems
+
+_MOST, _ALIKE = 5, 0.8
+
+
+def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> str:
+    """Return the reply to a request that the tables cannot fulfil.
+
+    Args:
+        reason: what a model says of it; "" where it says nothing.
+        left_out: the wishes that no column expresses.
+    """
+    lines = [reason or "These tables cannot tell."]
+    missing = [f"“{each}”" for each in left_out if each.casefold() not in reason.casefold()]
+    if missing:
+        lines.append(f"The tables do not hold: {', '.join(missing)}.")
+    near = nearest_columns(f"{reason} {' '.join(left_out)}", catalog)
+    unsaid = [name for name in near if name.rpartition(".")[2].casefold() not in reason.casefold()]
+    if unsaid:
+        lines.append(f"The nearest columns are {', '.join(unsaid)}.")
+    elif not near and catalog.relations:
+        lines.append(f"The tables are {', '.join(words(r.name) for r in catalog.relations[:_MOST])}.")
+    return "\n".join(lines)
+
+
+def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return up to five columns whose names and descriptions share most words with a text, as `relation.column`."""
+    asked = set(stems(text))
+    scores: dict[str, float] = {}
+    for relation in catalog.relations:
+        for column in relation.columns:
+            own, described = set(stems(words(column.name))), set(stems(column.description or ""))
+            shared = sum(any(_is_alike(a, b) for b in asked) for a in own)
+            if shared or described & asked:
+                scores[f"{relation.name}.{column.name}"] = shared / max(1, len(own)) + len(described & asked) / 10
+    return tuple(sorted(scores, key=lambda name: -scores[name])[:_MOST])
+
+
+def _is_alike(one: str, other: str) -> bool:
+    return one == other or SequenceMatcher(None, one, other).ratio() >= _ALIKE

@@ -1,0 +1,132 @@
+"""Why rows are, or are not, among those that a query found: each of its conditions, with what it comes to for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.agent.describe import condition_words, words
+from almanaq.agent.linking.columns import link_column, name_column
+from almanaq.agent.queries import query_tree, to_sql
+from almanaq.agent.responder import cell, format_quote
+from almanaq.errors import QueryError
+from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.text_functions import is_text_call
+
+if TYPE_CHECKING:
+    from almanaq.suql.result import Evidence, Result
+
+_MOST_ROWS = 3
+_LEFT_OUT = ("order", "limit", "offset", "group", "having", "distinct", "qualify", "where", "sample")
+_READ = {True: "yes", False: "no", None: "the texts do not say"}
+_HELD = {True: "yes", False: "no", None: "not known"}
+
+
+@dataclass(frozen=True, slots=True)
+class WhyQuery:
+    """A query that gives, for the rows asked about, their name, the truth of each condition, and the values compared.
+
+    Attributes:
+        conditions: the conjuncts of the WHERE that is explained, in words; `read` says which of them read texts.
+        compared: for each condition, the places among the outputs of the values that it compares, with their names.
+        cut: what else decides which rows are given, in words; "" for nothing.
+    """
+
+    suql: str
+    conditions: tuple[str, ...]
+    read: tuple[bool, ...]
+    compared: tuple[tuple[tuple[str, int], ...], ...]
+    cut: str = ""
+
+
+def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
+    """Return the query that explains another one for the rows that fulfil a condition.
+
+    Raises:
+        QueryError: the condition is none, or the query filters no rows of a table.
+    """
+    tree = query_tree(suql, catalog.dialect)
+    source, where = tree.args.get("from_"), tree.args.get("where")
+    if not isinstance(tree, exp.Select) or source is None or not isinstance(source.this, exp.Table) or where is None:
+        raise QueryError("the last query filters no rows of a table; write a query that answers the question")
+    try:
+        found = sqlglot.parse_one(f"SELECT 1 WHERE {condition}", read=catalog.dialect).args["where"].this
+    except (SqlglotError, KeyError) as error:
+        raise QueryError(f"why_not is no condition that SQL can read: {condition}") from error
+    parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    outputs = [_name_of(source.this, catalog), *(part.copy() for part in parts)]
+    compared = []
+    for part in parts:
+        columns = {} if _reads(part) else {column.sql(): column for column in _own_columns(part, catalog)}
+        compared.append(tuple((column.name, len(outputs) + i) for i, column in enumerate(columns.values())))
+        outputs += [column.copy() for column in columns.values()]
+    made = tree.copy()
+    for clause in _LEFT_OUT:
+        made.set(clause, None)
+    made.set("expressions", [exp.alias_(output, f"c{i}") for i, output in enumerate(outputs)])
+    made = made.where(found).limit(_MOST_ROWS)
+    said = tuple(condition_words(part, catalog.dialect) for part in parts)
+    return WhyQuery(to_sql(made, catalog.dialect), said, tuple(map(_reads, parts)), tuple(compared), _cut(tree))
+
+
+def _reads(part: exp.Expr) -> bool:
+    return any(is_text_call(call) for call in part.find_all(exp.Anonymous))
+
+
+def _own_columns(part: exp.Expr, catalog: Catalog) -> list[exp.Column]:
+    """Return the columns of a condition outside nested queries, prose aside."""
+    kinds = {c.name.casefold(): c.kind for relation in catalog.relations for c in relation.columns}
+    return [
+        column
+        for column in part.find_all(exp.Column)
+        if column.find_ancestor(exp.Subquery, exp.Select) is part.find_ancestor(exp.Subquery, exp.Select)
+        and kinds.get(column.name.casefold()) is not ColumnKind.FREE_TEXT
+    ]
+
+
+def _name_of(table: exp.Table, catalog: Catalog) -> exp.Expr:
+    """Return the column that names the rows of a table."""
+    relation = catalog.find(".".join(part.name for part in table.parts)) or catalog.find(table.name)
+    if relation is None:
+        raise QueryError("the last query reads no table of this source; write a query that answers the question")
+    name = name_column([link_column(relation, column) for column in relation.columns]).column.name
+    return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table.alias_or_name, quoted=True))
+
+
+def _cut(tree: exp.Select) -> str:
+    """Return which rows of those that fulfil all conditions a query gives."""
+    limit = tree.args.get("limit")
+    count = limit.expression.name if limit is not None and limit.expression is not None else ""
+    return f"it gives the first {count}" if count else ""
+
+
+def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> str:
+    """Return why the rows are, or are not, among those that a query found.
+
+    Args:
+        condition: what finds the rows, in words.
+        earlier: what the query that is explained searched, in words.
+    """
+    if not result.rows:
+        return f"No row there fulfils: {condition}. I looked among the rows behind: {earlier}."
+    lines = []
+    for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
+        lines += _say_row(asked, row, quotes)
+    return "\n".join([*lines, f"I searched for {earlier}."])
+
+
+def _say_row(asked: WhyQuery, row: Sequence[Any], quotes: Sequence[Evidence]) -> list[str]:
+    name, truths = cell(row[0]), [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]]
+    if all(truth is True for truth in truths):
+        return [f"{name} fulfils every condition" + (f", but of these {asked.cut}." if asked.cut else ": it is there.")]
+    lines = [f"{name} is not among them:"]
+    for said, truth, read, compared in zip(asked.conditions, truths, asked.read, asked.compared, strict=True):
+        values = "; ".join(f"{words(column)}: {cell(row[place])}" for column, place in compared)
+        lines.append(f"- {said}: {(_READ if read else _HELD)[truth]}" + (f" ({values})" if values else ""))
+        lines += [f"   {format_quote(quote)}" for quote in quotes if read and quote.question in said][:1]
+    return lines
