@@ -102,14 +102,6 @@ def test_a_second_run_pays_nothing(source: Path, tmp_path: Path) -> None:
         assert server.ledger.calls == ROWS
 
 
-def test_a_budget_of_calls_counts_what_the_server_counts(source: Path, tmp_path: Path) -> None:
-    with StandInServer(replies_from(dogs), faults=Faults(rates={"too_many": 0.4}, retry_after=0.001)) as server:
-        opened = models(server, tmp_path, attempts=20)
-        with almanaq.connect(str(source), model=opened, max_calls=ROWS) as connection, pytest.raises(BudgetExceeded):
-            connection.sql(SUQL)
-        assert server.ledger.calls <= ROWS
-
-
 def test_rows_beyond_what_the_model_reads_at_once_are_read_in_parts_and_counted(source: Path, tmp_path: Path) -> None:
     """Parts are calls like any other: counted, kept, and bounded by the budget; a list takes none to combine them."""
     whole = (
