@@ -159,7 +159,7 @@ def test_an_index_chooses_no_model(index: Path, embedder: str, monkeypatch: pyte
         for command in commands:
             with pytest.raises(UsageError, match="confirm it with `--embedder"):
                 CliRunner().invoke(app, command, catch_exceptions=False)
-            with pytest.raises(UsageError, match="does not fit|cannot be combined"):
+            with pytest.raises(UsageError, match=r"does not fit|cannot be combined"):
                 CliRunner().invoke(app, [*command, "--embedder", "static"], catch_exceptions=False)
         with pytest.raises(UsageError, match="confirm it with embedder="):
             almanaq.tables(index=index).find("river1")
