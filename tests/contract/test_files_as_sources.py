@@ -87,7 +87,7 @@ def test_schema_writes_what_it_found_and_leaves_what_is_there(almanaq, refused, 
     file = tmp_path / "people.csv.almanaq.toml"
     assert 'named_by = "full_name"' in file.read_text()
     file.write_text(file.read_text().replace('"full_name"', '"company"') + "[people.file]\nheader = true\n")
-    refused(almanaq("schema", "people.csv", "--write"), 1, "is there already", "--overwrite")
+    refused(almanaq("schema", "people.csv", "--write"), 1, "exists already", "--overwrite")
     run = almanaq("schema", "people.csv", "--write", "--overwrite")
     assert run.returncode == 0, run.stderr
     assert 'named_by = "company"' in file.read_text()

@@ -94,7 +94,7 @@ def test_the_first_query_that_fails_ends_a_file(almanaq, places):
         (["-", "--db", "places", "--out", "a.csv"], "SELECT 1; SELECT 2", "--out takes one query"),
         (["SELECT 1", "--db", "places", "--out", "a.xlsx"], "", "spreadsheets cannot be written"),
         (["SELECT 1", "--db", "places", "--out", "a.xlsx", "--format", "csv"], "", "spreadsheets cannot be written"),
-        (["SELECT 1", "--db", "places", "--out", "a.data"], "", "what is .data?"),
+        (["SELECT 1", "--db", "places", "--out", "a.data"], "", "unknown ending .data"),
     ],
 )
 def test_wrong_usage_is_refused_before_anything_is_written(almanaq, places, tmp_path, refused, arguments, given, said):
@@ -139,7 +139,7 @@ def test_a_question_at_the_prompt(almanaq, places):
 
 @pytest.mark.parametrize(
     ("typed", "code", "said"),
-    [(".tabels", 2, "'.tables'"), ("SELECT nmae FROM places;", 1, "'name'"), (".mode xml", 2, "no such mode")],
+    [(".tabels", 2, "'.tables'"), ("SELECT nmae FROM places;", 1, "'name'"), (".mode xml", 2, "unknown mode")],
 )
 def test_a_script_ends_with_its_first_error(almanaq, places, refused, typed, code, said):
     refused(almanaq(places, input=f"{typed}\nSELECT 1;"), code, said)

@@ -64,7 +64,7 @@ def test_its_own_page_and_programs_may_ask(client):
 def test_a_form_of_another_site_is_no_json(client):
     reply = client("POST", EXPLAIN, b"suql=SELECT+1", content_type="text/plain")
     assert reply.status == 422
-    assert b"give the header Content-Type: application/json" in reply.body
+    assert b"send the header Content-Type: application/json" in reply.body
 
 
 def test_without_the_token_nothing_but_health_is_told(guarded):
