@@ -565,3 +565,14 @@ def test_a_name_that_an_inner_alias_does_not_hold_is_of_the_item_around_it_of_th
     inner = "(SELECT max(k) FROM (SELECT id + n AS k FROM (SELECT 1 AS n UNION ALL SELECT 2) AS p) AS p)"
     query = f"SELECT {inner} FROM places AS p WHERE {CALM} ORDER BY id LIMIT 2"
     assert town.rows(query) == [(3,), (5,)]
+
+
+def test_in_an_expression_of_order_by_a_name_is_the_column_rather_than_the_output(town: Asked) -> None:
+    query = f"SELECT -id AS id FROM places WHERE {CALM} ORDER BY"
+    assert town.rows(f"{query} id") == [(-6,), (-4,), (-3,), (-1,)]
+    assert town.rows(f"{query} id + 0") == [(-1,), (-3,), (-4,), (-6,)]
+    assert town.rows("SELECT -id AS id FROM places WHERE id < 4 ORDER BY answer('x' || id::text, 'calm?'), id + 0") == [
+        (-1,),
+        (-2,),
+        (-3,),
+    ]

@@ -73,7 +73,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     for block in nodes_of(tree, exp.Select):
         _write_using(block, catalog, dialect)
     _complete_alias_lists(tree, catalog)
-    _prefer_columns(tree, catalog)
+    _prefer_columns(tree, catalog, dialect)
     _expand_stars(tree, catalog)
     _name_outputs(tree)
     try:
@@ -274,8 +274,8 @@ def _names_of_values(count: int, dialect: str) -> list[str]:
     return [f"{prefix}{i + first}" for i in range(count)]
 
 
-def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
-    """Qualify what names both a column of FROM and an output: mostly the column is meant, in ORDER BY the output."""
+def _prefer_columns(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
+    """Qualify what names both a column of FROM and an output: the column is meant, but by a name alone in ORDER BY."""
     for block in nodes_of(tree, exp.Select):
         aliases = {item.alias for item in block.expressions if isinstance(item, exp.Alias)}
         items = list(from_items(block))
@@ -284,6 +284,8 @@ def _prefer_columns(tree: exp.Query, catalog: Catalog) -> None:
         holders = [(item.alias_or_name, columns_of(item, catalog) or ()) for item in items]
         grouped = _grouped_names(block, {name for _, names in holders for name in names})
         clauses = [*block.expressions, *(block.args.get(key) for key in ("where", "group", "having", "qualify"))]
+        if block.args.get("order") is not None and dialect in ("duckdb", "postgres"):
+            clauses += [key for key in block.args["order"].expressions if not isinstance(key.this.unnest(), exp.Column)]
         named = [(clause, node) for clause in clauses if clause is not None for node in own_nodes(clause)]
         for clause, node in named:
             above = isinstance(clause, exp.Having) and node.name not in grouped
