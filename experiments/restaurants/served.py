@@ -44,7 +44,11 @@ class Served:
         if name == "parse":
             suql = self._query(text)
             return {"reasoning": "", "suql": suql, "needs_data": suql is not None, "clarify": None}
-        return self._read(request) if "[passage 1]" in text or name == "link" else "Here you are."
+        return (
+            self._read(request)
+            if name.startswith("answer") or name in ("link", "combine", "summarise")
+            else "Here you are."
+        )
 
     def _query(self, prompt: str) -> str | None:
         said = json.loads(_SAID.findall(prompt)[-1])

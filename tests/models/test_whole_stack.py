@@ -323,16 +323,16 @@ def test_a_query_with_little_money_spends_no_more_and_one_with_enough_ends(
     assert bill(0.0, "none") == (0.0, None)
 
 
-def test_what_is_foreseen_counts_the_texts_that_share_a_call(source: Path, tmp_path: Path) -> None:
+def test_what_is_foreseen_counts_the_requests_that_texts_share(source: Path, tmp_path: Path) -> None:
     with StandInServer(replies_from(dogs)) as server:
-        foreseen = []
+        foreseen, columns = [], []
         for batching in (None, AGREED):
             with almanaq.connect(str(source), model=models(server, tmp_path, batching=batching)) as connection:
-                stage = next(line for line in connection.explain(SUQL).stages if "calls" in line.predicted)
-                foreseen.append(stage.predicted)
-                columns = connection.explain("SELECT answer(notes, 'which animals?') FROM places")
-                assert next(line for line in columns.stages if "calls" in line.predicted).predicted["tokens"] == 9600
+                for query, found in ((SUQL, foreseen), ("SELECT answer(notes, 'which animals?') FROM places", columns)):
+                    stages = connection.explain(query).stages
+                    found.append(next(line.predicted for line in stages if "calls" in line.predicted))
     alone, together = foreseen
-    assert alone["calls"] == together["calls"] == ROWS
-    assert (alone["tokens"], together["tokens"]) == (9600, 9600 - (ROWS - ROWS // 6) * 300)
+    assert alone["calls"] == together["calls"] == alone["requests"] == 6 * together["requests"] == ROWS
+    assert together["tokens"] < alone["tokens"]
     assert together["money"] < alone["money"]
+    assert columns[0] == columns[1]

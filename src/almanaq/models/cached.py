@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import lru_cache
@@ -17,10 +16,6 @@ from almanaq.models.budget import record_usage
 from almanaq.models.http import quote_json, quote_json_once, write_json
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
-
-_MANY = 4
-_TOGETHER = 0.004
-"""Seconds in which reads and writes join a transaction where more than _MANY came at the same moment before."""
 
 
 class CacheQueue:
@@ -37,18 +32,13 @@ class CacheQueue:
         self._wanted: list[tuple[bytes, asyncio.Future[str | bool]]] = []
         self._sought: list[tuple[bytes, asyncio.Future[str | None]]] = []
         self._replies: list[tuple[bytes, str, asyncio.Future[None]]] = []
-        self._busy = False
-
-    def _start(self, work: Callable[[], None]) -> None:
-        """Do some work in a moment: in the next one where there is little to do."""
-        asyncio.get_running_loop().call_later(_TOGETHER if self._busy else 0, work)
 
     async def look(self, key: bytes) -> str | bool:
         """Return the result of ReplyCache.look for a request; raises as it does."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[str | bool] = loop.create_future()
         if not self._wanted:
-            self._start(self._look)
+            loop.call_soon(self._look)
         self._wanted.append((key, found))
         return await found
 
@@ -66,13 +56,12 @@ class CacheQueue:
         loop = asyncio.get_running_loop()
         stored: asyncio.Future[None] = loop.create_future()
         if not self._replies:
-            self._start(self._keep)
+            loop.call_soon(self._keep)
         self._replies.append((key, text, stored))
         await stored
 
     def _look(self) -> None:
         wanted, self._wanted = self._wanted, []
-        self._busy = len(wanted) > _MANY
         try:
             found: list[str | bool] = self._cache.look([key for key, _ in wanted])
         except Exception:

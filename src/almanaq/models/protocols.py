@@ -76,8 +76,8 @@ class Prompt:
     Attributes:
         name: the prompt file it was made from; `version` is that file's hash (part of every cache key).
         schema: JSON schema of the reply; None asks for plain text.
-        fence: the random token around untrusted text in the messages; new in every request, so not part of the
-            request's identity. Empty when nothing is fenced.
+        fence: the random token around untrusted text in the messages; another for each query and conversation, so not
+            part of the request's identity. Empty when nothing is fenced.
         pieces: receives the reply piece by piece, where the server streams; the completion is returned as usual. Not
             part of the request's identity.
         verdict: the reply's `value` is a verdict, whose probabilities are requested too, where the server reports them.
