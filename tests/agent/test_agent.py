@@ -184,6 +184,7 @@ NO_HOURS = "No column holds opening hours."
             {"reasoning": "Nobody kept its hue.", "left_out": []},
             ["Nobody kept its hue.", "The tables are restaurants."],
         ),
+        ({"reasoning": "No restaurant has hours.", "left_out": []}, ["The columns of restaurants are id, name, "]),
     ],
 )
 def test_what_the_tables_cannot_tell_is_an_answer(eateries, reply, said):
@@ -240,7 +241,7 @@ def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(e
 def test_a_row_that_is_nowhere_is_said_to_be_nowhere(eateries):
     response = explained(eateries, DEAR, "name = 'Noma'")
     assert (response.status, response.rows) == ("no_result", ())
-    assert response.answer.startswith("No row there fulfils: name is Noma.")
+    assert response.answer.startswith("There is no row whose name is Noma, so none can be among them.")
 
 
 def test_why_without_an_earlier_query_is_mended(eateries):

@@ -16,6 +16,7 @@ _SET: dict[str, Any] = {
     "max_calls": 5,
     "max_money": 1.5,
     "strict": True,
+    "check": True,
     "link": False,
     "deadline": 9.0,
     "passages": 2,

@@ -109,7 +109,7 @@ def make_chooser() -> ChooseTables:
 MOST_ROWS = 20
 """The most rows of a table that is shown whole, except its prose and private columns."""
 
-_MOST_SMALL_TABLES, _MOST_CHARACTERS = 6, 4000
+_MOST_SMALL_TABLES, _MOST_CHARACTERS = 6, 2400
 _CELL = 60
 _CACHE_SECONDS = 10.0
 """How long rows are shown again without another look, as when a query of the turn is repaired."""

@@ -9,7 +9,7 @@ from almanaq.agent.describe import words
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.words import stems
 
-_MOST, _ALIKE = 5, 0.8
+_MOST, _MOST_COLUMNS, _ALIKE = 5, 12, 0.8
 
 
 def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> str:
@@ -28,21 +28,37 @@ def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> 
     if unsaid:
         lines.append(f"The nearest columns are {', '.join(unsaid)}.")
     elif not near and catalog.relations:
-        lines.append(f"The tables are {', '.join(words(r.name) for r in catalog.relations[:_MOST])}.")
+        lines.append(_say_tables(set(stems(f"{reason} {' '.join(left_out)}")), catalog))
     return "\n".join(lines)
 
 
 def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:
-    """Return up to five columns whose names and descriptions share most words with a text, as `relation.column`."""
+    """Return up to five columns whose names and descriptions share most words with a text, as `relation.column`.
+
+    Keys and references are none of them: they tell nothing but which row is meant.
+    """
     asked = set(stems(text))
     scores: dict[str, float] = {}
     for relation in catalog.relations:
+        keys = {*relation.key, *(name for own, _, _ in relation.foreign_keys for name in own)}
         for column in relation.columns:
+            if column.name in keys:
+                continue
             own, described = set(stems(words(column.name))), set(stems(column.description or ""))
             shared = sum(any(_is_alike(a, b) for b in asked) for a in own)
             if shared or described & asked:
                 scores[f"{relation.name}.{column.name}"] = shared / max(1, len(own)) + len(described & asked) / 10
     return tuple(sorted(scores, key=lambda name: -scores[name])[:_MOST])
+
+
+def _say_tables(asked: set[str], catalog: Catalog) -> str:
+    """Return what the one table that a text names holds; else which tables there are."""
+    named = [relation for relation in catalog.relations if asked & set(stems(words(relation.name)))]
+    if len(named) != 1:
+        return f"The tables are {', '.join(words(r.name) for r in catalog.relations[:_MOST])}."
+    columns = [words(column.name) for column in named[0].columns]
+    more = ", …" if len(columns) > _MOST_COLUMNS else ""
+    return f"The columns of {words(named[0].name)} are {', '.join(columns[:_MOST_COLUMNS])}{more}."
 
 
 def _is_alike(one: str, other: str) -> bool:

@@ -59,7 +59,7 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
     except (SqlglotError, KeyError) as error:
         raise QueryError(f"why_not is no condition that SQL can read: {condition}") from error
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    outputs = [_name_of(source.this, catalog), *(part.copy() for part in parts)]
+    outputs = [_name_of(source.this, found, catalog), *(part.copy() for part in parts)]
     compared = []
     for part in parts:
         columns = {} if _reads(part) else {column.sql(): column for column in _own_columns(part, catalog)}
@@ -89,8 +89,13 @@ def _own_columns(part: exp.Expr, catalog: Catalog) -> list[exp.Column]:
     ]
 
 
-def _name_of(table: exp.Table, catalog: Catalog) -> exp.Expr:
-    """Return the column that names the rows of a table."""
+def _name_of(table: exp.Table, found: exp.Expr, catalog: Catalog) -> exp.Expr:
+    """Return the column by which rows are called: the one that finds them, else the one that names the table's rows."""
+    by = next(
+        (node.this for node in found.find_all(exp.EQ, exp.ILike, exp.Like) if isinstance(node.this, exp.Column)), None
+    )
+    if by is not None:
+        return by.copy()
     relation = catalog.find(".".join(part.name for part in table.parts)) or catalog.find(table.name)
     if relation is None:
         raise QueryError("the last query reads no table of this source; write a query that answers the question")
@@ -113,7 +118,7 @@ def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> st
         earlier: what the query that is explained searched, in words.
     """
     if not result.rows:
-        return f"No row there fulfils: {condition}. I looked among the rows behind: {earlier}."
+        return f"There is no row whose {condition}, so none can be among them. I looked behind: {earlier}."
     lines = []
     for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
         lines += _say_row(asked, row, quotes)
