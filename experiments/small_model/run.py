@@ -179,7 +179,7 @@ def draft_of(
 
 
 def gold_of(asked: Asked) -> list[tuple[Any, ...]] | None:
-    if asked.sql is None:
+    if not asked.sql:
         return None
     return gold_rows(asked.source, asked.sql)
 

@@ -179,7 +179,11 @@ def accuracy(right: Sequence[bool], texts: Sequence[Text]) -> dict[str, Any]:
     interval = binomtest(sum(right), len(right)).proportion_ci(method="wilson")
     of_yes = [ok for ok, text in zip(right, texts, strict=True) if text[2]]
     return {
-        "balanced accuracy": [round(sum(right) / len(right), 3), round(interval.low, 3), round(interval.high, 3)],
+        "balanced accuracy": [
+            round(sum(right) / len(right), 3),
+            round(float(interval.low), 3),
+            round(float(interval.high), 3),
+        ],
         "right of Yes": round(sum(of_yes) / len(of_yes), 3),
     }
 

@@ -18,7 +18,8 @@ from almanaq.models.weights import GGUF, find_weights
 SMALL_PARAMETERS = 4e9
 """A model of at most so many parameters is small."""
 READING_PARAMETERS = 1e9
-"""A model of fewer is not asked about texts: `local` reads them better (experiments/small_model/texts.json)."""
+"""A model of fewer is not asked about texts: it was not shown to read better than `local` does, at seconds a text
+(experiments/small_model/texts.json)."""
 LEAST_CONTEXT = 8192
 """Tokens of context below which the prompts for large models do not fit."""
 _BYTES_A_PARAMETER = 0.8
