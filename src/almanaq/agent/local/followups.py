@@ -271,8 +271,8 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         made = best.spec.with_conditions([*condition, *best.spec.conditions])
         if made.columns and not made.measures:
             # A key says nothing beside what is asked of one row.
-            named = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
-            made = replace(made, columns=tuple(dict.fromkeys((*named, *made.columns))), distinct=False)
+            names = (plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier))
+            made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
         if made.order and not made.columns:
             made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
         if not made.gives_figures and not made.columns:
