@@ -368,7 +368,7 @@ class Conditions:
         if before is not None and sentence.items[before].kind == "superlative":
             return
         for step in (-1, 1):
-            k = sentence.neighbour(i, step, gap=2 if step > 0 else 1)
+            k = sentence.neighbour(i, step, gap=2)
             if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
                 continue
             if sentence.items[k].kind == "column":
@@ -377,7 +377,7 @@ class Conditions:
                     sentence.take(i, k)
                     self._add(i, column, self._equal_number(column, meant))
                     return
-            elif sentence.items[k].kind == "table" and step < 0 and not meant.unit:
+            elif sentence.items[k].kind == "table" and k == i - 1 and not meant.unit:
                 relation = next(
                     (r for r in sentence.items[k].meanings if r is self.main), sentence.items[k].meanings[0]
                 )
