@@ -15,7 +15,6 @@ from threading import Event, Thread
 import pytest
 
 import almanaq
-from almanaq.agent.small import parser
 from almanaq.agent.small.parser import SmallModelParser
 from almanaq.errors import ModelCallError, UsageError
 from almanaq.models.openai import OpenAIModel
@@ -59,8 +58,8 @@ def source(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def ask(source: str, model: SmallModel, question: str = VAGUE, **chosen: object) -> almanaq.Response:
-    with almanaq.connect(source, model=model, cache=False, **chosen) as con:
+def ask(source: str, model: SmallModel, question: str = VAGUE, confidence: float | None = 0.6) -> almanaq.Response:
+    with almanaq.connect(source, model=model, cache=False, confidence=confidence) as con:
         return con.ask(question)
 
 
@@ -70,7 +69,7 @@ def test_local_goes_first(source: str) -> None:
     assert (response.status, response.rows, model.prompts) == ("answered", ((3,),), [])
 
 
-def test_what_it_is_sure_of_is_run_over_the_real_names(source: str) -> None:
+def test_at_a_lower_confidence_its_query_is_run_over_the_real_names(source: str) -> None:
     model = SmallModel("SELECT COUNT(*) FROM flights_flown WHERE carrier = 'DL' AND dep_delay > 0")
     response = ask(source, model)
     assert (response.status, response.rows) == ("answered", ((8,),))
@@ -78,15 +77,12 @@ def test_what_it_is_sure_of_is_run_over_the_real_names(source: str) -> None:
     assert '"Dep Delay"' in response.suql
 
 
-@pytest.mark.parametrize(("shown", "status"), [("COUNT(*)", "answered"), ("MAX(seats)", "clarify")])
-def test_what_a_reading_of_local_finds_too_is_run(
-    source: str, shown: str, status: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parser, "_LIKELY", 0.0)
-    model = SmallModel(f"SELECT {shown} FROM flights_flown WHERE carrier = 'DL'", -0.099)
-    response = ask(source, model, "How many flights flown by DL are there?", confidence=1.0)
-    assert (response.status, len(model.prompts)) == (status, 1)
-    assert ("gguf:scripted-0.5b wrote this query" in response.answer) is (status == "answered")
+def test_what_it_is_sure_of_is_offered_first_unless_the_confidence_is_lowered(source: str) -> None:
+    model = SmallModel("SELECT COUNT(*) FROM flights_flown WHERE carrier = 'DL'")
+    with almanaq.connect(source, model=model, cache=False) as con:
+        response = con.ask(VAGUE)
+        assert (response.status, response.readings[0].probability) == ("clarify", 0.62)
+        assert response.readings[0].run().rows == [(10,)]
 
 
 @pytest.mark.parametrize("likelihood", [-0.5, None])

@@ -75,6 +75,11 @@ class LocalDialogue:
         self._examples = examples
         self._worlds: dict[tuple[str, ...], World] = {}
 
+    @property
+    def confidence(self) -> float:
+        """The probability of being right below which readings are offered."""
+        return self._confidence
+
     def with_confidence(self, confidence: float | None) -> LocalDialogue:
         """Return one that answers what it is so sure of, and shares with this one what it knows of the source."""
         other = copy(self)
