@@ -97,7 +97,7 @@ def test_what_was_inferred_never_enters_the_cache(monkeypatch, tmp_path):
     with StandInServer(good_or_not) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "k")
-        with opened("openai:stand-in", cache=True, max_calls=2 * ROWS) as connection:
+        with opened("openai:stand-in", cache=True, max_calls=2 * ROWS, batch=1) as connection:
             inferred = connection.sql(QUERY, accuracy=TARGETS)
             asked = server.ledger.calls
             exact = connection.sql(QUERY)

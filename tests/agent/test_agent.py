@@ -438,6 +438,8 @@ def test_a_response_has_the_contracts_keys_and_turns_into_json(eateries):
         "relaxed",
         "trace",
         "readings",
+        "chart",
+        "unknown",
     ]
     assert json.loads(json.dumps(given, default=str))["status"] == "answered"
     assert given["trace"]["exact"] is True

@@ -130,7 +130,7 @@ def test_what_a_run_will_cost_is_told_before_it_and_what_it_cost_after_it(
         settings(server)
         refused = call(*bench(data, "run", *what, "--max-calls", "3"))
         assert (refused.exit_code, server.ledger.calls) == (3, 0)
-        assert "nothing was asked" in refused.stderr
+        assert "above the budget of 3" in refused.stderr
         done = call(*bench(data, "run", *what, "--resume"))
         again = call(*bench(data, "run", *what, "--resume"))
     told, spent = TOLD.search(done.stderr), json.loads(done.stdout)["metrics"]

@@ -14,7 +14,7 @@ from benchmarks.text_calls.tasks import TASKS, reply
 FOUND = json.loads((Path(__file__).parents[2] / "benchmarks/peers/results.json").read_text(encoding="utf-8"))
 SYSTEMS = FOUND["systems"]
 PEERS = {"lotus", "blendsql", "docetl", "palimpzest", "thalamusdb"}
-AHEAD = {"Q1": {"palimpzest"}, "Q5": {"thalamusdb"}, "Q6": {"thalamusdb"}}  # docs/peers.md says why
+AHEAD = {"Q5": {"thalamusdb"}, "Q6": {"thalamusdb"}}  # docs/peers.md says why
 
 
 @pytest.mark.parametrize("task", SYSTEMS["almanaq"]["tasks"])

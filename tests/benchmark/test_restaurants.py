@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -250,10 +251,15 @@ def reply(sent: Mapping[str, Any]) -> Mapping[str, Any] | str:
     if "Request: " in text and "Earlier search: " not in text and "In words: " not in text:
         suql = next(suql for question, suql in QUERIES.items() if question in text)
         return {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
-    if "[passage 1]" in text:
-        answer = "yes" if "Candles" in text else "no"
-        return {"value": answer, "verdicts": {"Yes": answer}, "quotes": []}
-    return "Here you are."
+    schema = sent.get("response_format", {}).get("json_schema", {})
+    if schema.get("name") == "answer_texts":
+        items = re.findall(r"<untrusted \w+ (item\d+)>\n(.*?)</untrusted", text, re.DOTALL)
+        return {item: _read(document) for item, document in items}
+    return _read(text) if schema.get("name") == "answer" else "Here you are."
+
+
+def _read(text: str) -> dict[str, object]:
+    return {"value": "Yes" if "Candles" in text else "No", "quotes": []}
 
 
 @pytest.fixture

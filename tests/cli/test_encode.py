@@ -55,7 +55,7 @@ def test_a_result_has_the_keys_of_the_contract():
     quote = Evidence("places", "1", "notes", 0, 5, "candles", "romantic?")
     trace = Trace(links=(("places.price", "low", ("cheap",)),), columns_sent=(("places.notes", 2),))
     record = result_record(Result(pa.table({"a": [1]}), ((quote,),), trace))
-    assert list(record) == ["columns", "rows", "evidence", "trace", "chart"]
+    assert list(record) == ["columns", "rows", "evidence", "trace", "chart", "unknown"]
     assert record["rows"] == [[1]]
     assert record["evidence"][0][0]["quote"] == "candles"
     assert record["trace"]["links"] == [{"column": "places.price", "literal": "low", "values": ["cheap"]}]

@@ -15,6 +15,7 @@ _SET: dict[str, Any] = {
     "speculation": 3.0,
     "max_calls": 5,
     "max_money": 1.5,
+    "confirm_above": 7,
     "strict": True,
     "check": True,
     "link": False,

@@ -12,7 +12,7 @@ from almanaq.mcp.declared import TOOLS
 from almanaq.mcp.resources import PROMPTS, RESOURCES, TEMPLATES
 from almanaq.models.budget import estimate_tokens
 
-PINNED = "b97e6c19bee45277"
+PINNED = "8c15486513679d1d"
 """Of all that a client's model reads before its first call. Change it with the words, and read them again."""
 
 

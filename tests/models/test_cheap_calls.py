@@ -81,7 +81,7 @@ def test_a_frame_gives_the_prompt_that_its_file_gives(
     passages: list[str], question: str, from_rows: bool, name: str
 ) -> None:
     asked = {"question": question, "from_rows": from_rows, "options": (), "compared": ("Ben's",), "form": ""}
-    values = {**asked, "about": question, "yes_or_no": "", "part": 1, "parts": 2}
+    values = {**asked, "about": question, "yes_or_no": "", "served": "", "sentence": False, "part": 1, "parts": 2}
     file = prompt_file(name)
     whole = file.prompt({**values, "passages": list(enumerate(passages, 1))}, token="f1")
     assert file.frame(values, len(passages)).prompt(passages, token="f1") == whole

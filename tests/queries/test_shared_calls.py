@@ -47,7 +47,7 @@ def test_equal_calls_share_one(here: tuple[bool, ...]) -> None:
     reader = Slow()
     assert asked(reader, here=here) == [Outcome("said")] * len(here)
     failing = Slow(ModelCallError("no"))
-    assert asked(failing, here=here) == [Outcome(unknown=True)] * len(here)
+    assert asked(failing, here=here) == [Outcome(unknown=True, reason="the call failed")] * len(here)
     assert (reader.calls, failing.calls) == (1, 1)
 
 

@@ -47,6 +47,7 @@ HARMLESS = {
     "concurrency": [3],
     "batch": [4],
     "dialect": ["mysql"],
+    "context_tokens": [8000],
 }
 
 

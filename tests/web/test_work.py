@@ -154,13 +154,13 @@ def test_one_conversation_goes_one_turn_at_a_time(serve):
 @pytest.mark.parametrize("limit", ["conversation_calls", "server_calls"])
 def test_budgets_of_a_conversation_and_of_the_server(serve, limit):
     model = ScriptedModel({"parse": lambda _: COUNTED, "respond": "Four."})
-    client = serve(model=model, limits=Limits(**{limit: 3}))
+    client = serve(model=model, limits=Limits(**{limit: 1}))
     first = client.ask("How many places are there?")
     reply = client.post("ask", {"question": "And how many then?", "conversation": first["conversation"]})
     problem = reply.json()
     assert (reply.status, problem["type"]) == (422, "urn:almanaq:error:BudgetExceeded")
     assert limit.replace("_", "-") in problem["detail"]
-    assert model.calls == 3
+    assert model.calls == 1  # a single number is worded by a template
     other = client.post("ask", {"question": "How many places have we?"})
     assert other.status == (200 if limit == "conversation_calls" else 422)
 

@@ -170,7 +170,12 @@ class Response:
         """
         kept = [f.name for f in fields(self) if f.name not in _OWN]
         plain = {name: _plain(getattr(self, name)) for name in kept if name != "readings"}
-        return plain | {"readings": [each.as_dict() for each in self.readings], "unknown": _plain(self.unknown)}
+        chart = self.chart()
+        return plain | {
+            "readings": [each.as_dict() for each in self.readings],
+            "chart": None if chart is None else chart.spec(),
+            "unknown": _plain(self.unknown),
+        }
 
 
 def _failure(error: AlmanaqError | None) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.charts.chart import Chart, Kind
+from almanaq.charts.chart import Chart
 from almanaq.charts.columns import Column, Role, read_column
+from almanaq.charts.drawing import Kind
 from almanaq.charts.marks import (
     MOST_BARS,
     MOST_COLOURS,

@@ -95,7 +95,10 @@ def read_column(name: str, column: pa.ChunkedArray) -> Column:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     words = set(_split_name(name).split())
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return Column(name, "time", [_moment(value) for value in column.to_pylist()], temporal=True)
+        try:
+            return Column(name, "time", [_moment(value) for value in column.to_pylist()], temporal=True)
+        except (OverflowError, ValueError):  # infinity, and years that no axis has
+            return Column(name, "label", [None] * len(column))
     if pa.types.is_boolean(kind):
         return Column(name, "category", [{True: "true", False: "false"}.get(v) for v in column.to_pylist()])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from almanaq.charts.drawing import Drawing, format_figure
 from almanaq.display import cell_text
-
-if TYPE_CHECKING:
-    from almanaq.charts.chart import Chart
 
 _MOST_BARS = 30
 """Lines of a bar each; a longer line chart is drawn as dots."""
 
 
-def draw_chart(chart: Chart, width: int) -> list[str]:
+def draw_chart(chart: Drawing, width: int) -> list[str]:
     """Return the lines, of at most `width` characters."""
     if chart.kind == "number":
         return [f"{format_figure(chart.marks[0]['y'])}  {cell_text(chart.title, width)}"]
@@ -26,12 +24,7 @@ def draw_chart(chart: Chart, width: int) -> list[str]:
     return _draw_bars(chart, width)
 
 
-def format_figure(value: float) -> str:
-    """Return a number as people read it, with at most four figures where it is a fraction."""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-
-
-def _draw_bars(chart: Chart, width: int) -> list[str]:
+def _draw_bars(chart: Drawing, width: int) -> list[str]:
     """Draw a bar a line, each from zero."""
     place = "colour" if chart.kind == "share" else "x"
     names = [_label_of(chart, mark, place) for mark in chart.marks]
@@ -60,14 +53,14 @@ def _draw_bar(length: float) -> str:
     return ("█" * int(length) + " ▏▎▍▌▋▊▉"[int(length % 1 * 8)]).rstrip()
 
 
-def _label_of(chart: Chart, mark: dict[str, Any], place: str) -> str:
+def _label_of(chart: Drawing, mark: dict[str, Any], place: str) -> str:
     if chart.kind == "histogram":
         return f"{format_figure(mark['x'])} to {format_figure(mark['x2'])}"
     name = str(mark[place]).removesuffix("T00:00:00Z").removesuffix("Z") if chart.temporal else str(mark[place])
     return f"{name} · {mark['colour']}" if chart.colour and place == "x" else name
 
 
-def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
+def _draw_dots(chart: Drawing, width: int, height: int = 12) -> list[str]:
     """Draw marks as dots of Braille, with the ends of both axes written."""
     marks = chart.marks
     numeric = all(isinstance(mark["x"], int | float) for mark in marks)
@@ -90,7 +83,7 @@ def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
     return [*lines, f"{'':{left}}  {first}{last:>{across - len(first)}}"]
 
 
-def _draw_map(chart: Chart) -> list[str]:
+def _draw_map(chart: Drawing) -> list[str]:
     """Draw counts by place as shades, the highest values on top."""
     across, up = (sorted({mark[axis] for mark in chart.marks}) for axis in ("x", "y"))
     counts = {(mark["x"], mark["y"]): mark["colour"] for mark in chart.marks}

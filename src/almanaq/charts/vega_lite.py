@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from almanaq.charts.drawing import Drawing, Kind
 from almanaq.display import cell_text
-
-if TYPE_CHECKING:
-    from almanaq.charts.chart import Chart, Kind
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f", "#8c564b")
 """Told apart by people who see fewer colours, and dark or light enough on either ground."""
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
-def write_spec(chart: Chart) -> dict[str, Any]:
+def write_spec(chart: Drawing) -> dict[str, Any]:
     """Return the specification; its width is that of the place where it is drawn."""
     head = {
         "$schema": _SCHEMA,
@@ -31,7 +29,7 @@ def _axis(name: str, kind: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "title": cell_text(name, 60)} | more
 
 
-def _place_axis(chart: Chart) -> dict[str, Any]:
+def _place_axis(chart: Drawing) -> dict[str, Any]:
     if chart.temporal:
         return _axis(chart.x, "temporal", field="x", scale={"type": "utc"})
     if chart.order:
@@ -42,11 +40,11 @@ def _place_axis(chart: Chart) -> dict[str, Any]:
     return _axis(chart.x, "quantitative", field="x", scale={"zero": False}, **format)
 
 
-def _value_axis(chart: Chart, *, zero: bool) -> dict[str, Any]:
+def _value_axis(chart: Drawing, *, zero: bool) -> dict[str, Any]:
     return _axis(" and ".join(chart.y), "quantitative", field="y", scale={"zero": zero})
 
 
-def _colour(chart: Chart) -> dict[str, Any]:
+def _colour(chart: Drawing) -> dict[str, Any]:
     if not chart.colour:
         return {}
     names = list(dict.fromkeys(mark["colour"] for mark in chart.marks))
@@ -54,13 +52,13 @@ def _colour(chart: Chart) -> dict[str, Any]:
     return {"color": _axis(chart.colour, "nominal", field="colour", scale=scale)}
 
 
-def _tooltip(chart: Chart) -> dict[str, Any]:
+def _tooltip(chart: Drawing) -> dict[str, Any]:
     fields = [("label", ""), ("x", chart.x), ("y", " and ".join(chart.y)), ("colour", chart.colour)]
     there = {name for mark in chart.marks for name in mark}
     return {"tooltip": [{"field": name, "title": cell_text(title, 60)} for name, title in fields if name in there]}
 
 
-def _bar_spec(chart: Chart) -> dict[str, Any]:
+def _bar_spec(chart: Drawing) -> dict[str, Any]:
     place, value = _place_axis(chart), _value_axis(chart, zero=True)
     lying = len(chart.order) > 6 or any(len(str(name)) > 12 for name in chart.order)
     lies = {"y": place, "x": value} if lying else {"x": place, "y": value}
@@ -70,14 +68,14 @@ def _bar_spec(chart: Chart) -> dict[str, Any]:
     return {"mark": mark, "encoding": lies | apart | _colour(chart) | _tooltip(chart)} | size
 
 
-def _line_spec(chart: Chart) -> dict[str, Any]:
+def _line_spec(chart: Drawing) -> dict[str, Any]:
     mark: dict[str, Any] = {"type": "line", "point": len(chart.marks) <= 60}
     mark |= {} if chart.colour else {"color": COLOURS[0]}
     axes = {"x": _place_axis(chart), "y": _value_axis(chart, zero=False)}
     return {"mark": mark, "encoding": axes | _colour(chart) | _tooltip(chart), "height": 260}
 
 
-def _point_spec(chart: Chart) -> dict[str, Any]:
+def _point_spec(chart: Drawing) -> dict[str, Any]:
     across = (
         _place_axis(chart)
         if chart.temporal or chart.order
@@ -88,19 +86,19 @@ def _point_spec(chart: Chart) -> dict[str, Any]:
     return {"mark": mark, "encoding": axes | _tooltip(chart), "height": 320}
 
 
-def _share_spec(chart: Chart) -> dict[str, Any]:
+def _share_spec(chart: Drawing) -> dict[str, Any]:
     stack = {"field": "y", "type": "quantitative", "stack": "normalize", "title": cell_text(chart.x, 60)}
     order = {"order": {"field": "y", "sort": "descending"}}
     return {"mark": {"type": "bar"}, "encoding": {"x": stack} | order | _colour(chart) | _tooltip(chart), "height": 60}
 
 
-def _histogram_spec(chart: Chart) -> dict[str, Any]:
+def _histogram_spec(chart: Drawing) -> dict[str, Any]:
     bins = _axis(chart.x, "quantitative", field="x", bin={"binned": True})
     axes = {"x": bins, "x2": {"field": "x2"}, "y": _axis("number of rows", "quantitative", field="y")}
     return {"mark": {"type": "bar", "color": COLOURS[0]}, "encoding": axes | _tooltip(chart), "height": 260}
 
 
-def _heatmap_spec(chart: Chart) -> dict[str, Any]:
+def _heatmap_spec(chart: Drawing) -> dict[str, Any]:
     axes = {
         "x": _axis(chart.x, "quantitative", field="x", bin={"binned": True}),
         "x2": {"field": "x2"},
@@ -111,12 +109,12 @@ def _heatmap_spec(chart: Chart) -> dict[str, Any]:
     return {"mark": {"type": "rect"}, "encoding": axes | _tooltip(chart), "height": 320}
 
 
-def _number_spec(chart: Chart) -> dict[str, Any]:
+def _number_spec(chart: Drawing) -> dict[str, Any]:
     text = {"type": "quantitative", "field": "y", "format": ",~r" if isinstance(chart.marks[0]["y"], int) else ",.4~g"}
     return {"mark": {"type": "text", "fontSize": 40}, "encoding": {"text": text}, "height": 60}
 
 
-_SPECS: dict[Kind, Callable[[Chart], dict[str, Any]]] = {
+_SPECS: dict[Kind, Callable[[Drawing], dict[str, Any]]] = {
     "bar": _bar_spec,
     "stacked": _bar_spec,
     "line": _line_spec,

@@ -148,7 +148,7 @@ def _tell_of_idle_flags(context: typer.Context, task: str) -> None:
     asked = find_task(task)
     given = [flag for name, flag in _OF_REPLIES.items() if _is_given(context, name)]
     if given and not asked.generates:
-        verb = "does" if len(given) == 1 else "do"
+        verb = "has" if len(given) == 1 else "have"
         tell(f"{' and '.join(given)} {verb} no effect here: --task {asked.name} ranks tables and asks for no replies")
 
 

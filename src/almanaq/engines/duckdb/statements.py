@@ -17,6 +17,7 @@ import duckdb
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.trees import has_text, lookups, mark_pivots, walk
 from almanaq.errors import (
+    OperationalError,
     PrivateColumnError,
     QuerySyntaxError,
     RefusedQueryError,
@@ -133,6 +134,8 @@ class StatementReader:
         """Return DuckDB's tree of the one query in a text."""
         try:
             ((written,),) = self._connection.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchall()
+        except duckdb.OutOfMemoryException as error:  # of the machine, not of the query: it may be asked again
+            raise OperationalError(f"there is no memory to read the query: {first_line(error)}") from error
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
         read: Node = json.loads(written)
