@@ -185,7 +185,7 @@ class LocalDialogue:
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
         offered = [
-            Offered(describe(reading.suql), reading.suql, round(reading.probability, 3))
+            Offered(describe(reading.suql, dialect=world.dialect), reading.suql, round(reading.probability, 3))
             for reading in found[:MOST_READINGS]
             if reading.probability >= _OFFERED
         ]
