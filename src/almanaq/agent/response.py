@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from almanaq import display
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
-from almanaq.charts.choose import choose_chart
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.models.retrying import to_public_error
@@ -112,6 +111,8 @@ class Response:
         >>> reply.chart().describe()
         'How many dogs are older than 5?: 1.'
         """
+        from almanaq.charts.choose import choose_chart
+
         return None if self.table is None else choose_chart(self.table, self.question)
 
     @property

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
-from almanaq.charts.text import draw_bars
 from almanaq.display import describe_progress, visible
 from almanaq.encode import plain
 
@@ -182,6 +181,8 @@ def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: C
         return []
     if chart.kind == "line" and chart.colour:
         return []
+    from almanaq.charts.text import draw_bars
+
     place = list(columns).index(chart.y[0])
     return draw_bars([row[place] for row in rows], _BAR)
 

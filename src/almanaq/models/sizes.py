@@ -86,7 +86,10 @@ async def _ask_server(provider: str, name: str) -> dict[str, float]:
     found: dict[str, float] = {}
     with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
         server = JsonServer(address, {"authorization": f"Bearer {NO_KEY}"}, timeout=_SECONDS, most_bytes=2**20)
-        listed: list[dict[str, Any]] = json.loads((await server.get("/models")).body)["data"]
+        try:
+            listed: list[dict[str, Any]] = json.loads((await server.get("/models")).body)["data"]
+        finally:
+            await server.close()
         model = next(each for each in listed if each["id"] == name)
         meta = model.get("meta") or {}
         for key, value in (("parameters", meta.get("n_params")), ("context", meta.get("n_ctx"))):
@@ -97,7 +100,10 @@ async def _ask_server(provider: str, name: str) -> dict[str, float]:
     with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
         if provider == "ollama":
             root = JsonServer(address.removesuffix("/v1"), {}, timeout=_SECONDS, most_bytes=2**24)
-            shown = json.loads((await root.post("/api/show", {"model": name})).body)
+            try:
+                shown = json.loads((await root.post("/api/show", {"model": name})).body)
+            finally:
+                await root.close()
             if (size := read_parameters(shown["details"]["parameter_size"])) is not None:
                 found["parameters"] = size
     return found

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from almanaq import display
-from almanaq.charts.chart import Chart
-from almanaq.charts.choose import choose_chart
 from almanaq.errors import MissingExtraError
 from almanaq.models.budget import SpendingLine
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.row_values import python_rows
+
+if TYPE_CHECKING:
+    from almanaq.charts.chart import Chart
 
 Row = tuple[Any, ...]
 
@@ -294,6 +295,8 @@ class Result:
         >>> chart.kind, chart.note
         ('bar', '')
         """
+        from almanaq.charts.choose import choose_chart
+
         return choose_chart(self.table, title)
 
     def __len__(self) -> int:
