@@ -3,8 +3,9 @@
     OPENAI_BASE_URL=… python experiments/calls/agreement.py --model openai:MODEL [--batch 6] [--pairs 300]
     python experiments/calls/agreement.py --replies FILE [--prompts FOLDER] [--batch 6] [--pairs 300]
 
-Pairs are reviews of the bundled restaurants and questions of ours about them. Printed: the share of pairs with the same
-reply, yes, no or no information; and how often each way is right by the sample's truth. Exit code 1 below 97 %.
+Pairs are reviews of the bundled restaurants and questions of ours about them, of a `--kind`: yes or no, one of some
+options, or a number. Printed: the share of pairs with the same reply; for yes or no also how often each way is right by
+the sample's truth. Exit code 1 below 97 %.
 
 Replies may come from a file instead of a model, by the hash of what was asked (the instructions aside, whose words
 may change since). Prompts that it does not answer are
@@ -18,11 +19,13 @@ import argparse
 import asyncio
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "restaurants"))
 from scripted import QUESTIONS
@@ -35,18 +38,37 @@ from almanaq.sample.truth import truth_function
 
 ENOUGH = 0.97
 
+CHOICES = {
+    "how loud is it?": ("quiet", "loud"),
+    "what is the service like?": ("good", "mixed", "bad"),
+    "how easy is it to park?": ("easy", "hard"),
+    "who goes there?": ("locals", "tourists", "both"),
+    "how long is the wait?": ("none", "short", "long"),
+    "what are the portions like?": ("small", "large"),
+}
+NUMBERS = (
+    "how many of the reviews mention parking?",
+    "how many minutes did a guest wait?",
+    "how many different dishes and drinks are named?",
+    "how many of the reviews complain about the service?",
+    "how many blocks away did a guest park?",
+    "how many times has the most frequent guest been there?",
+)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model")
     parser.add_argument("--replies", type=Path, help="a JSON object of replies, by the hash of what was asked")
     parser.add_argument("--prompts", type=Path, help="where prompts without a reply are written")
+    parser.add_argument("--kind", choices=("yes-no", "option", "number"), default="yes-no")
     parser.add_argument("--batch", type=int, default=6)
     parser.add_argument("--pairs", type=int, default=300)
     arguments = parser.parse_args()
     if (arguments.model is None) == (arguments.replies is None):
         parser.error("give either --model or --replies")
-    calls, batching = pairs(arguments.pairs, arguments.batch), Batching.of(arguments.batch)
+    calls = list(islice(draw_pairs(arguments.kind, arguments.pairs, arguments.batch), arguments.pairs))
+    batching = Batching.of(arguments.batch)
     if arguments.replies is not None:
         written = ByHand(json.loads(arguments.replies.read_text()) if arguments.replies.exists() else {})
         one, other = make_models(written), make_models(written, batching)
@@ -56,11 +78,14 @@ def main() -> None:
         other = open_models(arguments.model, embedder="lexical", cache=False, settings=settings)
     alone, shared = (asyncio.run(read(models, calls, arguments.batch)) for models in (one, other))
     if arguments.replies is not None and written.open:
-        sys.exit(written.told(arguments.prompts))
-    truth = [truth_function()("\n\n".join(call.passages), call.question) for call in calls]
+        sys.exit(written.describe_open(arguments.prompts))
     same = share(alone, shared)
-    found = {"model": arguments.model or "by hand", "batch": arguments.batch, "pairs": len(calls), "same": same}
-    print(json.dumps(found | {"right_alone": share(alone, truth), "right_shared": share(shared, truth)}, indent=1))
+    found = {"model": arguments.model or "by hand", "kind": arguments.kind, "batch": arguments.batch}
+    found |= {"pairs": len(calls), "same": same}
+    if arguments.kind == "yes-no":
+        truth = [truth_function()("\n\n".join(call.passages), call.question) for call in calls]
+        found |= {"right_alone": share(alone, truth), "right_shared": share(shared, truth)}
+    print(json.dumps(found, indent=1))
     sys.exit(int(same < ENOUGH))
 
 
@@ -80,11 +105,11 @@ class ByHand:
         if key not in self._replies:
             self.open[key] = prompt
         nothing = {"value": None, "quotes": []}
-        several = {f"item{number}": nothing for number in range(1, 9)}
+        several = {item: nothing for item in re.findall(r"^<untrusted \w+ (item\d+)>", asked, re.MULTILINE)}
         return Completion(json.dumps(self._replies.get(key, nothing if prompt.name == "answer" else several)))
 
-    def told(self, folder: Path | None) -> str:
-        """Write the open prompts into a folder; give what is to be said of them."""
+    def describe_open(self, folder: Path | None) -> str:
+        """Write the open prompts into a folder, and return a message about them."""
         said = f"{len(self.open)} prompts have no reply"
         if folder is None:
             return said + "; --prompts FOLDER writes them"
@@ -95,17 +120,18 @@ class ByHand:
         return f"{said}: they are in {folder}"
 
 
-def pairs(number: int, together: int) -> list[TextCall]:
-    """Return so many pairs, drawn by a fixed seed; those of one question follow one another, as in a query."""
-    rows = sample.load("restaurants").tables["restaurants"].to_pylist()
+def draw_pairs(kind: str, number: int, together: int) -> Iterator[TextCall]:
+    """Yield at least `number` pairs, drawn by a fixed seed; those of one question follow one another, as in a query."""
+    rows = [row for row in sample.load("restaurants").tables["restaurants"].to_pylist() if row["reviews"]]
     drawn = Random(1)
-    each = max(together, -(-number // len(QUESTIONS)))
-    made = (
-        TextCall("answer", tuple(row["reviews"]), question, compared=("Yes",))
-        for question in QUESTIONS.values()
-        for row in drawn.sample([row for row in rows if row["reviews"]], each)
-    )
-    return list(islice(made, number))
+    asked: dict[str, Mapping[str, Any]] = {
+        "yes-no": {question: {"compared": ("Yes",)} for question in QUESTIONS.values()},
+        "option": {question: {"options": options} for question, options in CHOICES.items()},
+        "number": {question: {"type": "number"} for question in NUMBERS},
+    }[kind]
+    for question, how in asked.items():
+        for row in drawn.sample(rows, max(together, -(-number // len(asked)))):
+            yield TextCall("answer", tuple(row["reviews"]), question, **how)
 
 
 async def read(models: Models, calls: list[TextCall], together: int) -> list[str | None]:
