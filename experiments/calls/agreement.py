@@ -105,7 +105,7 @@ class ByHand:
         if key not in self._replies:
             self.open[key] = prompt
         nothing = {"value": None, "quotes": []}
-        several = {item: nothing for item in re.findall(r"^<untrusted \w+ (item\d+)>", asked, re.MULTILINE)}
+        several = dict.fromkeys(re.findall(r"^<untrusted \w+ (item\d+)>", asked, re.MULTILINE), nothing)
         return Completion(json.dumps(self._replies.get(key, nothing if prompt.name == "answer" else several)))
 
     def describe_open(self, folder: Path | None) -> str:
