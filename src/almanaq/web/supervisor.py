@@ -39,8 +39,10 @@ _MEMORY_SECONDS = 0.1
 _SHED_SECONDS = 3.0
 """What a job that was ended has to let go of its memory, before the next one is ended."""
 _IDLE_SECONDS = 20.0
+_GIVE_BACK_SECONDS = 15.0
+"""The least time between two times that memory is given back: collecting garbage stops the server for a moment."""
 _GROWN = 100_000_000
-"""Bytes more than after the last time at which it is worth giving memory back."""
+"""Bytes more than at the start from which on it is worth giving memory back."""
 
 
 class MemoryWatch:
@@ -55,24 +57,24 @@ class MemoryWatch:
     def __init__(self, jobs: Callable[[], int], shed: Callable[[], None], leave: Callable[[], None] | None) -> None:
         self._jobs, self._shed, self._leave = jobs, shed, leave
         self._memory_bound, self._shed_next = _memory_bound(), 0.0
-        self._least, self._idle_since = _memory_held("VmRSS"), time.monotonic()
+        self._held_at_start, self._idle_since = _memory_held("VmRSS"), time.monotonic()
+        self._give_back_next = 0.0
 
     async def look(self) -> None:
         """Look at it again and again, where the system says what is held."""
-        while self._least:
+        while self._held_at_start:
             await asyncio.sleep(_MEMORY_SECONDS)
             now = time.monotonic()
             if self._memory_bound and now >= self._shed_next and _memory_held("VmData") > _FULL * self._memory_bound:
                 self._shed()
                 self._shed_next = now + _SHED_SECONDS
+            if now >= self._give_back_next and _memory_held("VmRSS") > self._held_at_start + _GROWN:
+                await asyncio.to_thread(give_back)
+                self._give_back_next = now + _GIVE_BACK_SECONDS
             if self._jobs():
                 self._idle_since = now
                 continue
-            held = _memory_held("VmRSS")
-            if held > self._least + _GROWN:
-                await asyncio.to_thread(give_back)
-                self._least = _memory_held("VmRSS")
-            too_much = self._memory_bound and self._least > _TOO_MUCH * self._memory_bound
+            too_much = self._memory_bound and _memory_held("VmRSS") > _TOO_MUCH * self._memory_bound
             if too_much and self._leave is not None and now - self._idle_since > _IDLE_SECONDS:
                 self._leave()
                 return

@@ -42,6 +42,8 @@ def open_instance() -> duckdb.DuckDBPyConnection:
     if most := _most_memory():
         connection.execute(f"SET GLOBAL memory_limit = '{most}B'")
     connection.execute(f"SET GLOBAL temp_directory = '{folder}'; SET GLOBAL max_temp_directory_size = '{MOST_SPILLED}'")
+    # Without these threads, what a large query held stays with the process until the next large query.
+    connection.execute("SET GLOBAL allocator_background_threads = true")
     return connection
 
 
