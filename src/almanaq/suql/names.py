@@ -104,13 +104,13 @@ def _flatten_joins(tree: exp.Query) -> None:
     """`FROM ((a JOIN b ON c) JOIN d ON e)` becomes `FROM a JOIN b ON c JOIN d ON e`: the same, and a list of items."""
     for block in nodes_of(tree, exp.Select):
         from_ = block.args.get("from_")
-        while from_ is not None and (inner := _joined(from_.this)) is not None:
+        while from_ is not None and (inner := _unwrap_joins(from_.this)) is not None:
             joins = [join.pop() for join in inner.args.get("joins") or ()]
             block.set("joins", [*joins, *(block.args.get("joins") or ())])
             from_.set("this", inner)
 
 
-def _joined(item: exp.Expr) -> exp.Expr | None:
+def _unwrap_joins(item: exp.Expr) -> exp.Expr | None:
     """Return what stands in parentheses around items of FROM; None where they hold a query, or have an alias."""
     within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
     if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
@@ -534,7 +534,7 @@ def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
             continue
         block = column.find_ancestor(exp.Select)
         if not column.table:
-            raise _unresolved(column, block, catalog, text)
+            raise _make_unresolved_error(column, block, catalog, text)
         item = find_source(column.table, block) if block is not None else None
         if item is None:
             aliases = [i.alias_or_name for select in enclosing_selects(column) for i in from_items(select)]
@@ -553,7 +553,7 @@ def _is_output(column: exp.Column) -> bool:
     )
 
 
-def _unresolved(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
+def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
     del text
     holders = {i.alias_or_name: columns_of(i, catalog) or [] for i in (from_items(block) if block is not None else ())}
     holding = [alias for alias, names in holders.items() if column.name in names]

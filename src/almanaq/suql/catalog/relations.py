@@ -230,9 +230,9 @@ class Catalog:
     def __post_init__(self) -> None:
         places = Counter(".".join(relation.location).casefold() for relation in self.relations)
         object.__setattr__(self, "_alike", frozenset(place for place, count in places.items() if count > 1))
-        by_place = {name: relation for relation in self.relations for name in _qualified(relation)}
+        by_place = {name: relation for relation in self.relations for name in _list_qualified_names(relation)}
         named = by_place | {r.name.casefold(): r for r in self.relations}
-        unlisted = {name: r for r in self.unlisted for name in (*_qualified(r), r.name.casefold())}
+        unlisted = {name: r for r in self.unlisted for name in (*_list_qualified_names(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
 
     def in_dialect(self, dialect: str) -> Catalog:
@@ -320,7 +320,7 @@ def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _qualified(relation: Relation) -> list[str]:
+def _list_qualified_names(relation: Relation) -> list[str]:
     """Return the names of a relation with its schema before it: `schema.table`, `database.schema.table`."""
     return [name for name in _endings(relation.location) if "." in name]
 
@@ -363,10 +363,10 @@ def listing(text: str, catalog: Catalog, dialect: str) -> str | None:
         return tables
     if found := _COLUMNS.fullmatch(text):
         columns = catalog.relation(_relation(found)).columns
-        return _query(_SHOWN, [_described(column) for column in columns], dialect)
+        return _query(_SHOWN, [_column_row(column) for column in columns], dialect)
     if found := _SUMMARY.fullmatch(text):
         relation = catalog.relation(_relation(found))
-        summary = [[*_described(column), _values(column), relation.rows] for column in relation.columns]
+        summary = [[*_column_row(column), _values(column), relation.rows] for column in relation.columns]
         return _query((*_SHOWN, "values", "rows"), summary, dialect, whole=("rows",))
     if begun := _BEGINS.match(text):
         keyword = begun[1].upper()
@@ -389,7 +389,7 @@ def _relation(found: re.Match[str]) -> str:
     return name.replace('""', '"').strip('"').replace('"."', ".") if name.startswith('"') else name
 
 
-def _described(column: Column) -> list[Cell]:
+def _column_row(column: Column) -> list[Cell]:
     return [column.name, column.type + ("[]" if column.array else ""), column.kind.value, column.description or None]
 
 

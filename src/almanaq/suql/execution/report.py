@@ -119,7 +119,7 @@ def table_order(problem: ModelError) -> str:
     return f"rows are tried in table order: the embedder failed ({cause})"
 
 
-def cautions(
+def list_warnings(
     calls: TextCalls,
     account: Spending,
     selection: PassageSelection | None,

@@ -289,20 +289,20 @@ def weakest(node: exp.Expr | None) -> exp.Expr | None:
     Each part with text is replaced by TRUE (by FALSE under a NOT). AND and OR are monotone in the order
     FALSE < NULL < TRUE and NOT reverses it, so a row that the whole condition accepts is accepted by this one too.
     """
-    implied = _bound(node, upper=True) if node is not None else True
+    implied = _find_bound(node, upper=True) if node is not None else True
     return None if implied is True else exp.false() if implied is False else implied
 
 
-def _bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
+def _find_bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
     """Return the bound of a condition in the order FALSE < NULL < TRUE: True and False stand for the constants."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not (text_columns(node) or has_text(node)):
         return node.copy()
     if isinstance(node, exp.And | exp.Or):
-        return _combine(type(node), _bound(node.this, upper=upper), _bound(node.expression, upper=upper))
+        return _combine(type(node), _find_bound(node.this, upper=upper), _find_bound(node.expression, upper=upper))
     if isinstance(node, exp.Not):
-        inner = _bound(node.this, upper=not upper)
+        inner = _find_bound(node.this, upper=not upper)
         return (not inner) if isinstance(inner, bool) else exp.not_(inner)
     return upper
 
