@@ -21,7 +21,7 @@ class DialectNotes:
     Attributes:
         name: as people call it: "DuckDB".
         contains: how a list column is compared with one of its values.
-        matches: how a text is matched by a part of it, whatever its case.
+        matches: how a text is matched by a part of it, in any case.
         notes: short sentences on where the dialect differs from what a writer may expect.
     """
 

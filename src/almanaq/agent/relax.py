@@ -204,7 +204,7 @@ class ConditionCount:
         passing: rows that fulfil it, of `rows`; None for a condition on texts, where `rows` were read.
         values: examples of what its column holds, where no row passes.
         failing: rows that do not; of the others it is not known.
-        others: rows that fulfil all other conditions but those on texts, whatever this one says of them.
+        others: rows that fulfil all other conditions but those on texts, with or without this one.
         said: for a condition on texts, how many said what.
     """
 

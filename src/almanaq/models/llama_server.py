@@ -1,6 +1,6 @@
 """llama.cpp's server over a file of weights, as a child process that commands of one user share for some minutes.
 
-The first question starts it. Later ones, of whatever process, find it by a file that only the user can read, which
+The first question starts it. Later ones, of any process, find it by a file that only the user can read, which
 holds its address and a random key: nobody else on the machine can pass for it, or use it. Its end is that file's age:
 each question makes the file young again, and the server ends once that is `IDLE_SECONDS` ago.
 

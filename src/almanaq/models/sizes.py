@@ -32,7 +32,7 @@ USUAL_CONTEXT = 32_000
 _LEAST, _MOST = 256, 10_000_000
 """Credible lengths."""
 _MOST_AT_ONCE = 131_072
-"""Longer prompts take more time than a call has: no model is given more, whatever it could read."""
+"""Longer prompts take more time than a call has: no model is given more, even if it could read more."""
 _LISTED = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length")
 """What vLLM, LM Studio, OpenRouter, Groq and Mistral call it in their lists of models."""
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)$", re.MULTILINE)
@@ -155,7 +155,7 @@ def _read_length(content: object, read: Callable[[Any], Iterable[object]]) -> in
 
 
 def _read_list(models: Iterable[Mapping[str, Any]], model: str) -> list[object]:
-    """Return what a list of models says of one; where it has only one, that is meant, whatever it is called."""
+    """Return what a list of models says of one; where it has only one, that is meant under any name."""
     listed = list(models)
     own = [each for each in listed if model in (each.get("id"), each.get("name"), each.get("model"))]
     return [

@@ -25,7 +25,7 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
-"""What sqlglot raises besides its own errors, for forms that it does not foresee."""
+"""What sqlglot raises beside its own errors, for forms that it does not foresee."""
 _VALUES = {"postgres": ("column", 1), "spark": ("col", 1), "databricks": ("col", 1)}
 """What engines call the columns of VALUES: a word, and the number of the first; others as DuckDB does."""
 _AFTER_FROM = ("where", "group", "having", "qualify", "order", "distinct")
@@ -55,7 +55,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
 
     Raises:
         UnknownNameError: no such relation or column, or an ambiguous one.
-        UnsupportedError: a form whose names cannot be told.
+        UnsupportedError: a form whose names cannot be resolved.
     """
     _flatten_joins(tree)
     _fold_names(tree, dialect)
@@ -193,7 +193,7 @@ def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: 
 
 
 def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
-    """Write `t.rowid` for `rowid`, which is none of the columns that `*` stands for."""
+    """Write `t.rowid` for `rowid`, which `*` does not include."""
     for column in nodes_of(tree, exp.Column):
         block = column.find_ancestor(exp.Select)
         if column.table or block is None or column.name not in ("rowid", "ctid"):
@@ -585,7 +585,7 @@ def _rename_hidden_aliases(tree: exp.Query) -> None:
 
 
 def _aliases_around(block: exp.Select) -> Iterator[str]:
-    """Yield the aliases of FROM items that expressions of a block could name besides its own."""
+    """Yield the aliases of FROM items that expressions of a block could name beside its own."""
     for select in itertools.islice(enclosing_selects(block), 1, None):
         for item in from_items(select):
             yield item.alias_or_name

@@ -39,7 +39,7 @@ class Engine(Protocol):
     aggregates: frozenset[str]
     volatile: frozenset[str]
     own: frozenset[str]
-    """Functions of the database's own, whatever these read."""
+    """Functions of the database's own, which may read anything."""
 
     def parse(self, text: str) -> Node:
         """Return the tree of a query."""
@@ -514,7 +514,7 @@ class _Select:
         return None if places is None else [*places, *([] if plain else [None])]
 
     def _made_of(self, expressions: list[Node], select: Node) -> list[Cited] | None:
-        """Return the columns of relations that expressions of a SELECT are made of; None where they cannot be told."""
+        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
         items = [holder[key] for holder, key in items_of(select, "from_table")]
         found: list[Cited] = []
         for node in walk(expressions):

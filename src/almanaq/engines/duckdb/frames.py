@@ -1,4 +1,4 @@
-"""Tables of other libraries (pandas, polars, whatever streams Arrow) as Arrow tables that DuckDB takes."""
+"""Tables of other libraries (pandas, polars, any stream of Arrow) as Arrow tables that DuckDB takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller asks of an approximate filter, and what is told of it."""
+"""The targets of an approximate filter, and the report on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which columns what a query shows, or sends to a model, is made; private ones are told (semantics 16)."""
+"""Which columns the output of a query, and the texts it sends to a model, come from; private ones are reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_similarity
 
 ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range enum_range_boundary".split())
-"""Functions that give values of an ENUM's type, whatever column has it."""
+"""Functions that give the values of an ENUM type from any column."""
 Origin = tuple[Relation, Column]
 _Seen = set[tuple[int, int | None]]
 
@@ -59,7 +59,7 @@ class _Lineage:
         """An ENUM's type has its values without any row; which column's type it is, its name does not tell."""
         for relation in self._catalog.relations:
             for column in relation.columns:
-                if column.private or column.kind is ColumnKind.ENUM:  # a private one, whatever it was declared to be
+                if column.private or column.kind is ColumnKind.ENUM:  # a private one, however it was declared
                     yield relation, column
 
     def _column(self, column: exp.Column) -> Iterator[Origin]:

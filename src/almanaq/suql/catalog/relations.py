@@ -1,4 +1,4 @@
-"""The relations that queries may name, what sqlglot is told of them, and statements that list or describe them."""
+"""The relations that queries may name, their schema for sqlglot, and statements that list or describe them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHOLE = frozenset(
 
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FOLD_ALL = ("duckdb", "spark", "databricks", "sqlite", "mysql", "tsql")
-"""Dialects in which names match whatever their case, quoted ones too."""
+"""Dialects in which names match in any case, quoted ones too."""
 
 
 def fold(name: str, dialect: str, *, quoted: bool) -> str:
@@ -47,7 +47,7 @@ def fold(name: str, dialect: str, *, quoted: bool) -> str:
 
 
 def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
-    """Return the columns of relations with their types, as sqlglot is told them."""
+    """Return the columns of relations with their types, as sqlglot takes them."""
     types: dict[str, exp.DataType] = {}
 
     def type_of(column: Column) -> exp.DataType:
@@ -211,7 +211,7 @@ class Catalog:
 
     Attributes:
         hidden: schema.table of relations that are there, and that the user may not read.
-        broken: schema.view of each view that the database cannot read, and why; it is none of the relations.
+        broken: schema.view of each view that the database cannot read, and why; it is not among the relations.
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.

@@ -214,7 +214,7 @@ class TextCalls:
             yield
 
     async def kept(self, call: TextCall) -> bool:
-        """Return whether the reader's cache has what a call would be told, so that it costs nothing."""
+        """Return whether the reader's cache has the reply to a call, so that it costs nothing."""
         kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
         return kept is not None and await kept(call)
 
@@ -352,7 +352,7 @@ class TextCalls:
     async def _check_setup(self, failure: ModelCallError) -> None:
         """Raise the error that a refusal stands for where the key or the address is wrong, not one text.
 
-        That is decided by the other texts, in whatever order the replies come: by one that is answered, else by a
+        That is decided by the other texts, in any order of the replies: by one that is answered, else by a
         second that is refused once no call is under way that could be answered.
         """
         setup = failure.setup if isinstance(failure, FailedCall) else None

@@ -1,4 +1,4 @@
-"""A text stage over the distinct texts of its rows, for databases from which every row is dear to bring.
+"""A text stage over the distinct texts of its rows, for databases where fetching rows is expensive.
 
 The database groups the rows by all that decides about them, gives one row of each group, and joins what was said of it
 to the others: a text that a million rows have comes here once, and what goes back is as short.
@@ -141,7 +141,7 @@ class Groups:
         wanted: the database is one that is to group rows.
 
     Attributes:
-        said: the columns of what was last said of rows, besides their ids.
+        said: the columns of what was last said of rows, beside their ids.
     """
 
     def __init__(

@@ -234,7 +234,7 @@ def counted(
 
     Args:
         candidates: the stage's; None where to look at them would spend something.
-        most: how many texts are no matter, so that they need not be told apart; None: any number.
+        most: how many texts are no matter, so that they need not be distinguished; None: any number.
     """
     batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
     if batches is None:
@@ -383,7 +383,7 @@ class _Seen:
 
     @property
     def new(self) -> int:
-        """Calls that are made whatever the replies that are kept say.
+        """Calls that are made for any content of the cached replies.
 
         For a value of a semi-join's key one reply may do, and in a filter the replies to one of its inputs.
         """

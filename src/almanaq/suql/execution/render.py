@@ -45,7 +45,7 @@ class _Kept:
 
 
 class Statements:
-    """The SQL texts of a plan's own trees; that of any other tree is written anew each time.
+    """The SQL texts of a plan's own trees; that of any other tree is written each time.
 
     Temporary tables have other names in every session, which begin with the session's own random prefix: a text is kept
     with the prefix that it was written under, and given with that of the session that asks for it.
@@ -62,7 +62,7 @@ class Statements:
         """Return the text of a tree, written if it is not kept.
 
         Args:
-            known: gives all that a text depends on besides its tree, the catalog and the session's prefix, for the
+            known: gives all that a text depends on beside its tree, the catalog and the session's prefix, for the
                 names of the tables in it.
         """
         kept = self._kept.get(id(tree))

@@ -165,7 +165,7 @@ class RowContext:
         inputs: what each site reads, by its id.
         needs: the sites whose answers each atom of the predicate rests on, by the atom's column.
         selection: reads only the best passages of each document; None reads all.
-        counts: are told which cells were asked about.
+        counts: record which cells were asked about.
         whole: no row is cancelled but with the whole stage.
     """
 

@@ -304,7 +304,7 @@ class Run:
         try:
             await self._keep(*self._found)
             return await self._result()
-        except DatabaseError:  # no time, or no room; the deadline is what is told
+        except DatabaseError:  # no time, or no room; the deadline is reported
             return None
 
     async def _project(self, stage: TextStage) -> None:

@@ -26,7 +26,7 @@ _MOST_SCORES = 100_000
 
 
 class EmbedderSimilarity:
-    """Cosine similarity of an embedder's vectors; a text is embedded once, and anew when others have pushed it out.
+    """Cosine similarity of an embedder's vectors; a text is embedded once, and again after others have pushed it out.
 
     Args:
         embed: gives unit vectors for passages: of an embedder, or of a store that keeps them on disk.
@@ -99,7 +99,7 @@ MOST_BYTES = 2_000_000_000
 """Memory for the matrix: a larger one is forgotten before the next comparison."""
 _GRID = 2048
 """Components are multiples of 1/2048. Then the products of two vectors' components are multiples of 2^-22 and their
-sums are below 2, so that single precision holds each of them exactly: a similarity is the same in whatever order it is
+sums are below 2, so that single precision holds each of them exactly: a similarity is the same in any order it is
 added up, alone or in a product of matrices. It differs by some 0.0002 from that of the embedder's own vectors."""
 _KEPT_COLUMNS = 8
 _CHUNK = 4096

@@ -164,7 +164,7 @@ _NUMBER = "_number"
 
 
 class ProjectedRows:
-    """Takes rows in whatever order they are answered, and gives the table that later SQL joins on ROW.
+    """Takes rows in any order of their answers, and gives the table that later SQL joins on ROW.
 
     Args:
         spellings: give one spelling to all equals of a value, in the order of the source.

@@ -73,7 +73,7 @@ class FewestNewCalls:
     """Candidates of a join, next always the one with the fewest texts that no candidate before it had.
 
     Three texts that were asked about make three pairs, five make ten: a LIMIT of 10 over pairs takes five calls where
-    all of them pass, and eleven where the pairs come row by row. The order hangs on the texts alone, so that it is the
+    all of them pass, and eleven where the pairs come row by row. The order depends only on texts, so that it is the
     same at every run. Among equals the order is that of the source.
 
     Args:

@@ -114,7 +114,7 @@ class CommonTables:
 
 
 def _check_recursion(cte: exp.CTE, name: str) -> None:
-    """Refuse text functions in the part of a recursive member that reads the member: each step would ask anew."""
+    """Refuse text functions in the part of a recursive member that reads the member: each step would ask again."""
     arms = [cte.this.this, cte.this.expression] if isinstance(cte.this, exp.SetOperation) else []
     if any(has_text(arm) and any(table.name == name for table in nodes_of(arm, exp.Table)) for arm in arms):
         raise UnsupportedError(
@@ -390,7 +390,7 @@ class _Builder:
     def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, in_order: bool = False) -> str:
         """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
 
-        Rows that WHERE drops whatever the rest of it says are left out.
+        Rows that WHERE drops for any answers are left out.
 
         Args:
             in_order: number them in the order of the block's ORDER BY, where a LIMIT may want the first of them.

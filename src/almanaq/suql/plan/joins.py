@@ -61,7 +61,7 @@ def push_outer_join_text(block: exp.Select) -> None:
 
 
 def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
-    """Return conditions without which a row of one side of a join has no match that counts, whatever text says."""
+    """Return conditions without which a row of one side of a join has no match that counts, for any answers."""
     own, items = join.this.alias_or_name, list(from_items(block))
     before = items[: [item.alias_or_name for item in items].index(own)]
     found: list[exp.Expr] = []

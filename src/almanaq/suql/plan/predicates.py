@@ -21,7 +21,7 @@ def looked_at_under(
 ) -> list[exp.Expr]:
     """Return conditions that a row meets wherever the value of a part of an expression, or of a block, matters.
 
-    In `s OR x` nothing hangs on x where s is true, in `s AND x` nothing where s is false; a branch of CASE is looked at
+    In `s OR x` x does not matter where s is true, in `s AND x` where s is false; a branch of CASE is looked at
     where its condition is true and none before it, an argument of COALESCE where those before it are NULL. Of two
     parts with text that are joined by AND or OR the first is looked at always. The conjuncts of the block's own WHERE
     are left out: its rows meet them already; so is what stands around an aggregate, which is about groups.
@@ -253,7 +253,7 @@ def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
 
 
 def surely(predicate: Predicate, *, wanted: bool = True) -> exp.Expr | None:
-    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) whatever its answers are.
+    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) for any answers.
 
     Returns:
         None where none makes it so.

@@ -17,7 +17,7 @@ from almanaq.suql.text_functions import own_nodes
 
 
 def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, tuple[tuple[str, str], ...]]:
-    """Number the result's columns and add a hidden one that leads to the evidence, where rows can be told apart."""
+    """Number the result's columns and add a hidden one that leads to the evidence, where rows can be distinguished."""
     at: exp.Expr = query
     while isinstance(at, exp.Subquery):
         at = at.this
