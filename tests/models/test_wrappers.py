@@ -13,7 +13,7 @@ import virtual_time
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget, MeteredModel
 from almanaq.models.cached import CachedModel
-from almanaq.models.logged import LoggedModel, TracedModel
+from almanaq.models.logged import LoggedModel
 from almanaq.models.model_names import WRAPPERS, ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt
@@ -28,7 +28,7 @@ def numbered(prompt: Prompt, number: int) -> Prompt:
 
 def test_the_order_of_the_wrappers() -> None:
     outer = (CachedModel, RetryingModel, ConcurrentModel, RateLimitedModel)
-    assert (*outer, MeteredModel, TracedModel, LoggedModel) == WRAPPERS
+    assert (*outer, MeteredModel, LoggedModel) == WRAPPERS
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:

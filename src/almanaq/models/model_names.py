@@ -12,7 +12,7 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget, MeteredModel, read_price
 from almanaq.models.cached import CachedModel
 from almanaq.models.embedders.base import as_embedder
-from almanaq.models.logged import DebugLog, LoggedModel, TracedModel
+from almanaq.models.logged import DebugLog, LoggedModel
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
 from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
 from almanaq.models.rate import ConcurrentModel, Rate, RateLimitedModel
@@ -33,13 +33,12 @@ WRAPPERS: tuple[Wrapper, ...] = (
     ConcurrentModel,
     RateLimitedModel,
     MeteredModel,
-    TracedModel,
     LoggedModel,
 )
 """The order of the wrappers around a model, outermost first; the settings decide which are used.
 
 Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it waits.
-Metering, tracing and logging see physical calls.
+Metering and logging see physical calls.
 """
 
 
@@ -65,7 +64,6 @@ class ModelSettings:
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
         batching: which calls may share a request; None: none.
         debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
-        traces: OpenTelemetry spans for calls; None: as ALMANAQ_OTEL says.
     """
 
     base_url: str | None = field(default=None, repr=False)
@@ -82,7 +80,6 @@ class ModelSettings:
     probabilities: bool = False
     batching: Batching | None = None
     debug_log: DebugLog | None = None
-    traces: bool | None = None
 
 
 def open_models(
@@ -196,7 +193,7 @@ def _wrapper_arguments(model: LanguageModel, settings: ModelSettings, cache: boo
     """Return the wrappers that the settings ask for, each with its arguments."""
     from almanaq.models.budget import MeteredModel
     from almanaq.models.cached import CachedModel
-    from almanaq.models.logged import LoggedModel, TracedModel, debug_log_from_environment, traces_from_environment
+    from almanaq.models.logged import LoggedModel, debug_log_from_environment
     from almanaq.models.private_files import default_cache_file
     from almanaq.models.rate import ConcurrentModel, RateLimitedModel
     from almanaq.models.reply_cache import ReplyCache
@@ -212,8 +209,6 @@ def _wrapper_arguments(model: LanguageModel, settings: ModelSettings, cache: boo
     }
     if settings.rate is not None:
         found[RateLimitedModel] = {"rate": settings.rate}
-    if traces_from_environment() if settings.traces is None else settings.traces:
-        found[TracedModel] = {}
     log = settings.debug_log or debug_log_from_environment()
     if log is not None:
         found[LoggedModel] = {"log": log, "secrets": getattr(model, "secrets", ())}
