@@ -107,10 +107,6 @@ def test_golden(name):
     assert text == path.read_text(encoding="utf-8")
 
 
-def test_a_prompt_carries_the_hash_of_its_file():
-    assert prompts()["respond"].version != prompts()["parse"].version
-
-
 @pytest.mark.parametrize("name", sorted(prompts()))
 def test_each_request_has_a_fence_of_its_own_that_is_no_part_of_its_identity(name):
     one, other = prompts()[name], prompts()[name]
