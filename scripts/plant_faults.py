@@ -125,7 +125,7 @@ FAULTS = (
         _AGENT,
     ),
     Fault("a condition on the name is given up", "and not _identifies(part, relation)", "", _AGENT),
-    Fault("rows are said to fulfil all that no row does", "() if int(passing) else held(part)", "()", _AGENT),
+    Fault("rows are said to fulfil all that no row does", "() if passing else held(part)", "()", _AGENT),
     Fault("values of private columns are told", "query is None or shows_private(text(query))", "query is None", _AGENT),
 )
 

@@ -40,7 +40,7 @@ def fill(file: Path) -> bytes:
     """Keep a reply to each request; give what the file then holds."""
     cache = ReplyCache(file)
     for number in range(REPLIES):
-        cache.put(request_key("scripted", prompt_of(number)), right(prompt_of(number)), model="scripted")
+        cache.keep([(request_key("scripted", prompt_of(number)), right(prompt_of(number)))], model="scripted")
     cache.close()
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -318,7 +318,7 @@ def run(quirks: Sequence[Quirk], seed: int, count: int, *, batch: int = 1, rate:
     rows, server = make_rows(count, draw), QuirkyServer(quirks, draw, rate)
     with StandInServer(replies_from(is_calm), twist=server.twist, keep_requests=False) as stand_in:
         batching = Batching(questions=batch, texts=batch) if batch > 1 else None
-        settings = ModelSettings(base_url=stand_in.url, api_key="k", price=PRICE, hedge=False, batching=batching)
+        settings = ModelSettings(base_url=stand_in.url, api_key="k", price=PRICE, batching=batching)
         models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
         with almanaq.connect({"stays": rows}, model=models, cache=False, **limits) as connection:
             try:

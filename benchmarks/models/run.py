@@ -231,12 +231,12 @@ def hit(folder: Path, replies: int = 10_000, looks: int = 5_000) -> dict[str, An
     cache = ReplyCache(folder / "h.sqlite")
     model = CachedModel(OpenAIModel("m", "http://127.0.0.1:9", "k"), cache)
     for number in range(replies):
-        cache.put(number.to_bytes(32, "big"), "x" * 300, model="other")
+        cache.keep([(number.to_bytes(32, "big"), "x" * 300)], model="other")
     prompts = [prompt_of(number) for number in range(100)]
     from almanaq.models.cached import request_key
 
     for prompt in prompts:
-        cache.put(request_key(model.identity, prompt), '{"value": "Yes", "quotes": []}', model=model.identity)
+        cache.keep([(request_key(model.identity, prompt), '{"value": "Yes", "quotes": []}')], model=model.identity)
 
     async def look() -> list[float]:
         times = []

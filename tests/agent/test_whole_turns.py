@@ -56,9 +56,7 @@ def ask(replies: Turns, tmp_path, *, batch: int | None = None):
     with StandInServer(replies) as server:
         from almanaq.models.batching import Batching
 
-        settings = ModelSettings(
-            base_url=server.url, api_key="key", hedge=False, batching=Batching.of(batch) if batch else None
-        )
+        settings = ModelSettings(base_url=server.url, api_key="key", batching=Batching.of(batch) if batch else None)
         models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
         with almanaq.connect({"places": PLACES}, model=models, schema=str(schema)) as connection:
             return connection.ask("a quiet cheap place in Bonn?"), server.ledger

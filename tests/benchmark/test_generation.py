@@ -294,7 +294,7 @@ def test_a_model_behind_a_server_with_faults(qa: RunRequest, tmp_path: Path) -> 
 def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tmp_path: Path) -> None:
     def opener(calls: int):
         limits = ModelSettings(
-            base_url=server.url, api_key="k", cache_file=tmp_path / "replies.sqlite", budget=Budget(calls), hedge=False
+            base_url=server.url, api_key="k", cache_file=tmp_path / "replies.sqlite", budget=Budget(calls)
         )
         return lambda name: open_models(name, embedder="lexical", settings=limits).language
 
@@ -311,7 +311,7 @@ def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tm
 
 def test_what_the_agent_spends_is_the_servers_bill(qa: RunRequest, tmp_path: Path) -> None:
     def opened(name: str):
-        limits = ModelSettings(server.url, "k", cache_file=tmp_path / "replies.sqlite", budget=budget, hedge=False)
+        limits = ModelSettings(server.url, "k", cache_file=tmp_path / "replies.sqlite", budget=budget)
         return open_models(name, embedder="lexical", settings=limits).language
 
     budget = Budget(100)
@@ -342,7 +342,7 @@ def test_with_a_language_model_the_agent_writes_exactly_the_sql_that_is_asked_fo
 
     told: list[str] = []
     with StandInServer(reply, keep_requests=False) as server:
-        settings = ModelSettings(server.url, "k", cache_file=sql.out.with_name("r.sqlite"), hedge=False)
+        settings = ModelSettings(server.url, "k", cache_file=sql.out.with_name("r.sqlite"))
         opened = open_models("openai:m", embedder="lexical", settings=settings).language
         request = replace(sql, generator="agent:openai:m", model=lambda _: opened, limit=1, tell=told.append)
         run(request)

@@ -51,7 +51,7 @@ def answered(suql: str, question: str = "Who is it ?") -> tuple[Prediction, list
         return {"answer": "chosen"} if name == "short_answer" else reading(request)
 
     with StandInServer(reply) as server:
-        settings = ModelSettings(base_url=server.url, api_key="key", hedge=False)
+        settings = ModelSettings(base_url=server.url, api_key="key")
         models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
         return open_pipeline(models).answer(question, relation()), asked
 

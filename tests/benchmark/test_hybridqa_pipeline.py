@@ -155,7 +155,7 @@ def test_end_to_end_with_a_model_over_http() -> None:
         return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
 
     with StandInServer(reply) as server:
-        settings = ModelSettings(base_url=server.url, api_key="key", hedge=False)
+        settings = ModelSettings(base_url=server.url, api_key="key")
         models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
         assert models.language is not None
         made = HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language))
@@ -172,7 +172,7 @@ def test_one_unreadable_reply_fails_its_question_only_and_a_wrong_key_ends_the_r
     made = HybridPipeline(broken, PromptedProposer(broken.language), tries=2)
     assert [each.outcome for each in made.answer("?", relation()).tried] == ["failed", "failed"]
     with StandInServer(lambda _: "", key="right") as server:
-        settings = ModelSettings(base_url=server.url, api_key="wrong", hedge=False)
+        settings = ModelSettings(base_url=server.url, api_key="wrong")
         models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
         assert models.language is not None
         with pytest.raises(ModelError):

@@ -37,7 +37,7 @@ def test_looking_at_no_cache_makes_none(file):
 def test_stats_and_clear(file):
     cache = ReplyCache(file)
     for n in range(3):
-        cache.put(bytes([n]), "text", model="a" if n else "b")
+        cache.keep([(bytes([n]), "text")], model="a" if n else "b")
     cache.close()
     assert json.loads(run("stats", "--json"))["by_model"] == {"a": 2, "b": 1}
     assert "3 replies" in run("stats")

@@ -111,7 +111,7 @@ def test_a_damaged_page_in_the_cache_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "c.sqlite"
     cache = ReplyCache(file)
     for n in range(400):
-        cache.put(n.to_bytes(32, "big"), "text " * 40, model="m")
+        cache.keep([(n.to_bytes(32, "big"), "text " * 40)], model="m")
     cache.close()
     content = bytearray(file.read_bytes())
     content[4096 : len(content)] = b"\xff" * (len(content) - 4096)

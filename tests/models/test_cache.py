@@ -136,15 +136,15 @@ def test_a_lease_of_a_process_that_died_is_taken_over(tmp_path: Path) -> None:
     file = tmp_path / "c.sqlite"
     code = (
         "from pathlib import Path; from almanaq.models.reply_cache import ReplyCache;"
-        f"cache = ReplyCache(Path({str(file)!r})); assert cache.lease(b'k'); cache.close()"
+        f"cache = ReplyCache(Path({str(file)!r})); assert cache.look([b'k']) == [True]; cache.close()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     dead_leased, other = ReplyCache(file), ReplyCache(file)
-    assert dead_leased.lease(b"k")
-    assert not other.lease(b"k")
+    assert dead_leased.look([b"k"]) == [True]
+    assert other.look([b"k"]) == [False]
     dead_leased.release(b"k")
-    assert other.lease(b"k")
+    assert other.look([b"k"]) == [True]
     dead_leased.close()
     other.close()
 
@@ -167,7 +167,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_way_out(tmp_path: Path, da
 def test_stats_and_clear(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "c.sqlite")
     for n in range(3):
-        cache.put(bytes([n]), "text", model="a" if n else "b")
+        cache.keep([(bytes([n]), "text")], model="a" if n else "b")
     stats = cache.stats()
     assert (stats.replies, stats.by_model) == (3, {"a": 2, "b": 1})
     assert stats.bytes > 0

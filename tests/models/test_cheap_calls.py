@@ -16,8 +16,7 @@ from almanaq.models.cached import CachedModel, CacheQueue, request_key
 from almanaq.models.http import JsonServer, Reply, write_json
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import Completion, Message, Prompt, Usage
-from almanaq.models.rate import HedgedModel
+from almanaq.models.protocols import Message, Prompt, Usage
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.testing import ScriptedModel
 
@@ -163,36 +162,6 @@ def test_whoever_waits_for_the_same_request_may_be_cancelled(prompt: Prompt) -> 
         return [(await task).text for task in (leader, second)]
 
     assert asyncio.run(three()) == ["kept", "kept"]
-
-
-def test_a_hedged_call_that_is_cancelled_leaves_nothing_under_way(prompt: Prompt) -> None:
-    begun: list[str] = []
-    ended: list[str] = []
-    all_begun = asyncio.Event()
-
-    class Slow:
-        name = "slow"
-
-        async def complete(self, prompt: Prompt) -> Completion:
-            begun.append("begun")
-            if len(begun) == 3:
-                all_begun.set()
-            try:
-                await asyncio.sleep(60)
-            finally:
-                ended.append("ended")
-            raise AssertionError
-
-    async def cancelled() -> int:
-        task = asyncio.create_task(HedgedModel(Slow(), after=0.01).complete(prompt))
-        await asyncio.wait_for(all_begun.wait(), 30)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks())
-
-    assert asyncio.run(cancelled()) == 1
-    assert len(ended) == 3
 
 
 def test_a_budget_holds_whatever_is_reserved() -> None:

@@ -43,7 +43,7 @@ def server():
 
 def models(server: StandInServer, folder: Path, batch: int) -> Models:
     file, batching = folder / "replies.sqlite", Batching(texts=batch)
-    settings = ModelSettings(server.url, "k", cache_file=file, hedge=False, batching=batching)
+    settings = ModelSettings(server.url, "k", cache_file=file, batching=batching)
     return open_models("openai:m", settings=settings, embedder="lexical")
 
 

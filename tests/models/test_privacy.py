@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.errors import MissingExtraError, ModelCallError, SourceError
-from almanaq.models.logged import DebugLog, TracedModel, redact_keys
+from almanaq.errors import ModelCallError, SourceError
+from almanaq.models.logged import DebugLog, redact_keys
 from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq.testing import Faults, StandInServer
 
 KEY = "sk-very-secret-1234567890"
 ROW = "Ada's diary"
@@ -62,29 +62,3 @@ def test_what_looks_like_a_key_is_no_longer_there() -> None:
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="ALMANAQ_DEBUG_LOG"):
         run(tmp_path, debug_log=DebugLog(tmp_path / "no" / "such" / "folder.jsonl"))
-
-
-def test_spans_carry_costs_and_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("opentelemetry.sdk")
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr("opentelemetry.trace.get_tracer", provider.get_tracer)
-    model = TracedModel(ScriptedModel([f"{ROW}, said", ModelCallError(ROW)]))
-    asyncio.run(model.complete(PROMPT))
-    with pytest.raises(ModelCallError):
-        asyncio.run(model.complete(PROMPT))
-    good, bad = exporter.get_finished_spans()
-    assert good.name == "chat scripted"
-    assert good.attributes["gen_ai.usage.output_tokens"] > 0  # type: ignore[index]
-    assert bad.attributes["error.type"] == "ModelCallError"  # type: ignore[index]
-    assert ROW not in good.to_json() + bad.to_json()
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "opentelemetry", None)
-    with pytest.raises(MissingExtraError, match=r"almanaq\[otel\]"):
-        TracedModel(ScriptedModel([]))

@@ -17,7 +17,6 @@ from almanaq.models.cached import CachedModel
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.openai_replies import ChatStream
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.rate import HedgedModel
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
 from almanaq.testing import Faults, StandInServer
@@ -101,9 +100,9 @@ def test_a_consumer_that_stops_ends_the_call() -> None:
         assert time.monotonic() - started < 5
 
 
-def test_a_kept_reply_is_given_at_once_and_two_calls_are_never_written_over_each_other() -> None:
+def test_a_cached_reply_is_given_at_once() -> None:
     with StandInServer(lambda _: SAID, faults=Faults(latency=0.05)) as server:
-        model = CachedModel(HedgedModel(OpenAIModel("m", server.url), after=0.01), ReplyCache())
+        model = CachedModel(OpenAIModel("m", server.url), ReplyCache())
         assert "".join(pieces_of(model)) == SAID
         assert server.ledger.calls == 1
         assert pieces_of(model) == [SAID]

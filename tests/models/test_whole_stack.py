@@ -15,7 +15,6 @@ from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.batching import AGREED, Batching
 from almanaq.models.model_names import ModelSettings, default_batching, open_models
 from almanaq.models.protocols import Models, Price
-from almanaq.models.replay import Recording, file_hash, read_bundle, replay_models, write_bundle
 from almanaq.testing import Faults, FunctionModel, StandInServer, replies_from
 
 PRICE = Price(3.0, 9.0)
@@ -38,7 +37,6 @@ def source(tmp_path: Path) -> Path:
 
 
 def models(server: StandInServer, tmp_path: Path, **settings: object) -> Models:
-    settings = {"hedge": False, **settings}  # on a busy machine a call would be made twice, whatever the server did
     chosen = ModelSettings(server.url, "k", cache_file=tmp_path / "r.sqlite", price=PRICE, **settings)  # type: ignore[arg-type]
     return open_models("openai:m", settings=chosen, embedder="lexical")
 
@@ -162,35 +160,6 @@ def test_batching_gives_the_same_rows_for_fewer_calls(source: Path, tmp_path: Pa
             made = server.ledger.calls
             again = connection.sql(SUQL)
             assert (server.ledger.calls, again.trace.cached_calls) == (made, ROWS)
-
-
-@pytest.mark.parametrize("limit", ["", " LIMIT 3"])
-def test_a_bundle_reproduces_a_result_without_a_model(source: Path, tmp_path: Path, limit: str) -> None:
-    suql, file = SUQL + " AND kind = 'inn'" * (not limit) + limit, tmp_path / "bundle.json"
-    with StandInServer(replies_from(dogs), faults=Faults(latency=0.002)) as server:
-        recording = Recording(models(server, tmp_path))
-        with almanaq.connect(str(source), model=recording.models) as connection:
-            result = connection.sql(suql)
-            plan = str(connection.explain(suql))
-        write_bundle(recording.bundle(suql, snapshot=file_hash(source), plan=plan), file)
-        made = server.ledger.calls
-        bundle = read_bundle(file)
-        assert "bowl" not in file.read_text()  # what is quoted aside, no text of a row is in it
-        for _ in range(2):
-            with almanaq.connect(str(source), model=replay_models(bundle, snapshot=file_hash(source))) as connection:
-                replayed = connection.sql(bundle.query)
-            assert replayed.rows == result.rows
-            assert replayed.evidence == result.evidence
-            assert replayed.trace.text_calls == result.trace.text_calls
-            assert replayed.trace.links == result.trace.links
-        assert server.ledger.calls == made
-    with pytest.raises(almanaq.AlmanaqError, match="data has changed"):
-        replay_models(bundle, snapshot="0" * 64)
-    with (
-        almanaq.connect(str(source), model=replay_models(bundle)) as connection,
-        pytest.raises(almanaq.AlmanaqError, match="bundle"),
-    ):
-        connection.sql(SUQL.replace("dogs", "cats"))
 
 
 @pytest.mark.parametrize(

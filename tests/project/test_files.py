@@ -63,7 +63,6 @@ def test_extras_and_command(root):
         "local",
         "torch",
         "postgres",
-        "otel",
         "docs",
         "hnsw",
         "notebook",

@@ -43,7 +43,7 @@ def test_fields_are_values_of_their_types(answer: str, parts: str) -> None:
 
 def test_a_text_takes_one_request_whatever_its_fields() -> None:
     with StandInServer(replies_from(said)) as server:
-        settings = ModelSettings(base_url=server.url, api_key="k", hedge=False, batching=AGREED)
+        settings = ModelSettings(base_url=server.url, api_key="k", batching=AGREED)
         models = open_models("openai:m", embedder="lexical", cache=False, settings=settings)
         with almanaq.connect({"t": BODY}, model=models, cache=False) as con:
             query = f"SELECT answer(body, 'what is offered?', {FIELDS}) AS o, summary(body) AS s FROM t ORDER BY id"

@@ -63,11 +63,11 @@ def test_rows_and_texts_are_those_of_the_stage(asked: Asked, query: str, expecte
 def test_texts_are_told_apart_only_where_their_number_decides(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that tells a million texts apart holds them all."""
     told: list[str] = []
-    fetched = guards._fetched
+    fetched = guards._fetch_counts
     monkeypatch.setattr(CandidateStream, "look_ahead", lambda _: None)
     monkeypatch.setattr(
         guards,
-        "_fetched",
+        "_fetch_counts",
         lambda stage, wanted, *given: told.extend(each.sql() for each in wanted) or fetched(stage, wanted, *given),
     )
     for most, apart in ((ROWS, False), (ROWS - 1, True)):

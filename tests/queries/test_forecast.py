@@ -26,9 +26,7 @@ CALM = "answer(note, 'is it calm?') = 'Yes'"
 def models(server: StandInServer, cache: Path | None = None) -> Models:
     from almanaq.models.batching import AGREED
 
-    settings = ModelSettings(
-        base_url=server.url, api_key="k", batching=AGREED, price=Price(1.0, 4.0), cache_file=cache, hedge=False
-    )
+    settings = ModelSettings(base_url=server.url, api_key="k", batching=AGREED, price=Price(1.0, 4.0), cache_file=cache)
     return open_models("openai:m", embedder="lexical", cache=cache is not None, settings=settings)
 
 

@@ -65,7 +65,7 @@ def test_replies_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
     connection.close()
     cache = ReplyCache(file)
     assert cache.get(b"k") == "kept"
-    cache.put(b"l", "new")
+    cache.keep([(b"l", "new")])
     assert cache.get(b"l") == "new"
     cache.close()
 
@@ -80,7 +80,7 @@ def test_a_lease_of_another_clock_is_no_lease(until: float | str | bytes, tmp_pa
         lease = (b"k", "other", os.getpid(), "elsewhere", dated, "")
         connection.execute("INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?)", lease)
     connection.close()
-    assert cache.lease(b"k")
+    assert cache.look([b"k"]) == [True]
     cache.close()
 
 
@@ -96,7 +96,7 @@ def lease_of(file: Path, pid: object, mark: str) -> None:
 def test_a_lease_of_no_process_is_no_lease(pid: object, tmp_path: Path) -> None:
     lease_of(tmp_path / "c.sqlite", pid, "")
     cache = ReplyCache(tmp_path / "c.sqlite")
-    assert cache.lease(b"k")
+    assert cache.look([b"k"]) == [True]
     cache.close()
 
 
@@ -108,9 +108,9 @@ def test_a_lease_is_not_that_of_the_next_process_of_its_number(who: Callable[[],
     boot, _, start = mark.partition(" ")
     for of_another in (f"{boot} {int(start) + 1}", f"another-boot {start}"):
         lease_of(tmp_path / "c.sqlite", who(), mark)
-        assert not cache.lease(b"k")
+        assert cache.look([b"k"]) == [False]
         lease_of(tmp_path / "c.sqlite", who(), of_another)
-        assert cache.lease(b"k")
+        assert cache.look([b"k"]) == [True]
     cache.close()
 
 
@@ -134,7 +134,7 @@ def test_caches_and_logs_are_the_users_alone(tmp_path: Path) -> None:
     try:
         folder = tmp_path / "cache"
         cache = ReplyCache(folder / "replies.sqlite")
-        cache.put(b"k", "text")
+        cache.keep([(b"k", "text")])
         assert _open_to_others(folder) == []
         cache.close()
         VectorStore(folder, _Counting()).vectors(["a", "b"])

@@ -24,7 +24,7 @@ CANARY = "sk-canary-6f1d0b7a2c"
 QUERY = "SELECT name FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"
 
 REACHING = {
-    "model": ["openai:m", "auto", "local:someone/model", "local:./model", "other"],
+    "model": ["openai:m", "auto", "other"],
     "embedder": ["openai:m", "someone/model", "./model", "/tmp/model"],
     "openai_base_url": ["http://127.0.0.1:9/v1", "https://api.openai.com/v1"],
     "openai_api_key": ["sk-of-somebody-else"],

@@ -77,7 +77,7 @@ def test_no_count_of_a_server_makes_a_budget_last_longer(fault: str, caplog: pyt
     budget = Budget(money=1.0)
     price = Price(1e6, 1e6)
     with StandInServer(numbered, faults=Faults(rates={fault: 1.0})) as server, caplog.at_level(logging.WARNING):
-        settings = ModelSettings(budget=budget, price=price, hedge=False)
+        settings = ModelSettings(budget=budget, price=price)
         model = wrap_model(OpenAIModel("m", server.url, "k", price=price), settings, False)
         with pytest.raises(BudgetExceeded):
             asyncio.run(model.complete(prompt_of("a question of some words")))

@@ -124,7 +124,7 @@ class Hostile:
 
 def asked(replies: Hostile, ask: Any) -> None:
     with StandInServer(replies) as server:
-        settings = ModelSettings(base_url=server.url, api_key="key", hedge=False)
+        settings = ModelSettings(base_url=server.url, api_key="key")
         ask(open_models("openai:any", embedder="lexical", cache=False, settings=settings))
 
 

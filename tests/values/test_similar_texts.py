@@ -34,7 +34,7 @@ def test_no_pair_is_missed_where_parts_of_the_vectors_bound_them(monkeypatch: py
     monkeypatch.setattr(similarity, "_CANDIDATE", 100)
     monkeypatch.setattr(similarity, "_RIGHT", 128)
     exact = [side.astype(float) / np.linalg.norm(side.astype(float), axis=1, keepdims=True) for side in (first, second)]
-    turned, _ = similarity._turned(exact[0].astype(np.float32), exact[1].astype(np.float32), 0.7)
+    turned, _ = similarity._rotate(exact[0].astype(np.float32), exact[1].astype(np.float32), 0.7)
     assert turned.shape[1] < 96
     i, j, scores = pairs_above(first, second, 0.7)
     above = scores >= 0.7

@@ -96,7 +96,6 @@ class _Executed:
     result: Result
     shown: Shown | None
     relaxed: str | None = None
-    loosened: str = ""
     earlier: tuple[Trace, ...] = ()
     counts: tuple[ConditionCount, ...] = ()
     doubt: str = ""
@@ -392,12 +391,12 @@ class Agent:
                 break
             chosen, loosened = choice
             open_.remove(chosen)
-            yield Progress(f"nothing found; trying without: {loosened.said}")
+            yield Progress(f"nothing found; trying without: {loosened.words}")
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
                 found = self._rows(served, loosened.suql)
                 before = (*earlier, ran.result.trace)
-                other = _Executed(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
+                other = _Executed(ran.parsed, loosened.suql, *found, loosened.words, before)
             except AlmanaqError:
                 # A relaxed query that fails or costs too much leaves the honest reply: nothing was found.
                 continue
@@ -478,7 +477,6 @@ class Agent:
             result.evidence,
             notes,
             ran.relaxed,
-            ran.loosened,
             total,
             ran.parsed.remarks,
             ran.suql,

@@ -121,7 +121,7 @@ class _Describer:
 
     def _order(self, tree: exp.Select) -> str:
         order, limit = tree.args.get("order"), tree.args.get("limit")
-        text = ", " + ", then ".join(self._ordered(tree, o) for o in order.expressions) + " first" if order else ""
+        text = ", " + ", then ".join(self._order_words(tree, o) for o in order.expressions) + " first" if order else ""
         if isinstance(limit, exp.Fetch):
             if limit.args.get("limit_options") is not None:
                 count = limit.args["count"].name
@@ -135,7 +135,7 @@ class _Describer:
             return ", the one with the " + text.removeprefix(", ").removesuffix(" first")
         return text + f", at most {limit.expression.name}"
 
-    def _ordered(self, tree: exp.Select, item: exp.Expr) -> str:
+    def _order_words(self, tree: exp.Select, item: exp.Expr) -> str:
         by = self._output(tree, item.this)
         ranked = isinstance(by, exp.Case) and _ranks(by)
         return f"{'highest' if item.args.get('desc') else 'lowest'} {self.value(by.args['this'] if ranked else by)}"
@@ -191,13 +191,13 @@ class _Describer:
         if isinstance(node, exp.Column):
             return f"{words(node.name)} is {'no' if negated else 'yes'}"
         if type(node) in _COMPARISONS:
-            return self._compared(node, negated)
+            return self._comparison(node, negated)
         writer = _WRITERS.get(type(node))
         if writer is None:
             raise _NoWords
         return writer(self, node, negated)
 
-    def _compared(self, node: exp.Expr, negated: bool) -> str:
+    def _comparison(self, node: exp.Expr, negated: bool) -> str:
         left, right, equal = node.args["this"], node.args["expression"], isinstance(node, exp.EQ)
         verb = _COMPARISONS[type(node)][negated]
         if isinstance(right, exp.Any | exp.All):
@@ -359,7 +359,7 @@ class _Describer:
         limit = inner.args.get("limit")
         if order is None or not isinstance(limit, exp.Limit) or limit.expression.name != "1":
             raise _NoWords
-        return f"{said} with the {self._ordered(inner, order.expressions[0])}"
+        return f"{said} with the {self._order_words(inner, order.expressions[0])}"
 
     def literal(self, node: exp.Expr) -> str:
         """Return a value as the query writes it."""

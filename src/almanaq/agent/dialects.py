@@ -21,7 +21,7 @@ class DialectNotes:
     Attributes:
         name: as people call it: "DuckDB".
         contains: how a list column is compared with one of its values.
-        matches: how a text is matched by a part of it, whatever its case.
+        matches: how a text is matched by a part of it, in any case.
         notes: short sentences on where the dialect differs from what a writer may expect.
     """
 
@@ -34,7 +34,7 @@ class DialectNotes:
 @cache
 def dialect_notes(dialect: str) -> DialectNotes:
     """Return what prompts say of a dialect, by sqlglot's name of it."""
-    known = _known().get(dialect, {})
+    known = _read_dialects().get(dialect, {})
     column, part = exp.Var(this="column"), exp.Literal.string("%…%")
     matches = exp.ILike(this=column, expression=part).sql(dialect)
     notes = tuple(known.get("notes", ())) or _derived_notes(dialect)
@@ -70,5 +70,5 @@ def _derived_notes(dialect: str) -> tuple[str, ...]:
 
 
 @cache
-def _known() -> Mapping[str, Mapping[str, str]]:
+def _read_dialects() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads(files("almanaq.agent").joinpath("dialects.toml").read_text("utf-8"))

@@ -58,11 +58,6 @@ def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
         thread.join()
 
 
-def prompt_version(name: str) -> str:
-    """Return the hash of a prompt file, part of every cache key."""
-    return prompt_file(name, _PACKAGE).version
-
-
 def json_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object of a reply, as replies about texts are read; None when there is none to read."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.text_functions import is_text_call
-from almanaq.text.stopwords import STOPWORDS
-from almanaq.text.words import stem, words
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result
@@ -34,14 +31,10 @@ TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class RelaxedQuery:
-    """A query with one condition left out or loosened, and what that was, in words.
-
-    `sentence` tells the asker in the model's words, where `check_sentence` lets it pass; else it is "".
-    """
+    """A query with one condition left out or loosened, and what that was, in words."""
 
     suql: str
-    said: str
-    sentence: str = ""
+    words: str
 
 
 class Relaxer(Protocol):
@@ -179,59 +172,20 @@ class PromptedRelaxer:
         if not isinstance(number, int) or not 1 <= number <= len(open_):
             return self._local.relax(question, query, open_)
         chosen, replacement = open_[number - 1], reply.get("replacement")
-        return chosen, _replace_condition(query, chosen, replacement, reply.get("said"), question)
+        return chosen, _replace_condition(query, chosen, replacement)
 
 
-def _replace_condition(
-    query: EmptyQuery, chosen: int, replacement: object, sentence: object, question: str
-) -> RelaxedQuery:
-    """Return the query with the replacement where that is a condition, described by what it asks for.
-
-    `sentence` is what the model says of it: kept where it speaks of that condition and of nothing else.
-    """
+def _replace_condition(query: EmptyQuery, chosen: int, replacement: object) -> RelaxedQuery:
+    """Return the query with the replacement where that is a condition, else without the condition."""
     phrase = query.words(chosen)
     if isinstance(replacement, str) and replacement.strip():
         try:
             other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read=query.dialect).args["where"].this
             now = condition_words(other, query.dialect)
-            checked = check_sentence(sentence, phrase, now, question)
-            return RelaxedQuery(query.without(chosen, to_sql(other, query.dialect)), f"{phrase} (now: {now})", checked)
+            return RelaxedQuery(query.without(chosen, to_sql(other, query.dialect)), f"{phrase} (now: {now})")
         except (SqlglotError, KeyError):
             pass
-    return RelaxedQuery(query.without(chosen), phrase, check_sentence(sentence, phrase, "", question))
-
-
-# What a model says of a condition that it loosened: it may speak of that condition, and of nothing else.
-
-_LONGEST = 200
-_NOT_PROSE = re.compile(r"https?:|www\.|[<>`{}\[\]=_|\\]|\b(?:SELECT|WHERE|ILIKE|DROP|INSERT|UPDATE|DELETE|NULL)\b")
-"""Links, markup and code, which no sentence to a person has."""
-
-_SPECIFICS = re.compile(r"\d[\d.,:]*\d|\d|(?<=[^.!?“\"'\s] )[“\"']?(?!I\b)[A-Z][\w'’-]*|[“\"][^”\"]+[”\"]")
-"""Numbers, names within a sentence, and what it quotes."""
-
-
-def check_sentence(said: object, condition: str, instead: str, question: str) -> str:
-    """Return a model's sentence on what was loosened, "" where the asker must not see it.
-
-    It has to mention the condition, and what is `instead` of it where something is, by a word that only this has. Its
-    numbers, names and quotes must all come from these two or from the question.
-    """
-    text = " ".join(said.split()) if isinstance(said, str) else ""
-    if not 3 < len(text) <= _LONGEST or _NOT_PROSE.search(text) or len(re.findall(r"[.!?](?:\s|$)", text)) > 1:
-        return ""
-    wanted = _stems(instead) - _stems(condition) or _stems(condition)
-    if not _stems(text) & wanted:
-        return ""
-    everything = _stems(f"{condition} {instead} {question}", stopwords=True)
-    if any(not _stems(name, stopwords=True) <= everything for name in _SPECIFICS.findall(text)):
-        return ""
-    text = text[:1].upper() + text[1:]
-    return text if text[-1] in ".!?" else text + "."
-
-
-def _stems(text: str, *, stopwords: bool = False) -> set[str]:
-    return {stem(word) for word in words(text) if stopwords or (word not in STOPWORDS and len(word) > 1)}
+    return RelaxedQuery(query.without(chosen), phrase)
 
 
 # What each condition of the WHERE keeps out, by one look at the structured ones.
@@ -250,7 +204,7 @@ class ConditionCount:
         passing: rows that fulfil it, of `rows`; None for a condition on texts, where `rows` were read.
         values: examples of what its column holds, where no row passes.
         failing: rows that do not; of the others it is not known.
-        others: rows that fulfil all other conditions but those on texts, whatever this one says of them.
+        others: rows that fulfil all other conditions but those on texts, with or without this one.
         said: for a condition on texts, how many said what.
     """
 
@@ -331,13 +285,13 @@ def count_conditions(
     counted = [
         by_part[id(p)]
         if id(p) in by_part
-        else ConditionCount(text(p), condition_words(p, dialect), both, said=_said(p, said))
+        else ConditionCount(text(p), condition_words(p, dialect), both, said=_count_said(p, said))
         for p in parts
     ]
     return tuple(each for each in counted if each.passing is not None or each.rows)
 
 
-def _said(part: exp.Expr, said: Mapping[str, Counter[str]]) -> tuple[tuple[str, int], ...]:
+def _count_said(part: exp.Expr, said: Mapping[str, Counter[str]]) -> tuple[tuple[str, int], ...]:
     """Return how many texts said what to the one question of a condition, the most frequent first."""
     calls = [call for call in part.find_all(exp.Anonymous) if is_text_call(call) and len(call.expressions) > 1]
     return (

@@ -37,7 +37,6 @@ class Found:
         notes: what the asker should know: words left out, spellings corrected.
         remarks: how unusual words were understood; they come before the rows.
         relaxed: the condition that was dropped to find rows, in words; None when none was.
-        loosened: a model's checked sentence that says so; "" where the template does.
         total: how many rows there are without the query's LIMIT, where that is cheap to count.
         suql: the query that ran; `earlier` says in words what the one of the turn before searched.
         read: the columns that were read off texts.
@@ -50,7 +49,6 @@ class Found:
     evidence: tuple[tuple[Evidence, ...], ...] = ()
     notes: tuple[str, ...] = ()
     relaxed: str | None = None
-    loosened: str = ""
     total: int | None = None
     remarks: tuple[str, ...] = ()
     suql: str = ""
@@ -113,8 +111,6 @@ def say_relaxed(found: Found) -> str:
     """Return the line that says which condition was dropped to find rows; "" when none was."""
     if found.relaxed is None:
         return ""
-    if found.loosened:
-        return f"Nothing fulfils all of that. {found.loosened}\n"
     return f"Nothing fulfils all of that. I left one condition out: “{found.relaxed}”.\n"
 
 

@@ -158,7 +158,10 @@ def generate_examples(catalog: Catalog, most: int = 5) -> tuple[tuple[str, str |
     The last two have no query: what no column tells, with "null" and what to reply, and what needs no data (None).
     """
     ranked = _richest(catalog.relations)
-    found = [*_joined(catalog), *(example for relation in ranked for example in _examples(relation, catalog.dialect))]
+    found = [
+        *_join_example(catalog),
+        *(example for relation in ranked for example in _examples(relation, catalog.dialect)),
+    ]
     kinds: dict[str, tuple[str, str | None]] = {}
     for kind, question, suql in found:
         kinds.setdefault(kind, (question, suql))
@@ -181,7 +184,7 @@ Example = tuple[str, str, str]
 """What an example shows, its question, and its SUQL."""
 
 
-def _joined(catalog: Catalog) -> Iterator[Example]:
+def _join_example(catalog: Catalog) -> Iterator[Example]:
     """Yield a join with groups: how many rows of one relation belong to each of another."""
     dialect = catalog.dialect
     for relation in catalog.relations:

@@ -102,7 +102,7 @@ _FEWEST = 2
 
 def detect_language(question: str) -> str | None:
     """Return the name of the language of a question, in English; None for English, and where nothing tells."""
-    profiles, scripts = _known()
+    profiles, scripts = _read_languages()
     letters = [letter for letter in question if letter.isalpha()]
     for name, blocks in scripts.items():
         in_script = sum(unicodedata.name(letter, "").split()[0].split("-")[0] in blocks for letter in letters)
@@ -130,7 +130,7 @@ def _english() -> frozenset[str]:
 
 
 @cache
-def _known() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
+def _read_languages() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
     data = tomllib.loads(files("almanaq.agent").joinpath("languages.toml").read_text("utf-8"))
     scripts = {name: frozenset(blocks.split()) for name, blocks in data.pop("scripts").items()}
     return {name: frozenset(said.split()) for name, said in data.items()}, scripts

@@ -36,7 +36,6 @@ EXTRAS = {
     "hnsw": "indexes on disk with int8 or binary codes of their vectors",
     "mcp": "gives tools to editors and assistants (almanaq mcp)",
     "notebook": "magics in Jupyter and VS Code",
-    "otel": "OpenTelemetry spans of model calls",
     "pandas": "results as pandas DataFrames (Result.df)",
     "polars": "results as Polars DataFrames (Result.pl)",
     "sqlalchemy": "the SQLAlchemy dialect",

@@ -126,7 +126,7 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     settings = read_settings(**{name: value for name, value in chosen.items() if OPTIONS[name].setting})
     settings.export()
     model = choose_model(settings, looks=looks)
-    bound_memory(model, settings.embedder)
+    bound_memory(settings.embedder)
     load_arrow()
     arguments = {**chosen, **settings.options(), "model": model}
     with connect(source, **arguments) as connection:
@@ -171,13 +171,13 @@ def give_freed_memory_back() -> None:
     os.environ.setdefault(*_ALLOCATOR)
 
 
-def bound_memory(model: str, embedder: str | None) -> None:
+def bound_memory(embedder: str | None) -> None:
     """Let this process hold four fifths of the machine's memory, or of the container's, where the system can say so.
 
     Models that run in this process reserve far more than they use, on a GPU above all: with one there is no bound.
     """
     far = embedder in (None, "lexical", "static") or embedder.startswith("openai:")
-    if model.startswith("local:") or not far:
+    if not far:
         return
     with suppress(ImportError, OSError, ValueError):
         import resource

@@ -151,7 +151,7 @@ class InterruptibleSession(ABC):
             track_helper(self._timer).start()
 
     def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs."""
+        """Stop all that runs; safe from any thread and when nothing runs."""
         with self._state:
             self._mark_stopped()
         if self._needs_insistence():

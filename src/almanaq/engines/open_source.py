@@ -153,14 +153,14 @@ def _open_url(url: str, schema: Schema | None) -> Database:
         return SparkDatabase(url, schema=schema)
     if scheme in ("duckdb", "sqlite"):
         return _open_text(str(path_of_url(url)), schema, None, keep=True)
-    if (added := _added(scheme, url, schema)) is not None:
+    if (added := _open_by_plugin(scheme, url, schema)) is not None:
         return added
     from almanaq.engines.ibis.engine import open_ibis_url
 
     return open_ibis_url(url, schema=schema)
 
 
-def _added(scheme: str, url: str, schema: Schema | None) -> Database | None:
+def _open_by_plugin(scheme: str, url: str, schema: Schema | None) -> Database | None:
     """Return the database that another package opens for a scheme (`almanaq.databases`), None where none does."""
     from almanaq.engines.protocols import Database
     from almanaq.plugins import call_plugin

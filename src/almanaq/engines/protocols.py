@@ -48,13 +48,13 @@ class Session(Protocol):
         """Return the identifiers, outermost first, by which SQL names the temporary table `name`."""
 
     def order_as_planned(self) -> None:
-        """Let ORDER BY mean in every statement what plans take it for, whatever the session's settings are."""
+        """Let ORDER BY mean in every statement what plans take it for, under any settings of the session."""
 
     def give_grace(self, seconds: float) -> bool:
         """Let what was found before the deadline be read after it, in so many seconds; False where that cannot be."""
 
     def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs."""
+        """Stop all that runs; safe from any thread and when nothing runs."""
 
     def __enter__(self) -> Self: ...
 

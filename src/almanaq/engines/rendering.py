@@ -34,7 +34,7 @@ def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _order_numbers(window: exp.Expr, dialect: str) -> None:
-    """Give row_number() an order, where rows are only told apart; Spark need not bring them to one place for it."""
+    """Give row_number() an order, where rows are only distinguished; Spark need not bring them to one place for it."""
     if not isinstance(window.this, exp.RowNumber) or window.args.get("order") is not None:
         return
     named = isinstance(window.parent, exp.Alias) and window.parent.alias == ROW

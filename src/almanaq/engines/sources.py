@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A table of whatever library: of Arrow, pandas, polars, DuckDB, or a Result of ours."""
+    """A table of any library: of Arrow, pandas, polars, DuckDB, or a Result of ours."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 

@@ -18,7 +18,7 @@ def database_corpus(database: Database, *, rows: int | None = ROWS, name: str = 
     """Return the relations that may be read, each with its first rows, when the iteration reaches it.
 
     Of a private column nothing is read: it has its name and its description, and its cells are empty. What is made of
-    these tables, by whatever retriever, can so hold and send nothing of it.
+    these tables, by any retriever, can so hold and send nothing of it.
 
     Args:
         rows: at most so many of each table; None reads all.

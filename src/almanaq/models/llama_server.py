@@ -1,6 +1,6 @@
 """llama.cpp's server over a file of weights, as a child process that commands of one user share for some minutes.
 
-The first question starts it. Later ones, of whatever process, find it by a file that only the user can read, which
+The first question starts it. Later ones, of any process, find it by a file that only the user can read, which
 holds its address and a random key: nobody else on the machine can pass for it, or use it. Its end is that file's age:
 each question makes the file young again, and the server ends once that is `IDLE_SECONDS` ago.
 
@@ -85,7 +85,7 @@ def find_or_start(file: Path, *, busy_for: float = 0.0) -> tuple[str, str]:
     """
     record = record_of(file)
     record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _locked(record):
+    with _hold_lock(record):
         running = _read(record)
         if running is None:
             running = _start(file, record)
@@ -142,7 +142,7 @@ def _keep_alive(record: Path, seconds: float = 0.0) -> None:
 
 
 @contextmanager
-def _locked(record: Path) -> Iterator[None]:
+def _hold_lock(record: Path) -> Iterator[None]:
     """Hold the lock of a record: of all processes one starts the server, and none finds it while it ends."""
     with open(record.with_suffix(".lock"), "wb", opener=open_private) as lock:
         with suppress(ImportError):  # Windows has no flock: there, two commands at once may start two servers
@@ -192,7 +192,7 @@ def serve(weights: str, record: Path, idle: float) -> None:
 
 def _end_if_idle(record: Path, idle: float) -> bool:
     """Remove the record and return True where nobody has asked for so long, or another server has its place."""
-    with _locked(record):
+    with _hold_lock(record):
         try:
             found = json.loads(record.read_text("utf-8"))
             if found["pid"] == os.getpid() and time.time() - record.stat().st_mtime < idle:

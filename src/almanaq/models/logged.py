@@ -1,7 +1,4 @@
-"""Physical calls seen from outside: a debug log, off by default, and OpenTelemetry spans.
-
-Neither holds keys, nor texts unless asked for. This is the only module that imports opentelemetry.
-"""
+"""A debug log of physical calls, off by default; it holds no keys, and texts only on request."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from almanaq.errors import MissingExtraError, SourceError
+from almanaq.errors import SourceError
 from almanaq.models.private_files import open_private
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
@@ -96,48 +92,3 @@ class LoggedModel:
                 f"the debug log {self._log.file} cannot be written ({problem.strerror}): change or unset"
                 " ALMANAQ_DEBUG_LOG"
             ) from problem
-
-
-def traces_from_environment() -> bool:
-    """Return whether ALMANAQ_OTEL asks for spans."""
-    return os.environ.get("ALMANAQ_OTEL", "") in ("1", "true", "yes")
-
-
-class TracedModel:
-    """Opens a span for each call, with its cost and without texts; OpenTelemetry decides where spans go."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        try:
-            from opentelemetry import trace
-        except ImportError as problem:
-            raise MissingExtraError("opentelemetry-api", "otel", "tracing model calls") from problem
-        self.name = model.name
-        self._model = model
-        self._tracer: Any = trace.get_tracer("almanaq")
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply, traced; a failure is recorded by its type alone, as its message may quote a row."""
-        attributes = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.request.model": self.name,
-            "almanaq.prompt": prompt.name,
-            "almanaq.prompt_version": prompt.version,
-        }
-        with self._tracer.start_as_current_span(
-            f"chat {self.name}", attributes=attributes, record_exception=False, set_status_on_exception=False
-        ) as span:
-            try:
-                completion = await self._model.complete(prompt)
-            except BaseException as problem:
-                span.set_attribute("error.type", type(problem).__name__)
-                _add_usage(span, getattr(problem, "usage", Usage()))
-                raise
-            _add_usage(span, completion.usage)
-            return completion
-
-
-def _add_usage(span: Any, usage: Usage) -> None:
-    span.set_attribute("gen_ai.usage.input_tokens", usage.input_tokens)
-    span.set_attribute("gen_ai.usage.output_tokens", usage.output_tokens)
-    if usage.money is not None:
-        span.set_attribute("almanaq.money", usage.money)

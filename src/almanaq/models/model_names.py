@@ -12,10 +12,10 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget, MeteredModel, read_price
 from almanaq.models.cached import CachedModel
 from almanaq.models.embedders.base import as_embedder
-from almanaq.models.logged import DebugLog, LoggedModel, TracedModel
+from almanaq.models.logged import DebugLog, LoggedModel
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
 from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
-from almanaq.models.rate import ConcurrentModel, HedgedModel, Rate, RateLimitedModel
+from almanaq.models.rate import ConcurrentModel, Rate, RateLimitedModel
 from almanaq.models.retrying import RetryingModel
 from almanaq.models.sizes import reads_texts
 from almanaq.models.weights import GGUF, find_weights
@@ -32,20 +32,17 @@ WRAPPERS: tuple[Wrapper, ...] = (
     RetryingModel,
     ConcurrentModel,
     RateLimitedModel,
-    HedgedModel,
     MeteredModel,
-    TracedModel,
     LoggedModel,
 )
 """The order of the wrappers around a model, outermost first; the settings decide which are used.
 
 Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it waits.
-Hedging is inside the slot and rate limits, so that waiting for them does not make a call look slow. Metering, tracing
-and logging see physical calls, both calls of a hedged one included.
+Metering and logging see physical calls.
 """
 
 
-MODEL_NAMES = ("auto", "local", "local:NAME", "openai:MODEL", "ollama:MODEL", "gguf:NAME", "azure:DEPLOYMENT")
+MODEL_NAMES = ("auto", "local", "openai:MODEL", "ollama:MODEL", "gguf:NAME", "azure:DEPLOYMENT")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 
@@ -65,11 +62,8 @@ class ModelSettings:
         price: dollars for tokens; None looks in the user's prices file.
         rate: maximum requests and tokens per minute; None: as fast as the server allows.
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
-        hedge: repeat a call that takes far longer than others (see HedgedModel); `hedge_after` fixes the seconds, None
-            learns them.
         batching: which calls may share a request; None: none.
         debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
-        traces: OpenTelemetry spans for calls; None: as ALMANAQ_OTEL says.
     """
 
     base_url: str | None = field(default=None, repr=False)
@@ -84,11 +78,8 @@ class ModelSettings:
     price: Price | None = None
     rate: Rate | None = None
     probabilities: bool = False
-    hedge: bool = True
-    hedge_after: float | None = None
     batching: Batching | None = None
     debug_log: DebugLog | None = None
-    traces: bool | None = None
 
 
 def open_models(
@@ -101,10 +92,9 @@ def open_models(
     """Return the models for a name or an object; nothing is loaded or called yet.
 
     Args:
-        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "gguf:NAME" (weights
-            here, or their file), "replay:FILE" (what a RecordingModel wrote), "PROVIDER:MODEL" of another
-            package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker where it has
-            `link`).
+        spec: "local" (also None), "openai:MODEL", "gguf:NAME" (weights here, or their file), "PROVIDER:MODEL" of
+            another package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker
+            where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
         cache: store replies in the cache file; without it identical requests of one process are still sent once.
 
@@ -121,15 +111,6 @@ def open_models(
         spec = choose_model().name
     if spec is None or spec == "local":
         return _make_local_models(vectors, cache=cache)
-    if isinstance(spec, str) and spec.startswith("local:") and spec != "local:":
-        from almanaq.models.hub_models import HubReader
-
-        return replace(_make_local_models(vectors), name=spec, reader=HubReader(spec.removeprefix("local:")))
-    if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
-        from almanaq.models.replay import ReplayingModel
-
-        recorded = ReplayingModel(spec.removeprefix("replay:"))
-        return open_models(recorded, embedder=vectors, cache=False, settings=settings)
     if isinstance(spec, str) and (added := _open_plugin(spec)) is not None:
         return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):
@@ -142,9 +123,7 @@ def open_models(
     if isinstance(spec, LanguageModel):
         use_cache = cache and bool(getattr(spec, "persistent", True))
         return _make_models(spec, vectors, settings or ModelSettings(), use_cache)
-    raise UsageError(
-        f"{spec!r} is not a model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader"
-    )
+    raise UsageError(f"{spec!r} is not a model: give 'local', 'openai:MODEL', a LanguageModel or a Reader")
 
 
 def make_models(language: LanguageModel, batching: Batching | None = None) -> Models:
@@ -214,9 +193,9 @@ def _wrapper_arguments(model: LanguageModel, settings: ModelSettings, cache: boo
     """Return the wrappers that the settings ask for, each with its arguments."""
     from almanaq.models.budget import MeteredModel
     from almanaq.models.cached import CachedModel
-    from almanaq.models.logged import LoggedModel, TracedModel, debug_log_from_environment, traces_from_environment
+    from almanaq.models.logged import LoggedModel, debug_log_from_environment
     from almanaq.models.private_files import default_cache_file
-    from almanaq.models.rate import ConcurrentModel, HedgedModel, RateLimitedModel
+    from almanaq.models.rate import ConcurrentModel, RateLimitedModel
     from almanaq.models.reply_cache import ReplyCache
     from almanaq.models.retrying import RetryingModel
 
@@ -230,10 +209,6 @@ def _wrapper_arguments(model: LanguageModel, settings: ModelSettings, cache: boo
     }
     if settings.rate is not None:
         found[RateLimitedModel] = {"rate": settings.rate}
-    if settings.hedge:
-        found[HedgedModel] = {"after": settings.hedge_after}
-    if traces_from_environment() if settings.traces is None else settings.traces:
-        found[TracedModel] = {}
     log = settings.debug_log or debug_log_from_environment()
     if log is not None:
         found[LoggedModel] = {"log": log, "secrets": getattr(model, "secrets", ())}
@@ -287,13 +262,13 @@ def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageMo
 
 
 def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
-    """Return the model of weights on this machine: one call at a time, and none is made twice to save time."""
+    """Return the model of weights on this machine: one call at a time."""
     from almanaq.models.llama_server import CONTEXT_TOKENS, LlamaModel
 
     name = spec.removeprefix(GGUF)
     timeout = settings.timeout or call_timeout(find_endpoint("llamacpp").usual_timeout)
     model = LlamaModel(name, find_weights(name), timeout=timeout)
-    return model, replace(settings, concurrency=1, hedge=False, context_tokens=CONTEXT_TOKENS)
+    return model, replace(settings, concurrency=1, context_tokens=CONTEXT_TOKENS)
 
 
 def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:

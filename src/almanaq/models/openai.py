@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import PerLoop, run_sync
 from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
-from almanaq.models.context import ask_context
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     JsonServer,
@@ -53,6 +52,7 @@ from almanaq.models.openai_replies import (
 )
 from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall, seconds_to_wait
+from almanaq.models.sizes import ask_context
 
 _log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"

@@ -13,7 +13,6 @@ from typing import Literal, TypeVar
 
 from almanaq.errors import ModelCallError
 from almanaq.models.budget import estimate_tokens, record_read_in_parts
-from almanaq.models.context import USUAL_CONTEXT
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AllOf,
@@ -30,6 +29,7 @@ from almanaq.models.protocols import (
     forget_reply,
 )
 from almanaq.models.retrying import FailedCall, UnusableReply
+from almanaq.models.sizes import USUAL_CONTEXT
 from almanaq.models.text_calls import (
     MalformedReply,
     OutsideOptions,

@@ -155,10 +155,6 @@ class ReplyCache:
                     )
                 self._unwritten.update(replies)
 
-    def put(self, key: bytes, text: str, *, model: str = "") -> None:
-        """Store one reply and end its lease, as `keep` does."""
-        self.keep([(key, text)], model=model)
-
     def drop(self, key: bytes) -> None:
         """Delete one reply."""
         try:
@@ -167,16 +163,6 @@ class ReplyCache:
                 connection.execute("DELETE FROM reply WHERE key = ?", (key,))
         except UNUSABLE as problem:
             _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
-
-    def lease(self, key: bytes) -> bool:
-        """Reserve a request for this process; False while another live process has it in flight."""
-        if self.file is None:
-            return True
-        try:
-            with self._lock, self._open() as connection:
-                return self._try_lease(connection, key)
-        except UNUSABLE:
-            return True
 
     def _try_lease(self, connection: sqlite3.Connection, key: bytes) -> bool:
         now = time.time()

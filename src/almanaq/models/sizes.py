@@ -1,12 +1,14 @@
-"""How large a model is, by its name or what its server says of it: a small one is asked in another way."""
+"""How large a model is and how much it reads at once, by its name or what its server says of it."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.event_loops import run_sync
@@ -25,6 +27,15 @@ LEAST_CONTEXT = 8192
 _BYTES_A_PARAMETER = 0.8
 """Of weights of 4 bits, tables of words included: what a file says of its model where its name says nothing."""
 _SECONDS = 2.0
+USUAL_CONTEXT = 32_000
+"""Tokens that a model is taken to read at once where neither a setting nor the server says."""
+_LEAST, _MOST = 256, 10_000_000
+"""Credible lengths."""
+_MOST_AT_ONCE = 131_072
+"""Longer prompts take more time than a call has: no model is given more, even if it could read more."""
+_LISTED = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length")
+"""What vLLM, LM Studio, OpenRouter, Groq and Mistral call it in their lists of models."""
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)$", re.MULTILINE)
 _NAMED = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
 
@@ -45,9 +56,8 @@ def is_small(model: LanguageModel | None) -> bool:
     parameters = find_parameters(model.name)
     if parameters is not None:
         return parameters <= SMALL_PARAMETERS
-    known = run_sync(_ask_server(provider, name)) if provider != GGUF[:-1] else {}
-    told, context = known.get("parameters"), known.get("context")
-    return (told is not None and told <= SMALL_PARAMETERS) or (context is not None and context < LEAST_CONTEXT)
+    stated, context = run_sync(_ask_size(provider, name)) if provider != GGUF[:-1] else (None, None)
+    return (stated is not None and stated <= SMALL_PARAMETERS) or (context is not None and context < LEAST_CONTEXT)
 
 
 def reads_texts(model: str) -> bool:
@@ -80,30 +90,85 @@ def read_parameters(name: str) -> float | None:
     return float(found[-1][0]) * (1e9 if found[-1][1] in "bB" else 1e6) if found else None
 
 
-async def _ask_server(provider: str, name: str) -> dict[str, float]:
-    """Return `parameters` and `context` of a model as its server tells them."""
-    address = find_address(provider)
-    found: dict[str, float] = {}
-    with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
-        server = JsonServer(address, {"authorization": f"Bearer {NO_KEY}"}, timeout=_SECONDS, most_bytes=2**20)
-        try:
-            listed: list[dict[str, Any]] = json.loads((await server.get("/models")).body)["data"]
-        finally:
-            await server.close()
-        model = next(each for each in listed if each["id"] == name)
-        meta = model.get("meta") or {}
-        for key, value in (("parameters", meta.get("n_params")), ("context", meta.get("n_ctx"))):
-            if isinstance(value, int | float):
-                found[key] = value
-        if isinstance(length := model.get("max_model_len"), int):
-            found["context"] = length
-    with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
-        if provider == "ollama":
-            root = JsonServer(address.removesuffix("/v1"), {}, timeout=_SECONDS, most_bytes=2**24)
-            try:
-                shown = json.loads((await root.post("/api/show", {"model": name})).body)
-            finally:
-                await root.close()
-            if (size := read_parameters(shown["details"]["parameter_size"])) is not None:
-                found["parameters"] = size
-    return found
+async def _ask_size(provider: str, name: str) -> tuple[float | None, int | None]:
+    """Return the parameters and the context of a model as its server states them."""
+    address, headers = find_address(provider), {"authorization": f"Bearer {NO_KEY}"}
+    stated: object = None
+    async with _connect(address, headers, ()) as (server, root):
+        with suppress(LookupError, TypeError, AttributeError):
+            if provider == "ollama":
+                shown: Any = await _get(root, "/api/show", {"model": name})
+                stated = read_parameters(shown["details"]["parameter_size"])
+            else:
+                listed: Any = await _get(server, "/models")
+                stated = {each["id"]: each for each in listed["data"]}[name]["meta"]["n_params"]
+    return stated if isinstance(stated, int | float) else None, await ask_context(address, headers, (), name)
+
+
+async def ask_context(address: str, headers: Mapping[str, str], secrets: tuple[str, ...], model: str) -> int | None:
+    """Return the tokens that a model reads at once, prompt and reply together; None where its server does not say."""
+    async with _connect(address, headers, secrets) as (server, root):
+        places: tuple[tuple[JsonServer, str, Callable[[Any], Iterable[object]]], ...] = (
+            (server, "/models", lambda found: _read_list(found["data"], model)),
+            (root, "/api/v0/models", lambda found: _read_list(found["data"], model)),  # LM Studio
+            (root, "/props", lambda found: [found["default_generation_settings"]["n_ctx"]]),  # llama.cpp
+            (root, "/api/ps", lambda found: _read_list(found["models"], model)),  # Ollama, of a model that is loaded
+        )
+        for place, path, read in places:
+            if (found := _read_length(await _get(place, path), read)) is not None:
+                return found
+        return _read_length(await _get(root, "/api/show", {"model": model}), _read_ollama)
+
+
+@asynccontextmanager
+async def _connect(
+    address: str, headers: Mapping[str, str], secrets: tuple[str, ...]
+) -> AsyncIterator[tuple[JsonServer, JsonServer]]:
+    """Give the server of the protocol, whose address ends in /v1, and the one beside it, which says more of itself."""
+    parts = urlsplit(address)
+    beside = urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")))
+    server, root = (JsonServer(each, headers, timeout=_SECONDS, secrets=secrets) for each in (address, beside))
+    try:
+        yield server, root
+    finally:
+        await server.close()
+        await root.close()
+
+
+async def _get(server: JsonServer, path: str, content: Mapping[str, Any] | None = None) -> object:
+    """Return the JSON at a path; None where there is none."""
+    try:
+        reply = await (server.get(path) if content is None else server.post(path, content))
+        return json.loads(reply.body) if reply.status == 200 else None
+    except (NoReply, ValueError, RecursionError):
+        return None
+
+
+def _read_length(content: object, read: Callable[[Any], Iterable[object]]) -> int | None:
+    """Return the first credible length of those that are read from a reply; None where there is none."""
+    try:
+        stated = list(read(content))
+    except (LookupError, TypeError, AttributeError):
+        return None
+    lengths = (length for length in stated if isinstance(length, int) and not isinstance(length, bool))
+    return next((min(length, _MOST_AT_ONCE) for length in lengths if _LEAST <= length <= _MOST), None)
+
+
+def _read_list(models: Iterable[Mapping[str, Any]], model: str) -> list[object]:
+    """Return what a list of models says of one; where it has only one, that is meant under any name."""
+    listed = list(models)
+    own = [each for each in listed if model in (each.get("id"), each.get("name"), each.get("model"))]
+    return [
+        length
+        for each in own or (listed if len(listed) == 1 else ())
+        for length in ((each.get("meta") or {}).get("n_ctx"), *map(each.get, _LISTED))
+    ]
+
+
+def _read_ollama(shown: Any) -> list[object]:
+    """Return the context that Ollama gives a model: `num_ctx`, or at most what the usual one and the model allow."""
+    if set_ := _NUM_CTX.search(shown.get("parameters") or ""):
+        return [int(set_[1])]
+    return [
+        min(length, USUAL_CONTEXT) for name, length in shown["model_info"].items() if name.endswith(".context_length")
+    ]

@@ -84,7 +84,7 @@ class MalformedReply(ValueError):
 
 
 class OutsideOptions(MalformedReply):
-    """A reply whose value is none of those allowed."""
+    """A reply whose value is not among those allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def expand_fields(text: str, dialect: str) -> str:
     calls = [call for call in trees[0].find_all(exp.Anonymous) if call.name.lower() == "answer"]
     found = [(call, fields) for call in calls if (fields := _fields_of(call)) is not None]
     for call, fields in found:
-        call.replace(_expanded(call, fields, dialect))
+        call.replace(_expand_call(call, fields, dialect))
     return trees[0].sql(dialect=dialect) if found else text
 
 
@@ -69,7 +69,7 @@ def _as_sql(value: object) -> exp.Expr:
     return exp.Array(expressions=list(map(_as_sql, value))) if isinstance(value, list) else literal(value)
 
 
-def _expanded(call: exp.Anonymous, fields: Mapping[str, exp.Expr], dialect: str) -> exp.Expr:
+def _expand_call(call: exp.Anonymous, fields: Mapping[str, exp.Expr], dialect: str) -> exp.Expr:
     answers = {name: _field(call, name, kind, dialect) for name, kind in fields.items()}
     named = call.expressions[2].unnest()
     if isinstance(named, exp.Struct):

@@ -111,7 +111,7 @@ class Engine:
         """sqlglot's name of the SQL that the source's engine speaks."""
         return self._database.dialect
 
-    def _chosen(self, options: Options | None) -> Options:
+    def _merge_options(self, options: Options | None) -> Options:
         """Return a query's own choices, and the engine's where it makes none."""
         return self._options if options is None else options.over(self._options)
 
@@ -142,7 +142,7 @@ class Engine:
 
     async def arun(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
-        chosen = self._chosen(options)
+        chosen = self._merge_options(options)
         known = self._prepare(query, parameters, chosen)
         with errors_placed(query, self.catalog):
             if known.plan.is_native:
@@ -167,7 +167,7 @@ class Engine:
 
         No quotes are kept. However many rows there are, no more than some are held; errors are those of `run`.
         """
-        chosen = self._chosen(options)
+        chosen = self._merge_options(options)
 
         async def sink(table: pa.Table) -> None:
             to(table)
@@ -198,7 +198,7 @@ class Engine:
 
     def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
         """Return the plan of a query; asks neither the database nor a model."""
-        return self._prepare(query, parameters, self._chosen(options)).plan
+        return self._prepare(query, parameters, self._merge_options(options)).plan
 
     def _key(self, query: str, parameters: Parameters, options: Options) -> tuple[object, ...] | None:
         """Return what a query's plan depends on; None where its parameters cannot be written into one."""
@@ -231,7 +231,7 @@ class Engine:
         self, query: str, parameters: Parameters | None = (), *, options: Options | None = None
     ) -> LogicalPlan:
         """Return the plan of a query before the optimizer's rules."""
-        chosen = self._chosen(options)
+        chosen = self._merge_options(options)
         with within_limits(), errors_placed(query, self.catalog):
             return self._planner.logical(self._planner.read(query, chosen), read_parameters(parameters), chosen)
 
@@ -265,7 +265,7 @@ class Engine:
         Args:
             verbose: also give the plan after each rule.
         """
-        chosen = self._chosen(options)
+        chosen = self._merge_options(options)
         with within_limits(), errors_placed(query, self.catalog):
             plan = self.plan(query, parameters, options=chosen)
             if plan.is_native:
@@ -287,7 +287,7 @@ class Engine:
 
     def analyze(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
-        chosen = self._chosen(options)
+        chosen = self._merge_options(options)
         plan = self.plan(query, parameters, options=chosen)
         result, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         actual = report.figures(result.trace.spending)
@@ -367,7 +367,7 @@ class Engine:
         Args:
             key: values of columns that name the row, as `{"id": 7}`.
         """
-        chosen = self._chosen(options)
+        chosen = self._merge_options(options)
         exact = replace(chosen, accuracy=None)
         known = [column.name for relation in self.catalog.relations for column in relation.columns]
         for name in key:

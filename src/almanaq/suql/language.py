@@ -112,7 +112,7 @@ class Language(Protocol):
     dialect: str
     """sqlglot's name of the engine's dialect."""
     binds_texts: bool
-    """Whether `names` raises for whatever name means nothing, within text functions too."""
+    """Whether `names` raises for each unknown name, within text functions too."""
 
     @property
     def aggregates(self) -> frozenset[str]:

@@ -25,7 +25,7 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
-"""What sqlglot raises besides its own errors, for forms that it does not foresee."""
+"""What sqlglot raises beside its own errors, for forms that it does not foresee."""
 _VALUES = {"postgres": ("column", 1), "spark": ("col", 1), "databricks": ("col", 1)}
 """What engines call the columns of VALUES: a word, and the number of the first; others as DuckDB does."""
 _AFTER_FROM = ("where", "group", "having", "qualify", "order", "distinct")
@@ -55,7 +55,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
 
     Raises:
         UnknownNameError: no such relation or column, or an ambiguous one.
-        UnsupportedError: a form whose names cannot be told.
+        UnsupportedError: a form whose names cannot be resolved.
     """
     _flatten_joins(tree)
     _fold_names(tree, dialect)
@@ -104,13 +104,13 @@ def _flatten_joins(tree: exp.Query) -> None:
     """`FROM ((a JOIN b ON c) JOIN d ON e)` becomes `FROM a JOIN b ON c JOIN d ON e`: the same, and a list of items."""
     for block in nodes_of(tree, exp.Select):
         from_ = block.args.get("from_")
-        while from_ is not None and (inner := _joined(from_.this)) is not None:
+        while from_ is not None and (inner := _unwrap_joins(from_.this)) is not None:
             joins = [join.pop() for join in inner.args.get("joins") or ()]
             block.set("joins", [*joins, *(block.args.get("joins") or ())])
             from_.set("this", inner)
 
 
-def _joined(item: exp.Expr) -> exp.Expr | None:
+def _unwrap_joins(item: exp.Expr) -> exp.Expr | None:
     """Return what stands in parentheses around items of FROM; None where they hold a query, or have an alias."""
     within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
     if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
@@ -193,7 +193,7 @@ def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: 
 
 
 def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
-    """Write `t.rowid` for `rowid`, which is none of the columns that `*` stands for."""
+    """Write `t.rowid` for `rowid`, which `*` does not include."""
     for column in nodes_of(tree, exp.Column):
         block = column.find_ancestor(exp.Select)
         if column.table or block is None or column.name not in ("rowid", "ctid"):
@@ -534,7 +534,7 @@ def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
             continue
         block = column.find_ancestor(exp.Select)
         if not column.table:
-            raise _unresolved(column, block, catalog, text)
+            raise _make_unresolved_error(column, block, catalog, text)
         item = find_source(column.table, block) if block is not None else None
         if item is None:
             aliases = [i.alias_or_name for select in enclosing_selects(column) for i in from_items(select)]
@@ -553,7 +553,7 @@ def _is_output(column: exp.Column) -> bool:
     )
 
 
-def _unresolved(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
+def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
     del text
     holders = {i.alias_or_name: columns_of(i, catalog) or [] for i in (from_items(block) if block is not None else ())}
     holding = [alias for alias, names in holders.items() if column.name in names]
@@ -585,7 +585,7 @@ def _rename_hidden_aliases(tree: exp.Query) -> None:
 
 
 def _aliases_around(block: exp.Select) -> Iterator[str]:
-    """Yield the aliases of FROM items that expressions of a block could name besides its own."""
+    """Yield the aliases of FROM items that expressions of a block could name beside its own."""
     for select in itertools.islice(enclosing_selects(block), 1, None):
         for item in from_items(select):
             yield item.alias_or_name

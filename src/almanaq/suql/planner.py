@@ -64,7 +64,7 @@ class Planner:
         statement = self.read(query, options)
         bound = check_parameters(statement, parameters)
         if statement.has_text or self._links(statement, parameters, options):
-            return self._planned(statement, parameters, options)
+            return self._plan_texts(statement, parameters, options)
         select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
         return Plan((), (), Output(select, statement.labels))
 
@@ -72,7 +72,7 @@ class Planner:
         """Raise QueryError unless a query can be read, and its names mean something."""
         statement = self.read(query, options)
         if statement.has_text:
-            self._planned(statement, parameters, options)
+            self._plan_texts(statement, parameters, options)
         elif not statement.lookups:
             self.binder.language.names(statement, parameters)
 
@@ -100,9 +100,11 @@ class Planner:
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
-        return replace(plan, private_columns=self._named(private), private_compared=self._named(compared))
+        return replace(
+            plan, private_columns=self._name_in_source(private), private_compared=self._name_in_source(compared)
+        )
 
-    def _named(self, private: tuple[str, ...]) -> tuple[str, ...]:
+    def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
         """Return private columns under the names that they have in the source."""
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
         return tuple(dict.fromkeys(name for names in found for name in names))
@@ -142,7 +144,7 @@ class Planner:
             self.check(plan, options)
         return bool(plan.links)
 
-    def _planned(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
+    def _plan_texts(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
@@ -153,12 +155,12 @@ class Planner:
             try:
                 for made in self.binder.language.split(statement, f"{prefix}part_", parameters):
                     with suppress(UnsupportedError, UnknownNameError):  # of a part, which nobody wrote
-                        return self._composed(made, statement, parameters, options, prefix)
+                        return self._compose(made, statement, parameters, options, prefix)
             except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
                 raise error from None
             raise
 
-    def _composed(
+    def _compose(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
     ) -> Plan:
         """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
@@ -174,7 +176,7 @@ class Planner:
                 query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
                 stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once"))
             else:
-                plan = planner._planned(part.statement, parameters, options, f"{prefix}{part.name}_")
+                plan = planner._plan_texts(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]
                 blocks[part.name] = plan.output.evidence[0][0] if plan.output.evidence else ""
                 links += plan.links

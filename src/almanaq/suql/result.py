@@ -184,7 +184,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The rows of a query: a sequence of tuples, and a stream of Arrow for whatever reads one.
+    """The rows of a query: a sequence of tuples, and a stream of Arrow for any reader of one.
 
     `pa.table(result)`, `pl.DataFrame(result)` and `duckdb.sql("FROM result")` take it as it is (it is no `Sequence` by
     name, which polars would read value by value). A slice is a Result of those rows, with their evidence.

@@ -45,8 +45,8 @@ def python_column(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact:
     inner = column.type
     while pa.types.is_list(inner) or pa.types.is_large_list(inner):
         inner = inner.value_type
-    return _shortened(values) if pa.types.is_float32(inner) else values
+    return _shorten(values) if pa.types.is_float32(inner) else values
 
 
-def _shortened(values: list[Any]) -> list[Any]:
-    return [_shortened(value) if isinstance(value, list) else shortest(value) for value in values]
+def _shorten(values: list[Any]) -> list[Any]:
+    return [_shorten(value) if isinstance(value, list) else shortest(value) for value in values]

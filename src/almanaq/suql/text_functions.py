@@ -32,7 +32,6 @@ class TextFunction:
         question: what is asked of every document; None: the second argument says.
         options: the place of the argument that lists the allowed answers; None: there is none.
         type: the type of its value, as sqlglot calls it; a cast asks the model for another.
-        read_as_casts: whether what it is cast to, or compared with, says how a reply is read.
         question_of: what it is called in a message about its second argument.
         expand: gives the call of another text function that it is short for; None: it is none.
     """
@@ -44,7 +43,6 @@ class TextFunction:
     question: str | None = None
     options: int | None = None
     type: str = "text"
-    read_as_casts: bool = False
     question_of: str = "the question of"
     expand: Callable[[Sequence[exp.Expr]], exp.Expr] | None = None
 
@@ -58,7 +56,7 @@ def _classify(arguments: Sequence[exp.Expr]) -> exp.Expr:
 DECLARED: Mapping[str, TextFunction] = {
     function.name: function
     for function in (
-        TextFunction("answer", "answer(text, question [, options])", (2, 3), options=2, read_as_casts=True),
+        TextFunction("answer", "answer(text, question [, options])", (2, 3), options=2),
         TextFunction("summary", "summary(text)", (1, 1), question=SUMMARY_QUESTION),
         TextFunction(
             "similarity",

@@ -250,20 +250,20 @@ class TreeLanguage:
         """Return whether a name in FROM is that of a member of WITH."""
         if table.args.get("db") is not None:
             return False
-        name, at, inside = self._folded(table.this), table.parent, None
+        name, at, inside = self._fold(table.this), table.parent, None
         while at is not None:
             with_ = at.args.get("with_")
             recursive = with_ is not None and bool(with_.args.get("recursive"))
             for cte in with_.expressions if with_ is not None else ():
                 if cte is inside and not recursive:
                     break  # a member sees those before it; what has its own name in it is another
-                if self._folded(cte.args["alias"].this) == name:
+                if self._fold(cte.args["alias"].this) == name:
                     return True
             inside = at if isinstance(at, exp.CTE) else inside
             at = at.parent
         return False
 
-    def _folded(self, identifier: exp.Expr) -> str:
+    def _fold(self, identifier: exp.Expr) -> str:
         return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
 
 
@@ -355,7 +355,7 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
         RefusedQueryError: it holds what no tree was read from.
     """
     reader = Dialect.get_or_raise(dialect)
-    in_from = {_called(table.this, reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
+    in_from = {_find_called_name(table.this, reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
     tokens = reader.tokenize(sql)
     types = reader.parser_class.TYPE_TOKENS
     literals = {node.this for node in nodes_of(tree, exp.Literal, exp.ByteString, exp.RawString)}
@@ -456,7 +456,7 @@ def _place(name: str, text: str) -> dict[str, Any]:
     return {} if found is None else {"query": text, "start": found.start(), "end": found.start() + len(name) - 1}
 
 
-def _called(node: exp.Expr | None, dialect: Dialect) -> str:
+def _find_called_name(node: exp.Expr | None, dialect: Dialect) -> str:
     """Return the name by which an item of FROM is called as a function, in lower case; "" where it is none."""
     if not isinstance(node, exp.Func):
         return ""

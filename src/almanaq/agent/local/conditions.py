@@ -401,9 +401,9 @@ class Conditions:
         return str(int(value)) not in column.words and (column.kind == "number" or self._holds(column, value))
 
     def _holds(self, column: LinkedColumn, value: float) -> bool:
-        return self._numbered(column, value) is not None
+        return self._find_number_text(column, value) is not None
 
-    def _numbered(self, column: LinkedColumn, value: float) -> str | None:
+    def _find_number_text(self, column: LinkedColumn, value: float) -> str | None:
         """Return the one text that says a number: '8', or 'S08' of a column of seasons."""
         if column.kind != "text" or value != int(value):
             return None
@@ -412,7 +412,7 @@ class Conditions:
         return str(int(value)) if str(int(value)) in found else found[0] if len(found) == 1 else None
 
     def _equal_number(self, column: LinkedColumn, meant: Number) -> exp.Expr:
-        if (said := self._numbered(column, meant.value)) is not None:
+        if (said := self._find_number_text(column, meant.value)) is not None:
             return exp.EQ(this=plain(column), expression=text(said))
         return exp.EQ(this=compared(column), expression=number(self._in_unit(meant.value, meant.unit, column)))
 
@@ -553,7 +553,7 @@ class Conditions:
             return _SIGNS[period.sign](this=own, expression=number(value))
         if period.month and self._is_history(column):
             return exp.EQ(this=part("month", column, self.world.dialect), expression=number(period.month))
-        start, after = self._placed(column, period)
+        start, after = self._place_period(column, period)
         if period.sign == "=":
             return exp.and_(
                 exp.GTE(this=plain(column), expression=day(start, column)),
@@ -563,7 +563,7 @@ class Conditions:
         kind, value_day = edge[period.sign]
         return kind(this=plain(column), expression=day(value_day, column))
 
-    def _placed(self, column: LinkedColumn, period: Period) -> tuple[date, date]:
+    def _place_period(self, column: LinkedColumn, period: Period) -> tuple[date, date]:
         """Return the days of a period; one without a year is the one nearest to the latest day known."""
         if period.days is None:
             return period.start, period.after

@@ -99,7 +99,7 @@ class LocalDialogue:
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
         """Return whether a turn is small talk; all else is the parser's to read."""
         kind = small_talk(question)
-        if kind is None or (history and history[-1].offered and _chosen(question, history[-1]) is not None):
+        if kind is None or (history and history[-1].offered and _find_choice(question, history[-1]) is not None):
             return "new"
         if answer_about_source(question, catalog) is not None:
             return "new"
@@ -116,7 +116,7 @@ class LocalDialogue:
 
     def settle(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> Parsed | None:
         """Return what needs no reading of words: a reading chosen, a question known or about the source; else None."""
-        if history and (chosen := _chosen(question, history[-1])) is not None:
+        if history and (chosen := _find_choice(question, history[-1])) is not None:
             return Parsed("query", chosen, asked=history[-1].question)
         if (language := detect_language(question)) is not None:
             return Parsed("no_query", reply=decline_language(language))
@@ -218,7 +218,7 @@ def _unknown(question: str, world: World) -> list[str]:
     return [word for word in dict.fromkeys(world.link(question).unknown) if fold(word) not in silent][:_WORDS_KEPT]
 
 
-def _chosen(question: str, last: Turn) -> str | None:
+def _find_choice(question: str, last: Turn) -> str | None:
     """Return the query that a turn chooses of those offered; None where it chooses none."""
     match = _CHOICE.fullmatch(fold(question).strip())
     if match is None or not last.offered:

@@ -317,7 +317,7 @@ class Figures(Draft):
             if relation is None:
                 return False
             sentence.take(k)
-            own = self._called(k, relation)
+            own = self._find_called(k, relation)
             if relation is not self.main and own is not None and own.kind == "text":
                 self._add_group(own)  # a column of the rows themselves goes before a table of its name
                 return True
@@ -341,7 +341,7 @@ class Figures(Draft):
             return True
         return False
 
-    def _called(self, k: int, relation: Relation) -> LinkedColumn | None:
+    def _find_called(self, k: int, relation: Relation) -> LinkedColumn | None:
         """Return the column of the rows themselves that has the name of a table, as it is or as it is said."""
         span = self.sentence.items[k]
         said = tuple(token.stem for token in self.sentence.links.tokens[span.first : span.last])

@@ -115,21 +115,21 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     spec = last[0]
     said = question.strip()
     if _COUNT.fullmatch(said) and not spec.gives_figures:
-        return _made(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
+        return _make_reading(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
     if _ANOTHER.search(said) and not spec.gives_figures:
-        return _made(_others(spec, history), world)
+        return _make_reading(_others(spec, history), world)
     if (first := _FIRST.fullmatch(said)) is not None:
-        return _made(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
+        return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
     if asks_to_list(said):
-        return _made(_listed(spec, world), world)
+        return _make_reading(_list_rows(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
-        return _made(dropped, world)
-    if (closer := _compared(said, spec, history, world)) is not None:
-        return _made(closer, world)
+        return _make_reading(dropped, world)
+    if (closer := _compare_with_shown(said, spec, history, world)) is not None:
+        return _make_reading(closer, world)
     reference = resolve(said, history, world)
     if reference is not None and (found := _about(said, spec, reference, history, world)) is not None:
         return found
-    return _exchanged(said, spec, world)
+    return _exchange(said, spec, world)
 
 
 def asks_to_list(question: str) -> bool:
@@ -150,7 +150,7 @@ def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] 
     return None
 
 
-def _made(spec: QuerySpec | None, world: World, probability: float = 0.95, kind: str = "") -> Reading | None:
+def _make_reading(spec: QuerySpec | None, world: World, probability: float = 0.95, kind: str = "") -> Reading | None:
     if spec is None:
         return None
     try:
@@ -171,7 +171,7 @@ def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
         return spec
     shown = Shown(spec.rows, columns, tuple(keys), tuple(keys.values()))
     kept = [c for c in spec.conditions if not _leaves_out(c)]
-    return spec.with_conditions([*kept, exp.Not(this=_grouped(keys_condition(shown)))])
+    return spec.with_conditions([*kept, exp.Not(this=_group_condition(keys_condition(shown)))])
 
 
 def _leaves_out(condition: exp.Expr) -> bool:
@@ -179,11 +179,11 @@ def _leaves_out(condition: exp.Expr) -> bool:
     return isinstance(inner, exp.In) and not inner.args.get("query") and inner.this.name.casefold().endswith("id")
 
 
-def _grouped(condition: exp.Expr) -> exp.Expr:
+def _group_condition(condition: exp.Expr) -> exp.Expr:
     return condition if isinstance(condition, exp.In) else exp.paren(condition)
 
 
-def _listed(spec: QuerySpec, world: World) -> QuerySpec | None:
+def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the query that lists the rows; of a figure, those that it is of."""
     if not spec.gives_figures:
         return replace(spec, limit=None)
@@ -245,13 +245,13 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
             shown_columns = asked.columns
         elif prose is not None and not prose.column.private:
             shown_columns = (*shown_columns, exp.Anonymous(this="summary", expressions=[plain(prose)]))
-        return _made(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
+        return _make_reading(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
     condition: list[exp.Expr] = [reference.condition]
     if not reference.single and spec.rows == relation.name and spec.limit is None and not spec.gives_figures:
         condition = list(spec.conditions)
     if not reference.single and spec.gives_figures:
         return None
-    own = read(_reduced(said, reference), world, main=relation, partial=True)
+    own = read(_remove_reference(said, reference), world, main=relation, partial=True)
     best = own[0] if own else None
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
@@ -265,7 +265,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
                 call = next(iter(wishes[0].find_all(exp.Anonymous)))
                 asked_of = world.column_of(call)
                 shown_call = answer(asked_of, question) if asked_of is not None else call
-                return _made(
+                return _make_reading(
                     QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail"
                 )
         made = best.spec.with_conditions([*condition, *best.spec.conditions])
@@ -278,7 +278,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         if not made.gives_figures and not made.columns:
             made = replace(made, columns=spec.columns)
         kind = "detail" if condition == [reference.condition] else ""
-        return _made(made, world, best.probability, kind)
+        return _make_reading(made, world, best.probability, kind)
     return elsewhere
 
 
@@ -286,11 +286,11 @@ def _elsewhere(
     said: str, reference: Reference, condition: Sequence[exp.Expr], relation: str, world: World
 ) -> Reading | None:
     """Return what is asked of other rows that belong to those shown: the runways of that airport."""
-    for reading in read(_reduced(said, reference), world)[:3]:
+    for reading in read(_remove_reference(said, reference), world)[:3]:
         rows = reading.spec.rows
         if rows != relation and world.is_single(rows, relation) and reading.probability > _USABLE:
             made = reading.spec.with_conditions([*reading.spec.conditions, *condition])
-            return _made(made, world, reading.probability, "detail" if reference.single else "")
+            return _make_reading(made, world, reading.probability, "detail" if reference.single else "")
     return None
 
 
@@ -310,7 +310,7 @@ def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
     return spec if spec is not None and spec.columns else None
 
 
-def _reduced(said: str, reference: Reference) -> str:
+def _remove_reference(said: str, reference: Reference) -> str:
     """Return a turn without the words that mean rows shown before."""
     at = fold(said).find(fold(reference.words))
     if reference.words.startswith("which"):
@@ -340,7 +340,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     return None
 
 
-def _compared(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
+def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
     wanted = _less_or_more(said)
     shown = next((turn.shown for turn in reversed(history) if turn.shown is not None), None)
@@ -360,7 +360,7 @@ def _compared(said: str, spec: QuerySpec, history: Sequence[Turn], world: World)
     return replace(spec.with_conditions([*kept, test]), order=())
 
 
-def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
+def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     """Return the last query with what a turn names in the place of what is of the same kind."""
     relation = world.catalog.find(spec.rows)
     if relation is None:
@@ -378,7 +378,7 @@ def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
         conditions = [c for c in conditions if c in new.conditions or not reads_text(c)]
     made = spec.with_conditions(conditions)
     if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
-        made = _listed(made, world) or made
+        made = _list_rows(made, world) or made
     changed = bool(new.conditions)
     function = _bare_function(short, world) if not new.measures else None
     if new.measures and not (spec.measures and new.measures == (count(),) and best.spec.groups):
@@ -413,7 +413,7 @@ def _exchanged(said: str, spec: QuerySpec, world: World) -> Reading | None:
         else [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
     )
     probability = best.probability if function is None else (0.9 if not unused else 0.2)
-    return _made(made, world, probability)
+    return _make_reading(made, world, probability)
 
 
 def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: World) -> list[exp.Expr]:

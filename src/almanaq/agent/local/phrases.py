@@ -214,7 +214,7 @@ def content(use: TokenUse, i: int) -> bool:
 def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
     cue, wanted = _cue(use, first)
     opening = _article(use, first) if cue else first
-    words = _spoken(use.text(opening, last))
+    words = _address_reader(use.text(opening, last))
     if words.removesuffix("er") in search_words().adjectives:
         words = words.removesuffix("er")  # "something quieter"
     dish = cue in use.domain.dish_cues or any(use.folded(k) in use.domain.foods for k in range(first, last))
@@ -265,7 +265,7 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     return cue, wanted
 
 
-def _spoken(text: str) -> str:
+def _address_reader(text: str) -> str:
     """Turn the asker's own pronouns to the second person: the question is put to a reader of the text."""
     text = re.sub(r"\b(my|our)\b", "your", text, flags=re.IGNORECASE)
     return re.sub(r"\b(me|us|I|we)\b", "you", text)

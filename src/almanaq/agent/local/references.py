@@ -137,7 +137,7 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     shown = _latest(history, 1)
     if shown is None:
         return None
-    named = _named(said, shown)
+    named = _find_named(said, shown)
     if named is not None:
         return named
     if (that := _noun(said, world)) is not None:
@@ -155,7 +155,7 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     return None
 
 
-def _named(said: str, shown: Shown) -> Reference | None:
+def _find_named(said: str, shown: Shown) -> Reference | None:
     """Return the row that a turn calls by its name."""
     words = f" {value_key(said)} "
     for i, name in enumerate(shown.names):

@@ -198,7 +198,7 @@ def to_text(tree: exp.Expr, dialect: str) -> str:
 def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     """Return the tree of a spec."""
     shown = [*spec.groups, *spec.columns, *spec.measures]
-    select = exp.select(*map(_titled, dict.fromkeys(shown))).from_(table_of(spec.rows))
+    select = exp.select(*map(_title_output, dict.fromkeys(shown))).from_(table_of(spec.rows))
     tested = {name for condition in spec.conditions for name in tables_in(condition)}
     read = list(dict.fromkeys(name for each in spec.expressions() for name in tables_in(each)))
     for hop, inner in _hops(read, tested, graph.ways(spec.rows)).items():
@@ -222,7 +222,7 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     return unqualify(select)
 
 
-def _titled(item: exp.Expr) -> exp.Expr:
+def _title_output(item: exp.Expr) -> exp.Expr:
     """Return an output column; a number of rows has a name that a person can read."""
     return exp.alias_(item.copy(), "count") if item == exp.Count(this=exp.Star()) else item.copy()
 
@@ -262,7 +262,7 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
     if any(tree.args.get(each) for each in ("with_", "qualify", "windows")) or source.this.alias:
         return None
     rows = ".".join(part.name for part in source.this.parts)
-    qualified = _qualified(tree)
+    qualified = _qualify(tree)
     where, group, order = (qualified.args.get(each) for each in ("where", "group", "order"))
     having, limit = qualified.args.get("having"), qualified.args.get("limit")
     groups = tuple(group.expressions) if group is not None else ()
@@ -293,7 +293,7 @@ def select_without_limit(suql: str, dialect: str) -> exp.Select | None:
     return tree
 
 
-def _qualified(tree: exp.Select) -> exp.Select:
+def _qualify(tree: exp.Select) -> exp.Select:
     """Return a query in which each column has its relation's name before it."""
     copy = tree.copy()
     for counted in copy.find_all(exp.Count):

@@ -54,12 +54,12 @@ def translate(written: str, views: Views, world: World) -> Translated:
     if not isinstance(tree, exp.Query):
         raise NotTranslated("no SELECT")
     values = {str(node.name).casefold() for node in tree.find_all(exp.Literal)}
-    left_out = tuple(v.words for v in views.values if v.value.casefold() not in values and not _held(v, values))
+    left_out = tuple(v.words for v in views.values if v.value.casefold() not in values and not _is_held(v, values))
     _Translation(views, world).write(tree)
     return Translated(tree.sql(world.dialect, normalize_functions=False), left_out)
 
 
-def _held(value: LinkedValue, literals: set[str]) -> bool:
+def _is_held(value: LinkedValue, literals: set[str]) -> bool:
     return any(value.value.casefold() in literal for literal in literals)
 
 
@@ -106,7 +106,7 @@ class _Translation:
             view = self._scopes[id(select)].get(item.alias_or_name.casefold())
             if view is not None and isinstance(item, exp.Table):
                 alias = item.alias_or_name
-                item.replace(_aliased(view, alias))
+                item.replace(_alias_table(view, alias))
 
     def _write_column(self, column: exp.Column, select: exp.Select) -> None:
         if isinstance(column.this, exp.Star):
@@ -159,7 +159,7 @@ class _Translation:
             for alias, other in tables.items():
                 for hop in self._world.graph.hops(other.relation.name) if other is not None else ():
                     if hop.right == view.relation.name:
-                        select.join(_aliased(view, view.name), on=_on(hop, alias, view.name), copy=False)
+                        select.join(_alias_table(view, view.name), on=_on(hop, alias, view.name), copy=False)
                         tables[view.name] = view
                         return view.name, shown
         return None
@@ -191,7 +191,7 @@ def _as_it_is(column: LinkedColumn) -> exp.Column:
     return exp.column(exp.to_identifier(column.name, quoted=not is_plain(column.name)), table="t")
 
 
-def _aliased(view: View, alias: str) -> exp.Expr:
+def _alias_table(view: View, alias: str) -> exp.Expr:
     table = table_of(view.relation.name)
     if alias.casefold() == view.relation.name.casefold():
         return table

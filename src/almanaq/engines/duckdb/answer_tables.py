@@ -39,7 +39,7 @@ class Engine(Protocol):
     aggregates: frozenset[str]
     volatile: frozenset[str]
     own: frozenset[str]
-    """Functions of the database's own, whatever these read."""
+    """Functions of the database's own, which may read anything."""
 
     def parse(self, text: str) -> Node:
         """Return the tree of a query."""
@@ -264,7 +264,7 @@ class _Select:
         node = self.node
         if node.get("sample") is not None and node.get("from_table") is not None:
             item = node["from_table"]
-            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else _derived(item)
+            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else _derive(item)
             node["from_table"]["sample"], node["sample"] = node["sample"], None
         self._item(node, "from_table", None)
         if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
@@ -487,17 +487,20 @@ class _Select:
         if grouped:
             inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
             inner["having"] = None if has_text(inner["having"]) else inner["having"]
-            inner["select_list"] = [*(_stubbed(item) for item in inner["select_list"]), *columns]
+            inner["select_list"] = [*(_stub(item) for item in inner["select_list"]), *columns]
         else:
             inner = {**select_all(copy.deepcopy(reached.item)), "where_clause": copy.deepcopy(reached.where)}
             inner["select_list"] = [*copy.deepcopy(helpers), *columns]
         listed = [_column(f"{_DOCUMENT}{i}") for i in range(len(documents))]
         for outer in [None, *reversed(self.around)]:
             if outer is not None:
-                item = _cross(outer.item, _named(inner, "almanaq_inner"))
+                item = _cross(outer.item, _make_subquery(inner, "almanaq_inner"))
                 inner = {**select_all(copy.deepcopy(item)), "where_clause": copy.deepcopy(outer.where)}
                 inner["select_list"] = copy.deepcopy(listed)
-            query = {**select_all(_named(copy.deepcopy(inner), "almanaq_inner")), "select_list": copy.deepcopy(listed)}
+            query = {
+                **select_all(_make_subquery(copy.deepcopy(inner), "almanaq_inner")),
+                "select_list": copy.deepcopy(listed),
+            }
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
             name = self.work.engine.make(_with(query, self.members), sources)
             if name is not None:
@@ -511,7 +514,7 @@ class _Select:
         return None if places is None else [*places, *([] if plain else [None])]
 
     def _made_of(self, expressions: list[Node], select: Node) -> list[Cited] | None:
-        """Return the columns of relations that expressions of a SELECT are made of; None where they cannot be told."""
+        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
         items = [holder[key] for holder, key in items_of(select, "from_table")]
         found: list[Cited] = []
         for node in walk(expressions):
@@ -652,7 +655,7 @@ def _own_nodes(value: Any) -> Iterator[Node]:
                 yield from _own_nodes(part)
 
 
-def _stubbed(item: Node) -> Node:
+def _stub(item: Node) -> Node:
     """Return an output with NULL in the place of what holds text functions."""
     if not has_text(item):
         return item
@@ -680,14 +683,14 @@ def _nothing() -> Node:
     return {"type": "EMPTY", "alias": "", "sample": None}
 
 
-def _named(query: Node, alias: str) -> Node:
+def _make_subquery(query: Node, alias: str) -> Node:
     """Return an item of FROM that reads a query."""
     inner = {"node": query, "named_param_map": []}
     return {"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": [], "subquery": inner}
 
 
-def _derived(item: Node) -> Node:
-    return _named(select_all(item), "")
+def _derive(item: Node) -> Node:
+    return _make_subquery(select_all(item), "")
 
 
 def _cross(left: Node, right: Node) -> Node:

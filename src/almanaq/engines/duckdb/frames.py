@@ -1,4 +1,4 @@
-"""Tables of other libraries (pandas, polars, whatever streams Arrow) as Arrow tables that DuckDB takes."""
+"""Tables of other libraries (pandas, polars, any stream of Arrow) as Arrow tables that DuckDB takes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def as_arrow(name: str, table: Any) -> pa.Table:
     if not name.strip():
         raise UsageError("a table needs a name")
     try:
-        found = _converted(name, table)
+        found = _convert(name, table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kind = "columns of" if isinstance(table, Mapping) else f"{type(table).__name__}"
         raise UsageError(f"the {kind} {name!r} cannot be taken over: {first_line(error)}") from error
@@ -52,7 +52,7 @@ def as_arrow(name: str, table: Any) -> pa.Table:
     return found
 
 
-def _converted(name: str, table: Any) -> pa.Table | None:
+def _convert(name: str, table: Any) -> pa.Table | None:
     if isinstance(table, pa.Table):
         return _readable(name, table)
     if (found := find_table(table)) is not None:
@@ -83,7 +83,7 @@ def _for_arrow(name: str, frame: Any) -> Any:
     """Return a frame of polars with integers of 128 bits, which are its own, as decimals."""
     for column, kind in dict(getattr(frame, "schema", {})).items():
         if str(kind) == "Object":  # its stream holds addresses
-            raise _refused(name, column, "Python objects", "give it as text, or as another type")
+            raise _make_refusal(name, column, "Python objects", "give it as text, or as another type")
         if str(kind) in ("Int128", "UInt128"):
             import polars
 
@@ -91,7 +91,7 @@ def _for_arrow(name: str, frame: Any) -> Any:
                 frame = frame.with_columns(polars.col(column).cast(polars.Decimal(_MOST_DIGITS, 0)))
             except polars.exceptions.PolarsError as error:
                 how = "give it as text"
-                raise _refused(name, column, f"integers of more than {_MOST_DIGITS} digits", how) from error
+                raise _make_refusal(name, column, f"integers of more than {_MOST_DIGITS} digits", how) from error
     return frame
 
 
@@ -99,7 +99,7 @@ _KNOWN = frozenset(["arrow.uuid", "arrow.json", "arrow.bool8"])
 """Types of extensions that DuckDB reads as its own."""
 
 
-def _refused(name: str, column: str, what: str, how: str) -> UsageError:
+def _make_refusal(name: str, column: str, what: str, how: str) -> UsageError:
     return UsageError(f"the column {column!r} of {name!r} holds {what}, which no column here can: {how}")
 
 
@@ -116,7 +116,7 @@ def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.
     for type_ in _parts(field.type):
         what, how = _refusal(type_)
         if what:
-            raise _refused(name, field.name, what, f"give it {how}")
+            raise _make_refusal(name, field.name, what, f"give it {how}")
     target = _readable_type(field.type)
     if target == field.type:
         return column
@@ -195,10 +195,10 @@ def type_table(table: Table) -> pa.Table:
     """
     names = clean_header(list(table.header), table.id.table).names
     cells = list(zip(*table.rows, strict=True)) or [()] * len(names)
-    return pa.table({name: _typed(name, column) for name, column in zip(names, cells, strict=True)})
+    return pa.table({name: _type_cells(name, column) for name, column in zip(names, cells, strict=True)})
 
 
-def _typed(name: str, cells: tuple[str, ...]) -> Any:
+def _type_cells(name: str, cells: tuple[str, ...]) -> Any:
     written = pa.chunked_array([pa.array([cell or None for cell in cells], pa.large_string())])
     typed, report = type_column(name, written)
     return written if report.failures or report.missing else typed

@@ -241,7 +241,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
             self._end(work)
 
     def order_as_planned(self) -> None:
-        """Let ORDER BY mean in every statement what plans take it for, whatever the owner's settings are."""
+        """Let ORDER BY mean in every statement what plans take it for, under any settings of the owner."""
         self._ordered = not self._owned
 
     def _new_work(self) -> _Work:

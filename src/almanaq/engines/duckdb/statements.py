@@ -225,7 +225,7 @@ class _Check:
         self._parts([part for key, part in node.items() if key != "cte_map"], scope)
 
     def _parts(self, value: Any, scope: _Scope) -> None:
-        """Check whatever a part of a node holds."""
+        """Check everything in a part of a node."""
         if isinstance(value, list):
             for item in value:
                 self._parts(item, scope)

@@ -58,7 +58,7 @@ class Export:
     def describe(self, data: Any) -> Any:
         """Return a table or a batch of the relation under its own names, with DuckDB's types; ENUMs as text."""
         fields = [
-            pa.field(name, _undictionaried(field.type), metadata=_metadata(field, kind))
+            pa.field(name, _decode_dictionaries(field.type), metadata=_metadata(field, kind))
             for name, kind, field in zip(self.names, self.kinds, data.schema, strict=True)
         ]
         columns = [
@@ -75,14 +75,14 @@ def export(relation: duckdb.DuckDBPyRelation) -> Export:
         NotSupportedError: a column holds states of aggregates.
     """
     names, kinds = relation.columns, relation.types
-    carried = [_carried(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    carried = [_export_type(name, kind) for name, kind in zip(names, kinds, strict=True)]
     if any(carried):
         places = (f"#{i}" if kind is None else f"CAST(#{i} AS {kind})" for i, kind in enumerate(carried, 1))
         relation = relation.project(", ".join(places))
     return Export(relation, names, kinds)
 
 
-def _carried(name: str, kind: DuckDBPyType) -> str | None:
+def _export_type(name: str, kind: DuckDBPyType) -> str | None:
     """Return the type as which a column leaves the engine; None: its own."""
     if kind.id in _SAME and str(kind) != "AGGREGATE_STATE":
         return None
@@ -138,12 +138,12 @@ def _metadata(field: pa.Field, kind: DuckDBPyType) -> dict[bytes, bytes] | None:
     return known if said else {**(known or {}), TYPE: str(kind).encode()}
 
 
-def _undictionaried(type_: pa.DataType) -> pa.DataType:
+def _decode_dictionaries(type_: pa.DataType) -> pa.DataType:
     """Return a type with text where ENUMs are, which DuckDB sends as dictionaries."""
     if pa.types.is_dictionary(type_):
         return type_.value_type
     if pa.types.is_list(type_):
-        inner = _undictionaried(type_.value_type)
+        inner = _decode_dictionaries(type_.value_type)
         return type_ if inner == type_.value_type else pa.list_(inner)
     return type_
 

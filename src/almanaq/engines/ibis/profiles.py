@@ -188,7 +188,7 @@ _LISTS: Mapping[str, tuple[str, ...]] = {
     "trino": ("SHOW FUNCTIONS",),
     "databricks": ("SHOW SYSTEM FUNCTIONS",),
 }
-"""What lists an engine's own functions: a name first, and whether it aggregates, where that is told."""
+"""What lists an engine's own functions: a name first, and whether it aggregates, where the engine says."""
 
 
 def list_functions(dialect: str, rows: Callable[[str], Sequence[tuple[Any, ...]]]) -> ListedFunctions:

@@ -279,7 +279,7 @@ class IbisSession(InterruptibleSession):
                 for statement in [*statements, self._engine.end]:
                     if statement and self._usable:
                         close(self._link.backend.raw_sql(statement))
-            except Exception:  # whatever it is, the connection is not used again
+            except Exception:  # after any error the connection is not used again
                 self._usable = False
         self._give_back(self._link, self._usable)
 
@@ -463,7 +463,7 @@ class IbisSession(InterruptibleSession):
 
 
 def _number_rows(tree: exp.Expr) -> exp.Select | None:
-    """Return a query with its rows numbered in its own order; None where that order cannot be told from outside."""
+    """Return a query with its rows numbered in its own order; None where that order is not known from outside."""
     order = tree.args.get("order")
     grouped = any(tree.args.get(key) for key in ("group", "distinct", "limit", "offset", "having", "windows"))
     plain = isinstance(tree, exp.Select) and not grouped and not tree.find(exp.AggFunc, exp.Window)

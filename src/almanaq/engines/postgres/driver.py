@@ -80,7 +80,7 @@ def connect(url: str) -> Connection:
 
     secrets = find_secret(url), _find_password(url)
     try:
-        # In UTF-8 whatever the database has: of one without an encoding (SQL_ASCII) texts would come as bytes.
+        # In UTF-8 for every database: of one without an encoding (SQL_ASCII) texts would come as bytes.
         connection: Connection = psycopg.connect(
             url, connect_timeout=10, application_name="almanaq", client_encoding="utf8"
         )
@@ -116,7 +116,7 @@ def has_settled_texts(connection: Connection) -> bool:
 
 
 def is_alive(connection: Connection) -> bool:
-    """Return whether a connection that lay idle was not lost, as far as can be told without asking the server."""
+    """Return whether a connection that lay idle was not lost, as far as is known without asking the server."""
     try:
         for _ in range(2):  # first its last words, then the end
             connection.pgconn.consume_input()

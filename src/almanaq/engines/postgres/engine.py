@@ -286,7 +286,7 @@ class PostgresSession(MultiStreamSession[Work]):
 
     @contextmanager
     def _turn(self, work: Work) -> Iterator[Any]:
-        """Give a cursor for what the server is told next; its errors, also those within the block, get our names."""
+        """Give a cursor for the next statement; its errors, also those within the block, get our names."""
         with self._using:
             with self._state:
                 self._refuse_if_over()

@@ -106,7 +106,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One overload of a function that is none of the system's.
+    """One overload of a function from outside the system catalog.
 
     Attributes:
         visible: whether its bare name may call it.
@@ -151,7 +151,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator that is none of the system's.
+    """An operator from outside the system catalog.
 
     Attributes:
         function_schema, called: the function behind it.
@@ -310,7 +310,7 @@ class FunctionCatalog:
             raise RefusedQueryError(message, **place)
 
     def _refusal(self, function: Function, allowed: frozenset[str]) -> str:
-        """Return why a function that is none of the system's is not called; "" where it is."""
+        """Return why a function from outside the system catalog is not called; "" where it is."""
         if function.extension and function.volatility == "i" and not function.definer and function.may:
             return ""
         if self._is_plain(function):

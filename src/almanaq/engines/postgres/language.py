@@ -353,7 +353,7 @@ def put_unknown_last(tree: Tree) -> None:
         for item in getattr(node, keys):
             key = item.sort_by
             unsaid = key.sortby_nulls == pb.SORTBY_NULLS_DEFAULT and key.sortby_dir == pb.SORTBY_DESC
-            if unsaid and any(map(is_text_call, walk(_shown(key.node, outputs)))):
+            if unsaid and any(map(is_text_call, walk(_find_output(key.node, outputs)))):
                 key.sortby_nulls = pb.SORTBY_NULLS_LAST
 
 
@@ -363,7 +363,7 @@ def _outputs(select: Tree) -> list[Tree]:
     return [target.res_target for target in select.target_list]
 
 
-def _shown(key: Tree, outputs: list[Tree]) -> Tree:
+def _find_output(key: Tree, outputs: list[Tree]) -> Tree:
     """Return the output that a key of ORDER BY is the number or the name of; the key itself where it is none."""
     kind = key.WhichOneof("node")
     if kind == "a_const" and key.a_const.HasField("ival"):

@@ -195,7 +195,7 @@ class Remote:
         return sorted(zip(table.column("path").to_pylist(), changed, table.column("length").to_pylist(), strict=True))
 
     def refresh(self, place: str) -> None:
-        """Let the server look anew for the files of a table."""
+        """Let the server look again for the files of a table."""
         self._session.catalog.refreshTable(place)
 
     def mapped(
@@ -286,7 +286,7 @@ def is_lost(error: BaseException) -> bool:
 def session_class() -> Any:
     """Return pyspark's class of sessions, without what it does when one is collected.
 
-    That closes the threads that all sessions share and waits for them, in whatever thread and under whatever lock the
+    That closes the threads that all sessions share and waits for them, in any thread and under any lock the
     collector finds it: the process then stands still for good. Ours are closed by `Remote.close`.
     """
     from pyspark.sql.connect.session import SparkSession
@@ -306,7 +306,7 @@ def _connect(url: SparkURL) -> Any:
     except ImportError as error:
         raise MissingExtraError("pyspark-client", "spark", "a source on a Spark cluster") from error
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # its errors are told as ours
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # its errors are raised as ours
     try:
         session = session_class()(connection=url.server)
         session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_MOST_BACKOFF)])

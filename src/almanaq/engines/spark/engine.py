@@ -3,7 +3,7 @@
 No code, no key and no question goes to the cluster; texts that a query has to read stream out of it, and answers go
 back as a relation (docs/spark.md). SELECTs are looked at before they are sent. What a step makes for the next is
 Parquet in the session's schema (`folder.py`), or, where the address names no folder, rows that the server holds; both
-are read again as they were written, whatever executor is lost. Every piece of work has a tag, by which it is
+are read again as they were written when an executor is lost. Every piece of work has a tag, by which it is
 interrupted. Tables are watched: one that changed between two steps is an error.
 """
 

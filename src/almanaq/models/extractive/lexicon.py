@@ -158,8 +158,8 @@ def _pattern(cues: tuple[Cue, ...]) -> re.Pattern[str]:
 
     Made when a text first holds that stem.
     """
-    return re.compile("(?:" + "|".join(f"({_written(cue)})" for cue in cues) + r")(?!\S)")
+    return re.compile("(?:" + "|".join(f"({_write_pattern(cue)})" for cue in cues) + r")(?!\S)")
 
 
-def _written(cue: Cue) -> str:
+def _write_pattern(cue: Cue) -> str:
     return re.escape(cue[0]) + "".join(r"(?: \S+){0,3}?" if part == "*" else " " + re.escape(part) for part in cue[1:])

@@ -202,12 +202,12 @@ def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
         return -1.0
     plain = [(hit, turn) for hit, turn in turned if hit.kind == "yes"]
     if plain:
-        denied = _denied(clause)
+        denied = _is_denied(clause)
         return _sign(against + sum(-1.0 if denied or turn else 1.0 for _, turn in plain))
     if matter.graded and any(hit.kind == "topic" for hit in hits):
         signs = {"praise": 1.0, "blame": -1.0}
         weights = [signs[hit.kind] * (-1.0 if turn else 1.0) for hit, turn in turned if hit.kind in signs]
-        return _sign(against + sum(weights) - 2 * (bool(weights) and _denied(clause)))
+        return _sign(against + sum(weights) - 2 * (bool(weights) and _is_denied(clause)))
     return _sign(against)
 
 
@@ -225,7 +225,7 @@ def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
     return found
 
 
-def _denied(clause: Clause) -> bool:
+def _is_denied(clause: Clause) -> bool:
     """Return whether the clause tells of something that is absent, over, or refused."""
     return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 

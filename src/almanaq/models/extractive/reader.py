@@ -172,11 +172,11 @@ def _span(call: TextCall) -> TextReply:
     if span is None:
         return TextReply(None, dict.fromkeys(call.compared))
     value = parse_typed(span.value, call.type)
-    verdicts: dict[str, bool | None] = {literal: _supported(span, literal) for literal in call.compared}
+    verdicts: dict[str, bool | None] = {literal: _is_supported(span, literal) for literal in call.compared}
     return TextReply(value, verdicts, (span.quote,), confidence=span.confidence)
 
 
-def _supported(span: Span, literal: str) -> bool:
+def _is_supported(span: Span, literal: str) -> bool:
     """Return whether the sentence that answers holds the literal, and does not deny it."""
     for clause in clauses(span.quote.text):
         place = _place(literal, clause.stems)

@@ -104,7 +104,7 @@ def _candidates(passages: Sequence[str], wanted: Asked) -> Iterator[_Found]:
     weights = _weights()
     for number, passage in enumerate(passages):
         scene = Scene(wanted, passage)
-        # A passage that shares no word with the question cannot be told from any other text.
+        # A passage that shares no word with the question cannot be distinguished from any other text.
         if not scene.covered and wanted.stems:
             continue
         for each in scene.candidates():

@@ -125,11 +125,11 @@ class Frame:
         """Return the request that `PromptFile.prompt` gives for these passages."""
         fence = token or draw_fence()
         open_ = {"0": fence} | {str(number): escape(text) for number, text in enumerate(passages, 1)}
-        messages = Message("system", _filled(self.system, open_)), Message("user", _filled(self.user, open_))
+        messages = Message("system", _fill(self.system, open_)), Message("user", _fill(self.user, open_))
         return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
 
 
-def _filled(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:
+def _fill(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:
     if len(parts) == 1:
         return parts[0]
     found = list(parts)

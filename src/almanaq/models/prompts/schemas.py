@@ -27,7 +27,7 @@ QUOTES: Mapping[str, object] = {"type": "array", "items": _TEXT}
 """Words of the document: they are looked up in its passages, so that no number is asked for."""
 
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
-    "relax": strict_object({"condition": {"type": ["integer", "null"]}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
+    "relax": strict_object({"condition": {"type": ["integer", "null"]}, "replacement": _TEXT_OR_NULL}),
     "table_rank": strict_object({"tables": _NUMBERS}),
 }
 

@@ -4,7 +4,7 @@ A proxy scores every row. Some rows at random are asked to learn what the scores
 thresholds are chosen. Every row between is asked. Above, rows are accepted and below rejected unasked, and both
 tails are *audited*: rows of theirs, drawn at random, are asked until bounds on the errors that are left are good
 enough for the targets. A tail that never gets there is asked completely, and then exact. So the guarantee rests on
-the audit alone, whatever the scores are.
+the audit alone, for any scores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BATCH = 10
 
 
 class AuditedTails:
-    """One filter: says what to ask next, and is told the answers, until the targets are reached.
+    """One filter: says what to ask next, and takes the answers, until the targets are reached.
 
     Args:
         scores: one per row, on any scale, higher where the row more likely passes; NaN counts as the lowest.

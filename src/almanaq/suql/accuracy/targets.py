@@ -1,4 +1,4 @@
-"""What a caller asks of an approximate filter, and what is told of it."""
+"""The targets of an approximate filter, and the report on it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*")
 _HINT = re.compile(r"\s*(?:SELECT|WITH)\s*/\*\+\s*accuracy\s*\(([^()]*)\)\s*\*/", re.IGNORECASE)
 
 
-def hinted(query: str) -> Accuracy | None:
+def read_hint(query: str) -> Accuracy | None:
     """Return the targets of a hint that stands behind a query's first word: `SELECT /*+ accuracy(recall=0.9) */ …`.
 
-    >>> hinted("SELECT /*+ accuracy(recall=0.8) */ name FROM dogs")
+    >>> read_hint("SELECT /*+ accuracy(recall=0.8) */ name FROM dogs")
     Accuracy(recall=0.8, precision=0.9, delta=0.1, proxy='local', seed=0)
 
     Raises:

@@ -117,7 +117,7 @@ class _Costs:
 def _errors_left(size: NDArray[np.int_], rate: Floats, alpha: float) -> Floats:
     """Return the bound on the errors left in tails, [tail, share], where each share is audited and errs at the rate.
 
-    It stands in for the audit's own bound, which is dearer to compute, where only the cost is weighed.
+    It stands in for the audit's own bound, which is more expensive to compute, where only the cost is weighed.
     """
     audited = size[:, None] * _SHARES[None, :]
     left = size[:, None] - audited

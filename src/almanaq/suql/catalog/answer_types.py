@@ -175,7 +175,7 @@ class _Reading:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
         elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
-            named, here = f"answer(…)::boolean AS {node.name}", f"write {_written(node)} = 'Yes'"
+            named, here = f"answer(…)::boolean AS {node.name}", f"write {_write_unqualified(node)} = 'Yes'"
             self._refuse(node, "text", f"{here}, or make it a boolean where it is made: {named}")
         elif parts := _values(node):
             for part in parts:
@@ -196,11 +196,11 @@ class _Reading:
         call.replace(read)
 
     def _refuse(self, node: exp.Expr, kind: str, hint: str) -> NoReturn:
-        message = f"argument of {self.place} must be type boolean, not type {kind}: {_written(node)}"
+        message = f"argument of {self.place} must be type boolean, not type {kind}: {_write_unqualified(node)}"
         raise QueryTypeError(message + (f"; {hint}" if hint else ""), **place_of(node, self.text))
 
 
-def _written(node: exp.Expr) -> str:
+def _write_unqualified(node: exp.Expr) -> str:
     """Return an expression as text, without the relations of its columns."""
     plain = node.copy()
     for column in plain.find_all(exp.Column):

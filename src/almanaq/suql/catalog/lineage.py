@@ -1,4 +1,4 @@
-"""Of which columns what a query shows, or sends to a model, is made; private ones are told (semantics 16)."""
+"""Which columns the output of a query, and the texts it sends to a model, come from; private ones are reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_similarity
 
 ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range enum_range_boundary".split())
-"""Functions that give values of an ENUM's type, whatever column has it."""
+"""Functions that give the values of an ENUM type from any column."""
 Origin = tuple[Relation, Column]
 _Seen = set[tuple[int, int | None]]
 
@@ -59,7 +59,7 @@ class _Lineage:
         """An ENUM's type has its values without any row; which column's type it is, its name does not tell."""
         for relation in self._catalog.relations:
             for column in relation.columns:
-                if column.private or column.kind is ColumnKind.ENUM:  # a private one, whatever it was declared to be
+                if column.private or column.kind is ColumnKind.ENUM:  # a private one, however it was declared
                     yield relation, column
 
     def _column(self, column: exp.Column) -> Iterator[Origin]:
@@ -96,22 +96,22 @@ class _Lineage:
     def _item(self, item: exp.Expr, name: str | None) -> Iterator[Origin]:
         """Yield what a column of an item of FROM is made of; all its columns for None."""
         if not isinstance(item, exp.Table):
-            yield from self._derived(item, _position(_names(item), name))
+            yield from self._trace_query(item, _position(_names(item), name))
             return
         cte = find_cte(item)
         if item.args.get("pivots") or item.args.get("joins"):
             name = None
         if cte is not None:
-            yield from self._derived(cte, _position(_renamed(item, _names(cte)), name))
+            yield from self._trace_query(cte, _position(_apply_alias_list(item, _names(cte)), name))
         elif isinstance(item.this, exp.Func):
             yield from self.of(item.this)
         elif (relation := self._catalog.find(item.name)) is not None:
-            position = _position(_renamed(item, [column.name.lower() for column in relation.columns]), name)
+            position = _position(_apply_alias_list(item, [column.name.lower() for column in relation.columns]), name)
             yield from ((relation, column) for i, column in enumerate(relation.columns) if position in (None, i))
         for join in item.args.get("joins") or ():
             yield from self._item(join.this, None)
 
-    def _derived(self, item: exp.Expr, position: int | None) -> Iterator[Origin]:
+    def _trace_query(self, item: exp.Expr, position: int | None) -> Iterator[Origin]:
         query = item.this if isinstance(item, exp.CTE | exp.Subquery | exp.Lateral) else item
         while isinstance(query, exp.Subquery):
             query = query.this
@@ -163,10 +163,10 @@ def _names(item: exp.Expr) -> list[str]:
     inner = item.this
     while isinstance(inner, exp.Subquery):
         inner = inner.this
-    return _renamed(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
+    return _apply_alias_list(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
 
 
-def _renamed(item: exp.Expr, names: list[str]) -> list[str]:
+def _apply_alias_list(item: exp.Expr, names: list[str]) -> list[str]:
     """Return the names of an item's columns after its alias list, which may name the first few only."""
     alias = item.args.get("alias")
     given = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []

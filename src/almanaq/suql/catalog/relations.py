@@ -1,4 +1,4 @@
-"""The relations that queries may name, what sqlglot is told of them, and statements that list or describe them."""
+"""The relations that queries may name, their schema for sqlglot, and statements that list or describe them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHOLE = frozenset(
 
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FOLD_ALL = ("duckdb", "spark", "databricks", "sqlite", "mysql", "tsql")
-"""Dialects in which names match whatever their case, quoted ones too."""
+"""Dialects in which names match in any case, quoted ones too."""
 
 
 def fold(name: str, dialect: str, *, quoted: bool) -> str:
@@ -47,7 +47,7 @@ def fold(name: str, dialect: str, *, quoted: bool) -> str:
 
 
 def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
-    """Return the columns of relations with their types, as sqlglot is told them."""
+    """Return the columns of relations with their types, as sqlglot takes them."""
     types: dict[str, exp.DataType] = {}
 
     def type_of(column: Column) -> exp.DataType:
@@ -211,7 +211,7 @@ class Catalog:
 
     Attributes:
         hidden: schema.table of relations that are there, and that the user may not read.
-        broken: schema.view of each view that the database cannot read, and why; it is none of the relations.
+        broken: schema.view of each view that the database cannot read, and why; it is not among the relations.
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
@@ -230,9 +230,9 @@ class Catalog:
     def __post_init__(self) -> None:
         places = Counter(".".join(relation.location).casefold() for relation in self.relations)
         object.__setattr__(self, "_alike", frozenset(place for place, count in places.items() if count > 1))
-        by_place = {name: relation for relation in self.relations for name in _qualified(relation)}
+        by_place = {name: relation for relation in self.relations for name in _list_qualified_names(relation)}
         named = by_place | {r.name.casefold(): r for r in self.relations}
-        unlisted = {name: r for r in self.unlisted for name in (*_qualified(r), r.name.casefold())}
+        unlisted = {name: r for r in self.unlisted for name in (*_list_qualified_names(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
 
     def in_dialect(self, dialect: str) -> Catalog:
@@ -320,7 +320,7 @@ def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _qualified(relation: Relation) -> list[str]:
+def _list_qualified_names(relation: Relation) -> list[str]:
     """Return the names of a relation with its schema before it: `schema.table`, `database.schema.table`."""
     return [name for name in _endings(relation.location) if "." in name]
 
@@ -363,10 +363,10 @@ def listing(text: str, catalog: Catalog, dialect: str) -> str | None:
         return tables
     if found := _COLUMNS.fullmatch(text):
         columns = catalog.relation(_relation(found)).columns
-        return _query(_SHOWN, [_described(column) for column in columns], dialect)
+        return _query(_SHOWN, [_column_row(column) for column in columns], dialect)
     if found := _SUMMARY.fullmatch(text):
         relation = catalog.relation(_relation(found))
-        summary = [[*_described(column), _values(column), relation.rows] for column in relation.columns]
+        summary = [[*_column_row(column), _values(column), relation.rows] for column in relation.columns]
         return _query((*_SHOWN, "values", "rows"), summary, dialect, whole=("rows",))
     if begun := _BEGINS.match(text):
         keyword = begun[1].upper()
@@ -389,7 +389,7 @@ def _relation(found: re.Match[str]) -> str:
     return name.replace('""', '"').strip('"').replace('"."', ".") if name.startswith('"') else name
 
 
-def _described(column: Column) -> list[Cell]:
+def _column_row(column: Column) -> list[Cell]:
     return [column.name, column.type + ("[]" if column.array else ""), column.kind.value, column.description or None]
 
 

@@ -73,7 +73,7 @@ def find_cte(table: exp.Table) -> exp.CTE | None:
 
 
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
-    """Return the column names (in lower case) of a FROM item; None when they cannot be told."""
+    """Return the column names (in lower case) of a FROM item; None when they are unknown."""
     alias = item.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
         return [column.name for column in alias.args["columns"]]

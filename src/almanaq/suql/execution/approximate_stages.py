@@ -184,7 +184,7 @@ class ApproximateFilter:
             while len(rows := self._audit.next()):
                 verdicts = await self._ask(undecided, rows)
                 self._audit.tell(rows, np.array([verdicts[row] for row in rows.tolist()]))
-            self._rows += [self._inferred(undecided[row]) for row in self._audit.accepted().tolist()]
+            self._rows += [self._infer_row(undecided[row]) for row in self._audit.accepted().tolist()]
             self.counts.inference = self.inference
         yield self.kept()
 
@@ -229,7 +229,7 @@ class ApproximateFilter:
             )
 
     @staticmethod
-    def _inferred(candidate: Candidate) -> StageRow:
+    def _infer_row(candidate: Candidate) -> StageRow:
         return StageRow(candidate.number, candidate.row, {}, payload=candidate.payload, inferred=True)
 
 
@@ -274,7 +274,7 @@ class CountedFilter:
         found = self._counting.interval(len(order), asked, count)
         guess, method = round(len(order) * count / asked) if asked else 0, self._counting.method
         if self._proxy is not None and self._counting.may_assist(len(order), asked, count):
-            guess, found = await self._assisted(self._proxy, undecided, verdicts)
+            guess, found = await self._narrow_interval(self._proxy, undecided, verdicts)
             method = "asymptotic"
         self.counts.estimate = CountEstimate(
             surely + guess,
@@ -288,7 +288,9 @@ class CountedFilter:
         )
         yield []
 
-    async def _assisted(self, proxy: Proxy, rows: list[Candidate], said: dict[int, bool]) -> tuple[int, Interval]:
+    async def _narrow_interval(
+        self, proxy: Proxy, rows: list[Candidate], said: dict[int, bool]
+    ) -> tuple[int, Interval]:
         """Return a guess and an interval that the proxy's scores have narrowed."""
         scores = probabilities(await proxy.scores(rows, said))
         return self._counting.assisted(

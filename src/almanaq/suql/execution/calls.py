@@ -214,7 +214,7 @@ class TextCalls:
             yield
 
     async def kept(self, call: TextCall) -> bool:
-        """Return whether the reader's cache has what a call would be told, so that it costs nothing."""
+        """Return whether the reader's cache has the reply to a call, so that it costs nothing."""
         kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
         return kept is not None and await kept(call)
 
@@ -266,7 +266,7 @@ class TextCalls:
         self._replies[identity] = waiters
         try:
             outcome = await self._read(identity, call)
-            self._replies[identity] = _kept(outcome)
+            self._replies[identity] = _reduce_outcome(outcome)
         except BaseException as problem:
             del self._replies[identity]
             for waiter in waiters:
@@ -318,7 +318,7 @@ class TextCalls:
 
     async def _read(self, identity: bytes, call: TextCall) -> Outcome:
         try:
-            return await self._made(identity, call)
+            return await self._make_call(identity, call)
         finally:
             self._under_way -= 1
             self._wake()
@@ -328,7 +328,7 @@ class TextCalls:
         self._ended.set()
         self._ended = asyncio.Event()
 
-    async def _made(self, identity: bytes, call: TextCall) -> Outcome:
+    async def _make_call(self, identity: bytes, call: TextCall) -> Outcome:
         try:
             if self._bounded:
                 calls_at_once.set(self._slots)  # the task's own: a row's, or this call's
@@ -346,13 +346,13 @@ class TextCalls:
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
         self._served.note(call.question, reply.value)
-        self._replies[identity] = _kept(outcome)
+        self._replies[identity] = _reduce_outcome(outcome)
         return outcome
 
     async def _check_setup(self, failure: ModelCallError) -> None:
         """Raise the error that a refusal stands for where the key or the address is wrong, not one text.
 
-        That is decided by the other texts, in whatever order the replies come: by one that is answered, else by a
+        That is decided by the other texts, in any order of the replies: by one that is answered, else by a
         second that is refused once no call is under way that could be answered.
         """
         setup = failure.setup if isinstance(failure, FailedCall) else None
@@ -386,7 +386,7 @@ class TextCalls:
         return Outcome(value, verdicts, quotes, reason=reason, probabilities=reply.probabilities or _UNTOLD)
 
 
-def _kept(outcome: Outcome) -> Outcome | str:
+def _reduce_outcome(outcome: Outcome) -> Outcome | str:
     """Return what is kept of an outcome: of most, in a query over a million rows, only the words."""
     alone = not outcome.verdicts and not outcome.quotes and not outcome.reason
     return outcome.value if alone and outcome.value is not None else NOTHING if alone else outcome

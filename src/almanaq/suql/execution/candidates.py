@@ -155,7 +155,7 @@ class CandidateStream:
 
         Blocks while the database looks for them.
         """
-        while len(self._ahead) < 2 and (batch := self._fetched()) is not None:
+        while len(self._ahead) < 2 and (batch := self._fetch_batch()) is not None:
             self._ahead.append(batch)
         return list(self._ahead) if len(self._ahead) < 2 else None
 
@@ -167,7 +167,7 @@ class CandidateStream:
             found = next(self._rows, None)
             if found is not None:
                 return found
-            batch = self._ahead.popleft() if self._ahead else await in_thread(self._fetched)
+            batch = self._ahead.popleft() if self._ahead else await in_thread(self._fetch_batch)
             if batch is None:
                 raise StopAsyncIteration
             self._rows = _rows(batch, self._number, self._payload, self._cells)
@@ -190,9 +190,9 @@ class CandidateStream:
                 await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
-        return self._ahead.popleft() if self._ahead else self._fetched()
+        return self._ahead.popleft() if self._ahead else self._fetch_batch()
 
-    def _fetched(self) -> pa.RecordBatch | None:
+    def _fetch_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
             self._batches = self._session.stream(self._sql, self._batch_rows, self._first_rows)
         return next(self._batches, None)
@@ -267,13 +267,13 @@ class MostSimilarFirst:
             raise StopAsyncIteration
         self._tried += 1
         if self._more and self._tried % 3 == 0:
-            return self._taken(next(iter(self._waiting)))
+            return self._take(next(iter(self._waiting)))
         number = heapq.heappop(self._best)[1]
         while number not in self._waiting:  # it was tried for its waiting
             number = heapq.heappop(self._best)[1]
-        return self._taken(number)
+        return self._take(number)
 
-    def _taken(self, number: int) -> Candidate:
+    def _take(self, number: int) -> Candidate:
         """Return a row that waited; nothing of it is kept here."""
         self._vectors.pop(number, None)
         self._scores.pop(number, None)
@@ -308,10 +308,10 @@ class MostSimilarFirst:
         lessons.take(self._tried, self._vectors_of(rows), [passes for _, passes in learned])
         if lessons.is_taken:
             numbers = list(self._waiting)
-            self._best = [(-s, n) for s, n in zip(self._scored(lessons, numbers), numbers, strict=True)]
+            self._best = [(-s, n) for s, n in zip(self._score(lessons, numbers), numbers, strict=True)]
             heapq.heapify(self._best)
 
-    def _scored(self, lessons: Lessons, numbers: Sequence[int]) -> list[float]:
+    def _score(self, lessons: Lessons, numbers: Sequence[int]) -> list[float]:
         """Return the scores of rows that wait, by what was learned."""
         new = [self._waiting[number] for number in numbers if number not in self._vectors]
         for row, vector in zip(new, self._vectors_of(new), strict=True):
@@ -334,7 +334,7 @@ class MostSimilarFirst:
             self._waiting[row.number], self._scores[row.number] = row, score
         if self._lessons is not None and self._lessons.is_taken:
             with self._comparing():
-                scores = self._scored(self._lessons, [row.number for row in rows])
+                scores = self._score(self._lessons, [row.number for row in rows])
         for row, score in zip(rows, scores, strict=True):
             heapq.heappush(self._best, (-score, row.number))
 

@@ -87,7 +87,7 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
     batches = run.batches(filter_, lambda: f"{filter_.name}_{batch}")
     try:
         async for _ in batches:
-            rest = [_renamed(stage, named) for stage in plan.stages[number + 1 :]]
+            rest = [_rename_stage(stage, named) for stage in plan.stages[number + 1 :]]
             await run.run_stages(rest)
             found = await run.output(_rename(plan.output.tree, named))
             await sink(found[0])
@@ -121,7 +121,7 @@ def _nothing(plan: Plan) -> tuple[pa.Table, tuple[Any, ...]]:
     ), ()
 
 
-def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
+def _rename_stage(stage: Stage, names: dict[str, str]) -> Stage:
     if isinstance(stage, Materialize):
         return replace(stage, name=names[stage.name], select=_rename(stage.select, names))
     assert isinstance(stage, TextStage)

@@ -1,4 +1,4 @@
-"""What a query is about to take, told to whoever is to agree before the first call."""
+"""What a query is expected to take, shown to the person who has to agree before the first call."""
 
 from __future__ import annotations
 

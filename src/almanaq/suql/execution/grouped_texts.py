@@ -1,4 +1,4 @@
-"""A text stage over the distinct texts of its rows, for databases from which every row is dear to bring.
+"""A text stage over the distinct texts of its rows, for databases where fetching rows is expensive.
 
 The database groups the rows by all that decides about them, gives one row of each group, and joins what was said of it
 to the others: a text that a million rows have comes here once, and what goes back is as short.
@@ -78,7 +78,7 @@ class GroupedStage:
         return Materialize(self.whole.name, select, "the rows of each text")
 
 
-def grouped(stage: TextStage, rows: Mapping[str, int], options: Options) -> GroupedStage | None:
+def group_stage(stage: TextStage, rows: Mapping[str, int], options: Options) -> GroupedStage | None:
     """Return a stage over groups of its rows; None where it is to see each row, or has few.
 
     Args:
@@ -141,7 +141,7 @@ class Groups:
         wanted: the database is one that is to group rows.
 
     Attributes:
-        said: the columns of what was last said of rows, besides their ids.
+        said: the columns of what was last said of rows, beside their ids.
     """
 
     def __init__(
@@ -163,8 +163,8 @@ class Groups:
         self.said: tuple[str, ...] = ()
 
     def of(self, stage: TextStage, rows: Mapping[str, int]) -> GroupedStage | None:
-        """Return a stage as one over groups of rows, where that is wanted; `rows` as in `grouped`."""
-        return grouped(stage, rows, self._options) if self._wanted else None
+        """Return a stage as one over groups of rows, where that is wanted; `rows` as in `group_stage`."""
+        return group_stage(stage, rows, self._options) if self._wanted else None
 
     def planned(self, stage: TextStage) -> TextStage:
         """Return the stage of the plan that a stage over groups of its rows stands for, or itself."""
@@ -233,7 +233,7 @@ class Groups:
         for stage, replies in self._groups[block] if missing else ():
             for row, one, key in self._stand_ins(stage, missing):
                 if one in replies:
-                    quotes = [_planned(quote, stage.whole) for quote in replies[one].quotes]
+                    quotes = [_use_planned_input(quote, stage.whole) for quote in replies[one].quotes]
                     self._book.add(block, replace(replies[one], row=row, key=key, quotes=quotes))
 
     def _stand_ins(self, stage: GroupedStage, rows: list[Any]) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
@@ -255,6 +255,6 @@ class Groups:
             yield row[ROW], row[_OF], {label: row[label] for label in keys}
 
 
-def _planned(quote: SiteQuote, stage: TextStage) -> SiteQuote:
+def _use_planned_input(quote: SiteQuote, stage: TextStage) -> SiteQuote:
     """Return a quote with the stage's own input, which says where a row's key stands."""
     return replace(quote, item=next(item for item in stage.inputs if item.site.id == quote.item.site.id))

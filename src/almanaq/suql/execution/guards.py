@@ -30,7 +30,7 @@ from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
 
 
-def limited(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
+def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
     """Return a query that gives one row more than `rows` at most, so that it shows whether there are more."""
     if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
         return select
@@ -234,7 +234,7 @@ def counted(
 
     Args:
         candidates: the stage's; None where to look at them would spend something.
-        most: how many texts are no matter, so that they need not be told apart; None: any number.
+        most: how many texts are no matter, so that they need not be distinguished; None: any number.
     """
     batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
     if batches is None:
@@ -253,7 +253,7 @@ def _hashes(texts: pa.Array) -> Iterator[int]:
 
 
 def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most: int | None) -> Counted:
-    (rows,) = _fetched(stage, [aliased(exp.Count(this=exp.Star()), "n")], session, renderer)
+    (rows,) = _fetch_counts(stage, [aliased(exp.Count(this=exp.Star()), "n")], session, renderer)
     texts = _together(stage, [rows] * len(stage.inputs))
     if most is None or texts <= most:
         # To tell a million texts apart, the database would hold them all.
@@ -264,7 +264,7 @@ def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most:
         aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", name)])), f"n{i}")
         for i, name in enumerate(names)
     ]
-    found = _fetched(stage, wanted, session, renderer)
+    found = _fetch_counts(stage, wanted, session, renderer)
     return Counted(rows, _at_least(stage, _together(stage, found[: len(documents)]), found[-1]))
 
 
@@ -275,7 +275,7 @@ def _at_least(stage: TextStage, texts: int, keys: int) -> int:
     return min(texts, keys if stage.values_wanted is None else min(keys, stage.values_wanted))
 
 
-def _fetched(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:
+def _fetch_counts(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:
     source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
     found = session.fetch(renderer.sql(exp.Select(expressions=wanted, from_=exp.From(this=source))))
     return [int(values[0].as_py()) for values in found.columns]
@@ -383,7 +383,7 @@ class _Seen:
 
     @property
     def new(self) -> int:
-        """Calls that are made whatever the replies that are kept say.
+        """Calls that are made for any content of the cached replies.
 
         For a value of a semi-join's key one reply may do, and in a filter the replies to one of its inputs.
         """

@@ -45,7 +45,7 @@ class _Kept:
 
 
 class Statements:
-    """The SQL texts of a plan's own trees; that of any other tree is written anew each time.
+    """The SQL texts of a plan's own trees; that of any other tree is written each time.
 
     Temporary tables have other names in every session, which begin with the session's own random prefix: a text is kept
     with the prefix that it was written under, and given with that of the session that asks for it.
@@ -62,7 +62,7 @@ class Statements:
         """Return the text of a tree, written if it is not kept.
 
         Args:
-            known: gives all that a text depends on besides its tree, the catalog and the session's prefix, for the
+            known: gives all that a text depends on beside its tree, the catalog and the session's prefix, for the
                 names of the tables in it.
         """
         kept = self._kept.get(id(tree))
@@ -138,12 +138,12 @@ class Renderer:
         with within_limits():
             if self._statements is None:
                 return self._with_rows(self._write(tree))
-            return self._with_rows(self._statements.text(tree, self._prefix, self._known, lambda: self._write(tree)))
+            return self._with_rows(self._statements.text(tree, self._prefix, self._state_of, lambda: self._write(tree)))
 
     def _values_of(self, query: str) -> list[str]:
         return [str(value) for value in self._session.fetch(query).column(0).to_pylist()]
 
-    def _known(self, names: Iterable[str]) -> Hashable:
+    def _state_of(self, names: Iterable[str]) -> Hashable:
         """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""
         made = tuple((name in self._temporary, name in self._empty, name in self._rows) for name in names)
         refused = self.casts.refused if self.casts is not None and not self.casts.by_engine else {}
@@ -270,7 +270,7 @@ class AnswerCasts:
                 found.setdefault((question, kind), {})[text] = None
             for cast, texts in found.items():
                 known = self.refused.get(cast, [])
-                if refused := self._refused(cast[1], list(texts)):
+                if refused := self._find_refused(cast[1], list(texts)):
                     self.refused[cast] = list(dict.fromkeys([*known, *refused]))
 
     def describe(self) -> list[str]:
@@ -291,7 +291,7 @@ class AnswerCasts:
         refused = cast.this.copy().isin(*map(exp.Literal.string, dict.fromkeys(texts)))
         return exp.Case(ifs=[exp.If(this=refused, true=exp.null())], default=made)
 
-    def _refused(self, kind: exp.DataType, texts: list[str]) -> list[str]:
+    def _find_refused(self, kind: exp.DataType, texts: list[str]) -> list[str]:
         name = f"_cast_{next(self._tables)}"
         stored = {"_i": pa.array(range(len(texts)), pa.int64()), "v": pa.array(texts, pa.string())}
         self._session.store(name, pa.table(stored))
@@ -333,12 +333,12 @@ async def link_literals(
     """Find what each literal means and make it known to the renderer; give (column, literal, values) for the trace."""
     requests = [LinkRequest(link.literal, f"{link.relation}.{link.column}", link.values, link.array) for link in links]
     found = await asyncio.gather(*(linker.link(request) for request in requests))
-    known = [_known(link, values) for link, values in zip(links, found, strict=True)]
+    known = [_state_of(link, values) for link, values in zip(links, found, strict=True)]
     renderer.add_links({link.id: link for link in links}, dict(zip((link.id for link in links), known, strict=True)))
     return tuple((request.column, request.literal, values) for request, values in zip(requests, known, strict=True))
 
 
-def _known(link: Link, values: tuple[str, ...]) -> tuple[str, ...]:
+def _state_of(link: Link, values: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the values that the column has; of values that all have to be there, all or none."""
     if isinstance(values, AllOf):
         return values if set(values) <= set(link.values) else ()

@@ -20,7 +20,7 @@ from almanaq.suql.execution.stage_rows import StageCounts
 
 @dataclass
 class Watch:
-    """Is told how far the text stage that runs is.
+    """Receives the progress of the text stage that runs.
 
     Attributes:
         tell: takes how many rows are done, how many there are (None: not known), and how many passed.
@@ -119,7 +119,7 @@ def table_order(problem: ModelError) -> str:
     return f"rows are tried in table order: the embedder failed ({cause})"
 
 
-def cautions(
+def list_warnings(
     calls: TextCalls,
     account: Spending,
     selection: PassageSelection | None,

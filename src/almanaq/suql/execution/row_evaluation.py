@@ -165,7 +165,7 @@ class RowContext:
         inputs: what each site reads, by its id.
         needs: the sites whose answers each atom of the predicate rests on, by the atom's column.
         selection: reads only the best passages of each document; None reads all.
-        counts: are told which cells were asked about.
+        counts: record which cells were asked about.
         whole: no row is cancelled but with the whole stage.
     """
 
@@ -265,7 +265,7 @@ class RowEvaluation:
 
     def result(self) -> StageRow:
         """Return the row with its computed columns and quotes."""
-        quotes = [self._cited(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
+        quotes = [self._cite(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
         names = {name for item in self._context.inputs.values() for name in item.key}
         key = {name: self._candidate.values[name] for name in names}
         found = self._candidate
@@ -279,11 +279,11 @@ class RowEvaluation:
             values.update({f"{site}_{i}": outcome.verdicts.get(literal) for i, literal in enumerate(compared)})
         return values
 
-    def _cited(self, site: str, quote: Quote) -> SiteQuote:
+    def _cite(self, site: str, quote: Quote) -> SiteQuote:
         text = self._passages[site][quote.passage] if keeper() is not None else None
-        return SiteQuote(self._context.inputs[site], self._question(site), self._placed(site, quote), text)
+        return SiteQuote(self._context.inputs[site], self._question(site), self._place_in_document(site, quote), text)
 
-    def _placed(self, site: str, quote: Quote) -> Quote:
+    def _place_in_document(self, site: str, quote: Quote) -> Quote:
         """Return a quote with the number of its passage in the whole document."""
         document = self._candidate.values[self._context.inputs[site].document]
         numbers = self._numbers.get(site)

@@ -39,17 +39,17 @@ from almanaq.suql.execution.guards import (
     call_budget,
     counted,
     expected_calls,
-    limited,
+    limit_rows,
     new_calls,
     refuse_if_larger,
     refuse_over_budget,
     rows_are_sure,
 )
 from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
-from almanaq.suql.execution.report import RunReport, cautions, current_watch, table_order
+from almanaq.suql.execution.report import RunReport, current_watch, list_warnings, table_order
 from almanaq.suql.execution.row_evaluation import cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
-from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, unsorted
+from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, warn_unsorted
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import (
@@ -243,7 +243,7 @@ class Run:
         """Run the last SELECT; give its rows and the evidence for each."""
         megabytes = self._options.max_result_mb
         most = None if megabytes is None else megabytes * 1_000_000
-        sql = self._renderer.sql(limited(select, self._options.max_rows))
+        sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
         rows = None if self._options.max_rows is None else self._options.max_rows + 1
         if isinstance(select, NativeQuery):
             table = await in_thread(self._session.fetch, sql, most, select.parameters, rows)
@@ -304,7 +304,7 @@ class Run:
         try:
             await self._keep(*self._found)
             return await self._result()
-        except DatabaseError:  # no time, or no room; the deadline is what is told
+        except DatabaseError:  # no time, or no room; the deadline is reported
             return None
 
     async def _project(self, stage: TextStage) -> None:
@@ -315,7 +315,7 @@ class Run:
             projected.add(rows)
         table = await in_thread(projected.table)
         self._groups.said = tuple(name for name in table.column_names if name != ROW)
-        self._warnings += unsorted(stage, table)
+        self._warnings += warn_unsorted(stage, table)
         await in_thread(self._session.store, stage.name, table)
         self._renderer.add_table(stage.name, empty=not table.num_rows)
 
@@ -336,14 +336,14 @@ class Run:
     async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
         """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
         await find_options(stage, self.calls, self._session, self._renderer)
-        candidates = await self._ordered(stage) if self._comes_as_found(stage) else None
+        candidates = await self._order_candidates(stage) if self._comes_as_found(stage) else None
         try:
             await self._count(stage, run, candidates)
         except BaseException:
             if candidates is not None:
                 await candidates.aclose()
             raise
-        candidates = candidates or await self._ordered(stage)
+        candidates = candidates or await self._order_candidates(stage)
         batches = run.batches(candidates)
         try:
             async for rows in batches:
@@ -424,7 +424,7 @@ class Run:
         deadline = self._options.deadline
         return deadline is not None and time.perf_counter() - self._started >= deadline
 
-    async def _ordered(self, stage: TextStage) -> Candidates:
+    async def _order_candidates(self, stage: TextStage) -> Candidates:
         """Return a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._context.similarity
         most = self._options.candidates if stage.predicate is not None else None
@@ -486,7 +486,7 @@ class Run:
         inference = None if self._approximate is None else self._approximate.inference
         problems = (each.problem for each in self._similar if each.problem is not None)
         self._warnings += dict.fromkeys(map(table_order, problems))
-        self._warnings += cautions(self.calls, account, self._selection, inference, certain=self._plan.certain)
+        self._warnings += list_warnings(self.calls, account, self._selection, inference, certain=self._plan.certain)
         approximations = (self._options.candidates, self._options.passages, inference)
         remote = self._context.models.reader.remote
         return Trace(

@@ -26,7 +26,7 @@ _MOST_SCORES = 100_000
 
 
 class EmbedderSimilarity:
-    """Cosine similarity of an embedder's vectors; a text is embedded once, and anew when others have pushed it out.
+    """Cosine similarity of an embedder's vectors; a text is embedded once, and again after others have pushed it out.
 
     Args:
         embed: gives unit vectors for passages: of an embedder, or of a store that keeps them on disk.
@@ -99,7 +99,7 @@ MOST_BYTES = 2_000_000_000
 """Memory for the matrix: a larger one is forgotten before the next comparison."""
 _GRID = 2048
 """Components are multiples of 1/2048. Then the products of two vectors' components are multiples of 2^-22 and their
-sums are below 2, so that single precision holds each of them exactly: a similarity is the same in whatever order it is
+sums are below 2, so that single precision holds each of them exactly: a similarity is the same in any order it is
 added up, alone or in a product of matrices. It differs by some 0.0002 from that of the embedder's own vectors."""
 _KEPT_COLUMNS = 8
 _CHUNK = 4096
@@ -275,11 +275,11 @@ def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[Similarit
         made[call.column] = pa.chunked_array([vectors.similarities(rows.column(call.document), other)])
     table = pa.table(made)
     for call in calls:
-        table = _wanted(table, call)
+        table = _filter_scores(table, call)
     return table
 
 
-def _wanted(table: pa.Table, call: SimilarityCall) -> pa.Table:
+def _filter_scores(table: pa.Table, call: SimilarityCall) -> pa.Table:
     """Return the rows whose score of a call does not keep them from being wanted."""
     scores = table.column(call.column).to_numpy()  # NULL is no number
     if call.at_least is not None:
@@ -332,7 +332,7 @@ def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
     if not len(first) or not len(second):
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     lengths = [np.sqrt(np.einsum("ij,ij->i", side, side, dtype=np.float64)) for side in (first, second)]
-    left, right = _turned(_units(first, lengths[0]), _units(second, lengths[1]), at_least)
+    left, right = _rotate(_units(first, lengths[0]), _units(second, lengths[1]), at_least)
     so_far: list[int] = []
     ended = given_up()
 
@@ -359,7 +359,7 @@ def _units(vectors: Matrix, lengths: NDArray[np.float64]) -> Matrix:
     return (vectors / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
 
 
-def _turned(left: Matrix, right: Matrix, at_least: float) -> tuple[Matrix, Matrix]:
+def _rotate(left: Matrix, right: Matrix, at_least: float) -> tuple[Matrix, Matrix]:
     """Return vectors, shorter ones where that pays, whose inner products bound those of unit vectors from above."""
     if len(left) * len(right) <= _LEFT * _RIGHT:
         return left, right
@@ -370,16 +370,16 @@ def _turned(left: Matrix, right: Matrix, at_least: float) -> tuple[Matrix, Matri
     turned = [sample @ axes for sample in samples]
 
     def cost(width: int) -> float:
-        bounds = _shortened(turned[0], width) @ _shortened(turned[1], width).T
+        bounds = _shorten(turned[0], width) @ _shorten(turned[1], width).T
         return width + float((bounds >= at_least).mean()) * _CANDIDATE
 
     width = min((w for w in _WIDTHS if w < left.shape[1]), key=cost, default=left.shape[1])
     if width >= left.shape[1] or cost(width) >= left.shape[1]:
         return left, right
-    return _shortened(left @ axes, width), _shortened(right @ axes, width)
+    return _shorten(left @ axes, width), _shorten(right @ axes, width)
 
 
-def _shortened(turned: Matrix, width: int) -> Matrix:
+def _shorten(turned: Matrix, width: int) -> Matrix:
     """Return the first components, and the length of the others as one more."""
     rest = np.sqrt(np.einsum("ij,ij->i", turned[:, width:], turned[:, width:]))
     return np.ascontiguousarray(np.concatenate([turned[:, :width], rest[:, None]], axis=1))

@@ -128,7 +128,7 @@ class Spellings:
         if self._known is None:
             return _alone(values)
         known = self._known
-        return _mapped(values, lambda value: spelled(value, known))
+        return _map_values(values, lambda value: spelled(value, known))
 
 
 def spelled(value: str, known: dict[str, str]) -> str:
@@ -141,7 +141,7 @@ def spelled(value: str, known: dict[str, str]) -> str:
 
 
 def _alone(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    encoded = _mapped(values, canonical).dictionary_encode()
+    encoded = _map_values(values, canonical).dictionary_encode()
     codes = np.concatenate([np.zeros(0, np.int32), *(part.indices.fill_null(-1).to_numpy() for part in encoded.chunks)])
     present, first = np.unique(codes, return_index=True)
     if len(present) == len(codes):  # no two are equal
@@ -150,7 +150,7 @@ def _alone(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.take(pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places.tobytes())]))
 
 
-def _mapped(values: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
+def _map_values(values: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
     """Return a column changed value by value, little by little: as objects, its values take ten times the memory."""
     changed = []
     for start in range(0, len(values), _AT_ONCE):
@@ -164,7 +164,7 @@ _NUMBER = "_number"
 
 
 class ProjectedRows:
-    """Takes rows in whatever order they are answered, and gives the table that later SQL joins on ROW.
+    """Takes rows in any order of their answers, and gives the table that later SQL joins on ROW.
 
     Args:
         spellings: give one spelling to all equals of a value, in the order of the source.
@@ -208,7 +208,7 @@ class ProjectedRows:
         self._pieces.append(pa.table(columns))
 
 
-def unsorted(stage: TextStage, table: pa.Table) -> list[str]:
+def warn_unsorted(stage: TextStage, table: pa.Table) -> list[str]:
     """Say how many rows have no answer by which they are sorted: they come last, and may be the first in truth."""
     warnings = []
     for item in stage.inputs:

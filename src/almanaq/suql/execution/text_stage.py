@@ -93,7 +93,7 @@ class SemiJoinQueue:
         """Tell whether a candidate is not to be tried now; if it is, it counts as being tried until it is done."""
         if self._column is None:
             return False
-        value, asks = candidate.values[self._column], self._named(candidate)
+        value, asks = candidate.values[self._column], self._hash_asked(candidate)
         place = self._places.setdefault(value, candidate.number)
         last = self._last
         if value in self._found or (last is not None and place > last):
@@ -143,7 +143,7 @@ class SemiJoinQueue:
     def _let(self, candidate: Candidate, *, costs: bool) -> None:
         heapq.heappush(self._ready, (costs, candidate.number, candidate))
 
-    def _named(self, candidate: Candidate) -> int:
+    def _hash_asked(self, candidate: Candidate) -> int:
         """Return a hash of what a candidate asks, which holds no text; equal ones of two, in 2^64, cost an order."""
         return 0 if self._asks is None else hash(self._asks(candidate))
 
@@ -157,7 +157,7 @@ class StageRun:
         selection: reads only the best passages of each document, by the user's choice; None reads all.
         steady: LIMIT keeps the rows that were tried first, however long the calls of each take; else those whose calls
             come first, and the same query may give other rows.
-        watch: is told how far the run is.
+        watch: receives the progress of the run.
     """
 
     def __init__(
@@ -211,14 +211,14 @@ class StageRun:
                 if not under_way:
                     continue
                 await self._wait_for_a_row(under_way)
-                if rows := self._released(released):
+                if rows := self._release(released):
                     released += len(rows)
                     yield rows
         finally:
             self.counts.calls = self._calls.made - made
             await _cancel(under_way)
         self._open.clear()
-        if rows := self._released(released):
+        if rows := self._release(released):
             yield rows
 
     def _may_start(self, under_way: Sized) -> bool:
@@ -278,7 +278,7 @@ class StageRun:
         if self._watch is not None:
             self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(self._passed))
 
-    def _released(self, before: int) -> list[StageRow]:
+    def _release(self, before: int) -> list[StageRow]:
         """Return the rows that are surely kept, less the first so many of them; a projection's are not held here."""
         if self._stage.predicate is None:
             rows = self._passed[:]
@@ -325,7 +325,7 @@ class StageRun:
 
     def kept(self) -> list[StageRow]:
         """Return the rows that the run kept, in source order."""
-        return self._kept(self._by_turn())
+        return self._keep_first(self._by_turn())
 
     def sure(self) -> list[StageRow]:
         """Return the rows that passed before the run was stopped and that no row still open could push out
@@ -336,9 +336,9 @@ class StageRun:
             opened = [self._turn(number) for number in self._open]
             before = [i + sum(turn < self._turn(row.number) for turn in opened) for i, row in enumerate(rows)]
             rows = [row for row, ahead in zip(rows, before, strict=True) if ahead < self._stage.stop_after]
-        return self._kept(rows)
+        return self._keep_first(rows)
 
-    def _kept(self, rows: list[StageRow]) -> list[StageRow]:
+    def _keep_first(self, rows: list[StageRow]) -> list[StageRow]:
         """Return the first rows, as many as LIMIT keeps, in source order."""
         rows = [row for row in rows if self._semi_join.keeps(row.number)]
         kept = sorted(rows[: self._stage.stop_after], key=lambda row: row.number)
@@ -377,7 +377,7 @@ class StageRun:
         """Return whether a row passes, where that is clear without asking about it; None where it is not."""
         if self._stage.predicate is None:
             return None
-        state = possible(self._stage.predicate, self._structured(candidate))
+        state = possible(self._stage.predicate, self._evaluate_structured(candidate))
         return state == TRUE if _is_decided(state) else None
 
     async def without_asking(
@@ -395,7 +395,7 @@ class StageRun:
                 passing.append(candidate)
         return passing, undecided
 
-    def _structured(self, candidate: Candidate) -> dict[str, int]:
+    def _evaluate_structured(self, candidate: Candidate) -> dict[str, int]:
         if self._stage.predicate is None:
             return {}
         found = (atom for atom in atoms(self._stage.predicate) if isinstance(atom, Structured))
@@ -411,7 +411,7 @@ class StageRun:
             else:
                 await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return row.result()
-        known = self._structured(candidate)
+        known = self._evaluate_structured(candidate)
         while not _is_decided(state := possible(self._stage.predicate, known)):
             atom = choose(self._stage.predicate, known, row.cost, self._chances.of).atom
             truth = await row.truth(atom)

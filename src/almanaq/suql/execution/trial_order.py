@@ -73,7 +73,7 @@ class FewestNewCalls:
     """Candidates of a join, next always the one with the fewest texts that no candidate before it had.
 
     Three texts that were asked about make three pairs, five make ten: a LIMIT of 10 over pairs takes five calls where
-    all of them pass, and eleven where the pairs come row by row. The order hangs on the texts alone, so that it is the
+    all of them pass, and eleven where the pairs come row by row. The order depends only on texts, so that it is the
     same at every run. Among equals the order is that of the source.
 
     Args:
@@ -144,7 +144,7 @@ def tries_by_similarity(stage: TextStage, options: Options) -> bool:
 def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
     """Return the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
     if options.accuracy is not None and stage.may_infer:
-        return _described(options.accuracy)
+        return _describe_accuracy(options.accuracy)
     approximate = options.candidates is not None and stage.predicate is not None
     if not approximate and not tries_by_similarity(stage, options):
         return ""
@@ -160,7 +160,7 @@ def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
     )
 
 
-def _described(accuracy: Accuracy) -> str:
+def _describe_accuracy(accuracy: Accuracy) -> str:
     return (
         f"asked until recall {accuracy.recall:g} and precision {accuracy.precision:g} are sure with probability "
         f"{1 - accuracy.delta:g}: some rows at random (seed {accuracy.seed}), then those that the proxy "

@@ -36,10 +36,10 @@ class MissingAnswer:
 
 
 class UnknownAnswers:
-    """Collects unknown answers while rows are asked about, in whatever order they come.
+    """Collects unknown answers while rows are asked about, in any order.
 
     Args:
-        catalog: says which keys are private; None: of a query whose unknown answers nobody is told.
+        catalog: says which keys are private; None: of a query whose unknown answers are not reported.
     """
 
     def __init__(self, catalog: Catalog | None = None) -> None:

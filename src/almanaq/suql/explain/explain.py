@@ -155,7 +155,7 @@ def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
             lines.append(f"{stage.name}: {show.similarity(stage)}")
             continue
         lines.append(f"{stage.name}: text block over {show.sql(stage.source)}")
-        lines += [f"  {label}: {text}" for label, text in _choices(_unlinked(stage, plan.links), dialect)]
+        lines += [f"  {label}: {text}" for label, text in _choices(_remove_links(stage, plan.links), dialect)]
     return "\n".join(lines) or "no text functions: the database runs the whole query"
 
 
@@ -262,11 +262,11 @@ class _PlanText:
         """Return a predicate tree as people write conditions."""
         match predicate:
             case And(children):
-                return " AND ".join(map(self._bracketed, children))
+                return " AND ".join(map(self._bracket, children))
             case Or(children):
-                return " OR ".join(map(self._bracketed, children))
+                return " OR ".join(map(self._bracket, children))
             case Not(child):
-                return f"NOT {self._bracketed(child)}"
+                return f"NOT {self._bracket(child)}"
             case Verdict(column):
                 site = self.sites[site_of(column)]
                 return f"{self.call(site)} = {exp.Literal.string(site.compared[int(column.split('_')[1])]).sql()}"
@@ -274,7 +274,7 @@ class _PlanText:
                 return self.expression(expression)
         raise AssertionError(predicate)
 
-    def _bracketed(self, predicate: Predicate) -> str:
+    def _bracket(self, predicate: Predicate) -> str:
         text = self.predicate(predicate)
         return f"({text})" if isinstance(predicate, And | Or) else text
 
@@ -293,7 +293,7 @@ def _describe_call(call: SimilarityCall) -> str:
     return f"compute: {', '.join(wanted)}"
 
 
-def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
+def _remove_links(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
     """Return a block with the literals that wait to be linked as they were written."""
     known, values = {link.id: link for link in links}, {link.id: () for link in links}
 

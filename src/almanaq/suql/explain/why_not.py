@@ -60,14 +60,14 @@ class WhyNot:
             for each in self.conditions
         ]
         table = display.table_html(("", "condition"), rows) if rows else ""
-        message = display.paragraph(self._said()) if self._said() else ""
+        message = display.paragraph(self._describe_outcome()) if self._describe_outcome() else ""
         return display.block(table, message, display.quotes_html([condition.evidence for condition in self.conditions]))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""
         printer.text(visible(str(self)))
 
-    def _said(self) -> str:
+    def _describe_outcome(self) -> str:
         """Say what is to be known where no condition keeps the row out."""
         if not self.conditions:
             return "no row of the relations in FROM has that key"
@@ -79,7 +79,7 @@ class WhyNot:
             lines.append(f"{condition.said:>14}  {condition.text}")
             lines += [f"{'':>16}{condition.reason}: ask again"] if condition.reason else []
             lines += [f"{'':>16}“{evidence.quote}”" for evidence in condition.evidence]
-        return "\n".join([*lines, *filter(None, [self._said()])])
+        return "\n".join([*lines, *filter(None, [self._describe_outcome()])])
 
 
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:

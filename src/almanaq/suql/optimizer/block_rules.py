@@ -129,7 +129,7 @@ def weakest_condition(block: TextBlock) -> TextBlock:
     Before: `WHERE (city = 'Paris' OR answer(…) = 'Yes') AND price < 20` fetches every row.
     After: it fetches the rows with `price < 20`.
 
-    A row that fails the implied condition fails WHERE whatever the answers are, so the rows stay the same. The paper's
+    A row that fails the implied condition fails WHERE for any answers, so the rows stay the same. The paper's
     disjunctive normal form reaches the same rows but may grow exponentially; this is linear in the query.
     """
     return block if block.where is None else replace(block, condition=weakest(block.where))

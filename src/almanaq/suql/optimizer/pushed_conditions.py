@@ -21,7 +21,7 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     Before: `SELECT * FROM (SELECT DISTINCT city, answer(…) AS a FROM t) AS d WHERE d.city = 'Rome'` asks for every row.
     After: the derived table has `WHERE city = 'Rome'`, and so do both sides of a UNION; the condition outside stays.
 
-    A row that fails the condition outside is dropped there anyway, and no other row hangs on it. Below a LIMIT, a
+    A row that fails the condition outside is dropped there anyway, and no other row depends on it. Below a LIMIT, a
     window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
     """
     for block in nodes_of(tree, exp.Select) if has_text(tree) else ():

@@ -1,4 +1,4 @@
-"""SELECT blocks: what they do besides filtering and computing, and what of that stands above their text."""
+"""SELECT blocks: what they do beyond filtering and computing, and which of that comes after their text calls."""
 
 from __future__ import annotations
 

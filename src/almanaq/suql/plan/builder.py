@@ -31,7 +31,7 @@ from almanaq.suql.plan.references import (
     table,
     where_of,
 )
-from almanaq.suql.plan.semi_joins import OUTER, OneWillDo, matches_wanted, order_known_before, restrict_semi_joins
+from almanaq.suql.plan.semi_joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.sites import Site, text_unit
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -85,7 +85,7 @@ class CommonTables:
 
     def attach(self, query: exp.Query) -> exp.Query:
         """Return a query the members that it needs."""
-        query.set("with_", self._needed([query]))
+        query.set("with_", self._find_needed([query]))
         return query
 
     def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
@@ -97,12 +97,12 @@ class CommonTables:
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
         parts += [node for site in stage.sites for node in (site.document, site.question)]
         sites = tuple(map(self._attach_to_site, stage.sites))
-        return replace(stage, sites=sites, with_=self._needed(parts))
+        return replace(stage, sites=sites, with_=self._find_needed(parts))
 
     def _attach_to_site(self, site: Site) -> Site:
         return site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
 
-    def _needed(self, nodes: list[exp.Expr]) -> exp.With | None:
+    def _find_needed(self, nodes: list[exp.Expr]) -> exp.With | None:
         needed: set[str] = set()
         pending = list(nodes)
         while pending:
@@ -114,7 +114,7 @@ class CommonTables:
 
 
 def _check_recursion(cte: exp.CTE, name: str) -> None:
-    """Refuse text functions in the part of a recursive member that reads the member: each step would ask anew."""
+    """Refuse text functions in the part of a recursive member that reads the member: each step would ask again."""
     arms = [cte.this.this, cte.this.expression] if isinstance(cte.this, exp.SetOperation) else []
     if any(has_text(arm) and any(table.name == name for table in nodes_of(arm, exp.Table)) for arm in arms):
         raise UnsupportedError(
@@ -147,7 +147,7 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._one_will_do: list[OneWillDo] = []
+        self._limits: list[SemiJoinLimit] = []
         self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
@@ -169,7 +169,7 @@ class _Builder:
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
         derive_functions(block)
-        self._one_will_do += restrict_semi_joins(block, self.common)
+        self._limits += restrict_semi_joins(block, self.common)
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
@@ -254,9 +254,9 @@ class _Builder:
         labels, marked = [item.alias_or_name for item in block.expressions], kept_by(block)
         made = [each for each in self.stages if isinstance(each, Materialize)]
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
-        one = next((one.with_place() for one in self._one_will_do if one.block is block), None)
+        one = next((one.with_place() for one in self._limits if one.block is block), None)
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
-        stage = one.told_to(stage, labels) if one is not None else stage
+        stage = one.apply_to(stage, labels) if one is not None else stage
         if marked is not None:
             stage = replace(stage, keeps_unknown=True)
             self.keeping_unknown.add(marked)
@@ -390,7 +390,7 @@ class _Builder:
     def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, in_order: bool = False) -> str:
         """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
 
-        Rows that WHERE drops whatever the rest of it says are left out.
+        Rows that WHERE drops for any answers are left out.
 
         Args:
             in_order: number them in the order of the block's ORDER BY, where a LIMIT may want the first of them.
@@ -464,7 +464,7 @@ class _Builder:
         inner.meta.update(block.meta)
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._one_will_do.append(OneWillDo(inner, wanted.rows if wanted else None, bool(wanted and wanted.keys)))
+            self._limits.append(SemiJoinLimit(inner, wanted.rows if wanted else None, bool(wanted and wanted.keys)))
         inner.replace(self.query(inner))
         self._decorrelate(block)
 

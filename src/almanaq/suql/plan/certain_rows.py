@@ -1,4 +1,4 @@
-"""Whether each row that a query shows would be one whatever the calls that failed had answered."""
+"""Whether each row that a query shows would be shown for any answers to the calls that failed."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def push_outer_join_text(block: exp.Select) -> None:
 
 
 def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
-    """Return conditions without which a row of one side of a join has no match that counts, whatever text says."""
+    """Return conditions without which a row of one side of a join has no match that counts, for any answers."""
     own, items = join.this.alias_or_name, list(from_items(block))
     before = items[: [item.alias_or_name for item in items].index(own)]
     found: list[exp.Expr] = []
@@ -109,7 +109,7 @@ def push_joining_answers(block: exp.Select) -> None:
     parts = conjuncts(where.this)
     movable = {i.alias_or_name for i in tables if isinstance(i, exp.Table | exp.Subquery)}
     known = [*structured, *(part for part in parts if not has_text(part))]
-    groups = _connected(block, items, known)
+    groups = _find_connected(block, items, known)
     for part in [part for part in parts if own_text_calls(part)]:
         aliases = {reference.table for reference in own_columns(block, part)}
         if len({groups[alias] for alias in aliases}) < 2:
@@ -189,7 +189,7 @@ def side_of(join: exp.Join) -> str:
     return str(join.args.get("side") or ("FULL" if join.args.get("kind") == "FULL" else "")).upper()
 
 
-def _connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) -> dict[str, str]:
+def _find_connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) -> dict[str, str]:
     """Return, for each FROM item, a representative of the items that conditions without text tie it to."""
     leader = {alias: alias for alias in items}
 

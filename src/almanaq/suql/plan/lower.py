@@ -136,7 +136,7 @@ class _Lowering:
 
     def _copy_rows(self) -> Materialize:
         name = f"{self._block.name}_rows"
-        select = self._rows(aliased(exp.Window(this=exp.RowNumber()), ROW), *self._carried(list(self._columns)))
+        select = self._rows(aliased(exp.Window(this=exp.RowNumber()), ROW), *self._carry(list(self._columns)))
         if self._block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(self._block.condition)))
             if not self._where_sites:
@@ -206,7 +206,7 @@ class _Lowering:
         name = f"{self._block.name}_page"
         order = exp.Order(expressions=[self._resolve(node) for node in self._order]) if self._order else None
         number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
-        select = self._rows(number, aliased(self._row.copy(), ROW), *self._carried(self._needed(asked)))
+        select = self._rows(number, aliased(self._row.copy(), ROW), *self._carry(self._find_needed(asked)))
         self._restrict(select)
         if order is not None or self._limit is not None or self._offset is not None:
             select.order_by(exp.column(exp.to_identifier(ORDINAL, quoted=True)), copy=False)
@@ -288,7 +288,7 @@ class _Lowering:
 
         return node.transform(resolve)
 
-    def _carried(self, names: list[str]) -> list[exp.Expr]:
+    def _carry(self, names: list[str]) -> list[exp.Expr]:
         return [aliased(self._resolve(column(FROM_ALIAS, name)), name) for name in names]
 
     def _move_to(self, name: str) -> None:
@@ -296,7 +296,7 @@ class _Lowering:
         self._from = exp.Select(from_=exp.From(this=table(name)))
         self._row = column(name, ROW)
 
-    def _needed(self, sites: tuple[Site, ...]) -> list[str]:
+    def _find_needed(self, sites: tuple[Site, ...]) -> list[str]:
         """Return the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
         nodes += [site.needed for site in sites if site.needed is not None]

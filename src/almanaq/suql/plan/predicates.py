@@ -21,7 +21,7 @@ def looked_at_under(
 ) -> list[exp.Expr]:
     """Return conditions that a row meets wherever the value of a part of an expression, or of a block, matters.
 
-    In `s OR x` nothing hangs on x where s is true, in `s AND x` nothing where s is false; a branch of CASE is looked at
+    In `s OR x` x does not matter where s is true, in `s AND x` where s is false; a branch of CASE is looked at
     where its condition is true and none before it, an argument of COALESCE where those before it are NULL. Of two
     parts with text that are joined by AND or OR the first is looked at always. The conjuncts of the block's own WHERE
     are left out: its rows meet them already; so is what stands around an aggregate, which is about groups.
@@ -253,7 +253,7 @@ def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
 
 
 def surely(predicate: Predicate, *, wanted: bool = True) -> exp.Expr | None:
-    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) whatever its answers are.
+    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) for any answers.
 
     Returns:
         None where none makes it so.
@@ -289,20 +289,20 @@ def weakest(node: exp.Expr | None) -> exp.Expr | None:
     Each part with text is replaced by TRUE (by FALSE under a NOT). AND and OR are monotone in the order
     FALSE < NULL < TRUE and NOT reverses it, so a row that the whole condition accepts is accepted by this one too.
     """
-    implied = _bound(node, upper=True) if node is not None else True
+    implied = _find_bound(node, upper=True) if node is not None else True
     return None if implied is True else exp.false() if implied is False else implied
 
 
-def _bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
+def _find_bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
     """Return the bound of a condition in the order FALSE < NULL < TRUE: True and False stand for the constants."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not (text_columns(node) or has_text(node)):
         return node.copy()
     if isinstance(node, exp.And | exp.Or):
-        return _combine(type(node), _bound(node.this, upper=upper), _bound(node.expression, upper=upper))
+        return _combine(type(node), _find_bound(node.this, upper=upper), _find_bound(node.expression, upper=upper))
     if isinstance(node, exp.Not):
-        inner = _bound(node.this, upper=not upper)
+        inner = _find_bound(node.this, upper=not upper)
         return (not inner) if isinstance(inner, bool) else exp.not_(inner)
     return upper
 

@@ -37,14 +37,14 @@ def aliased(node: exp.Expr, name: str) -> exp.Alias:
 
 def qualified(expression: str, alias: str) -> exp.Expr:
     """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
-    tree = _parsed(expression).copy()
+    tree = _parse(expression).copy()
     for reference in nodes_of(tree, exp.Column):
         reference.set("table", quoted(alias))
     return tree
 
 
 @lru_cache(maxsize=64)
-def _parsed(expression: str) -> exp.Expr:
+def _parse(expression: str) -> exp.Expr:
     return parse_one(expression, read="postgres")
 
 

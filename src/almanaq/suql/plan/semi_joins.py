@@ -118,7 +118,7 @@ PLACES, PLACE, _VALUE, _NUMBERED = "_places", "_place", "_value", "_numbered"
 
 
 @dataclass(frozen=True, slots=True)
-class OneWillDo:
+class SemiJoinLimit:
     """A block of which one row for each value will do.
 
     Attributes:
@@ -133,16 +133,16 @@ class OneWillDo:
     ordered: bool = False
     place: exp.Column | None = None
 
-    def with_place(self) -> OneWillDo:
+    def with_place(self) -> SemiJoinLimit:
         """Append the place to the block's outputs; where rows were copied without it, all values are wanted."""
         if self.place is None:
             return self
         if all(item.alias_or_name != self.place.table for item in from_items(self.block)):
-            return OneWillDo(self.block)
+            return SemiJoinLimit(self.block)
         self.block.append("expressions", aliased(self.place.copy(), PLACE))
         return self
 
-    def told_to(self, stage: TextBlock, labels: Sequence[str]) -> TextBlock:
+    def apply_to(self, stage: TextBlock, labels: Sequence[str]) -> TextBlock:
         """Return the stage that the block became, with what it may stop at.
 
         Args:
@@ -153,7 +153,7 @@ class OneWillDo:
         return replace(stage, semi_join_key=key, values_wanted=self.wanted, values_ordered=self.ordered)
 
 
-def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[OneWillDo]:
+def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[SemiJoinLimit]:
     """Look up in each `x IN (SELECT y …)` of a block's WHERE only values that `x` has in rows that may be kept.
 
     `FROM t WHERE c AND x IN (SELECT y FROM r WHERE f(r.z))` becomes
@@ -171,24 +171,24 @@ def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[One
         nested = _nested_block(part)
         if nested is not None and not is_correlated(nested):
             looked_for, whole = _looked_for(block, part, named)
-            found.append(_restricted(nested, part, looked_for, matches_wanted(part) if whole else None))
+            found.append(_restrict(nested, part, looked_for, matches_wanted(part) if whole else None))
     return found
 
 
-def _restricted(
+def _restrict(
     nested: exp.Select, part: exp.Expr, looked_for: _LookedFor | None, wanted: MatchesWanted | None
-) -> OneWillDo:
+) -> SemiJoinLimit:
     """Restrict the block of `x IN (SELECT y …)` to the values that are looked for."""
     value = nested.expressions[0].unalias().copy()
     keys = wanted.keys if wanted is not None else ()
     if looked_for is None:
-        return OneWillDo(nested)
+        return SemiJoinLimit(nested)
     if keys and wanted is not None and part.this.find(exp.Column) is not None and not has_outer_join(nested):
         same = exp.EQ(this=value, expression=column(PLACES, _VALUE))
         nested.append("joins", exp.Join(this=looked_for.places(keys), on=same))
-        return OneWillDo(nested, wanted.rows, ordered=True, place=column(PLACES, PLACE))
+        return SemiJoinLimit(nested, wanted.rows, ordered=True, place=column(PLACES, PLACE))
     nested.where(exp.In(this=value, query=exp.Subquery(this=looked_for.values())), copy=False)
-    return OneWillDo(nested, wanted.rows if wanted is not None and not keys else None)
+    return SemiJoinLimit(nested, wanted.rows if wanted is not None and not keys else None)
 
 
 def _nested_block(part: exp.Expr) -> exp.Select | None:
@@ -222,7 +222,7 @@ class _LookedFor:
             select.where(*(each.copy() for each in self.conditions), copy=False)
         for node in nodes_of(select, exp.Column):
             node.replace(column(apart[node.table], node.name))
-        first, *more = [_named(item, apart[item.alias_or_name]) for item in self.items]
+        first, *more = [_rename_item(item, apart[item.alias_or_name]) for item in self.items]
         select.set("from_", exp.From(this=first))
         select.set("joins", [exp.Join(this=other, kind="CROSS") for other in more] or None)
         return select
@@ -249,7 +249,11 @@ def _looked_for(block: exp.Select, part: exp.Expr, named: Container[object]) -> 
     items, all_joins = list(from_items(block)), block.args.get("joins") or []
     value = part.this
     tables = all(_is_table(item) and item.name not in named for item in items)
-    if not tables or has_outer_join(block) or any(set(_given(join)) - {"this", "on", "kind"} for join in all_joins):
+    if (
+        not tables
+        or has_outer_join(block)
+        or any(set(_list_given(join)) - {"this", "on", "kind"} for join in all_joins)
+    ):
         return None, False
     if value.find(exp.Query, exp.Tuple) or not is_of_block(value, block) or is_by_chance(value):
         return None, False
@@ -264,12 +268,12 @@ def _is_table(item: exp.Expr) -> bool:
     alias = item.args.get("alias")
     listed = alias is not None and bool(alias.args.get("columns"))
     plain = isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier)
-    return plain and not listed and not set(_given(item)) - {"this", "alias"}
+    return plain and not listed and not set(_list_given(item)) - {"this", "alias"}
 
 
-def _given(node: exp.Expr) -> list[str]:
+def _list_given(node: exp.Expr) -> list[str]:
     return [key for key, value in node.args.items() if value]
 
 
-def _named(item: exp.Expr, name: str) -> exp.Table:
+def _rename_item(item: exp.Expr, name: str) -> exp.Table:
     return exp.Table(this=item.this.copy(), alias=exp.TableAlias(this=quoted(name)))

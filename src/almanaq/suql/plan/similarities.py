@@ -68,7 +68,7 @@ def _tables(part: exp.Expr) -> set[str]:
 
 
 def _bounds(block: exp.Select) -> dict[str, float]:
-    return dict(filter(None, map(_bound, conjuncts(where_of(block)))))
+    return dict(filter(None, map(_find_bound, conjuncts(where_of(block)))))
 
 
 def _top(block: exp.Select) -> tuple[str, int] | None:
@@ -86,7 +86,7 @@ def _top(block: exp.Select) -> tuple[str, int] | None:
     return first.this.sql(), sum(int(number.name) for number in numbers)
 
 
-def _bound(part: exp.Expr) -> tuple[str, float] | None:
+def _find_bound(part: exp.Expr) -> tuple[str, float] | None:
     """Return the call that a condition bounds from below by a number, and the number."""
     node = part.unnest()
     if isinstance(node, exp.Between):

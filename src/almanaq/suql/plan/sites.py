@@ -30,7 +30,7 @@ class Site:
         needed: condition under which the output looks at it, which may hang on other sites; None: always.
         options_from: the query whose values are the options; None: they are written out, or there are none.
         bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
-        about: where the document stands, as its readers are told; "" where it is computed.
+        about: where the document comes from, as readers see it; "" where it is computed.
         casts: the SQL types that its value is cast to by the engine alone.
     """
 

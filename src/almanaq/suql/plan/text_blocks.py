@@ -17,7 +17,7 @@ from almanaq.suql.text_functions import own_nodes
 
 
 def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, tuple[tuple[str, str], ...]]:
-    """Number the result's columns and add a hidden one that leads to the evidence, where rows can be told apart."""
+    """Number the result's columns and add a hidden one that leads to the evidence, where rows can be distinguished."""
     at: exp.Expr = query
     while isinstance(at, exp.Subquery):
         at = at.this
@@ -161,7 +161,7 @@ class _Origins:
         if not isinstance(copy, exp.Select):
             return None
         made = next((made.unalias() for made in copy.selects if made.alias_or_name == reference.name), None)
-        found = self.of(_gathered(made), {inner.alias_or_name: inner for inner in from_items(copy)})
+        found = self.of(_find_gathered(made), {inner.alias_or_name: inner for inner in from_items(copy)})
         if found is None:
             return None
         if not (isinstance(made, exp.Column) and _gives_each_row(copy)):
@@ -173,7 +173,7 @@ class _Origins:
         return replace(found, key=key, labels=tuple(map(carried_name, key)))
 
 
-def _gathered(made: exp.Expr | None) -> exp.Expr | None:
+def _find_gathered(made: exp.Expr | None) -> exp.Expr | None:
     """Return what an aggregate that puts texts together is made of; another expression as it is."""
     while isinstance(made, exp.Filter | exp.ArrayAgg | exp.GroupConcat | exp.Order | exp.WithinGroup):
         made = made.this

@@ -91,7 +91,7 @@ def literal(value: object, dialect: str = "postgres") -> exp.Expr:
             plain = _number(repr(number)) if math.isfinite(number) else exp.Literal.string(str(number))
             return exp.cast(plain, "double precision")
         case str():
-            return exp.Literal.string(_checked(value))
+            return exp.Literal.string(_check_text(value))
         case list() | tuple():
             return exp.Array(expressions=[_element(item, 1, dialect) for item in check_list(value)])
         case bytes() | bytearray() | memoryview() if dialect == "duckdb":
@@ -100,7 +100,7 @@ def literal(value: object, dialect: str = "postgres") -> exp.Expr:
             )
         case Mapping() if dialect == "duckdb":
             return _struct(value)
-    written = _written(value)
+    written = _write_value(value)
     if written is None:
         raise _unknown(value)
     text, kind = written
@@ -132,13 +132,13 @@ def _struct(value: Mapping[object, object]) -> exp.Expr:
     if len(value) == 2 and isinstance(keys, list) and isinstance(values, list) and len(keys) == len(values):
         return exp.Map(keys=literal(keys, "duckdb"), values=literal(values, "duckdb"))
     fields = [
-        exp.PropertyEQ(this=exp.to_identifier(_checked(str(name)), quoted=True), expression=literal(item, "duckdb"))
+        exp.PropertyEQ(this=exp.to_identifier(_check_text(str(name)), quoted=True), expression=literal(item, "duckdb"))
         for name, item in value.items()
     ]
     return exp.Struct(expressions=fields)
 
 
-def _written(value: object) -> tuple[str, str] | None:
+def _write_value(value: object) -> tuple[str, str] | None:
     """Return the text and the type of a value whose literal is a cast."""
     match value:
         case datetime.datetime():
@@ -160,12 +160,12 @@ def _written(value: object) -> tuple[str, str] | None:
 
 def _json(value: Mapping[object, object]) -> str:
     try:
-        return _checked(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
+        return _check_text(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ParameterError(f"a parameter cannot be written as JSON: {error}") from error
 
 
-def _checked(text: str) -> str:
+def _check_text(text: str) -> str:
     """Return a text; raise ParameterError for one that no database takes: with U+0000, or halves of surrogate pairs."""
     if "\0" in text:
         raise ParameterError("a parameter holds the character U+0000, which no query takes in a text")

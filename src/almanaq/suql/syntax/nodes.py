@@ -81,7 +81,7 @@ def write_memberships(tree: exp.Expr) -> exp.Expr:
     - `(SELECT CASE WHEN array_agg(#1) … END FROM (SELECT y …))`, as DuckDB writes it, becomes `ARRAY(SELECT y …)`.
     """
     for node in reversed(nodes(tree)):
-        made = _written(node)
+        made = _write_membership(node)
         if made is node:
             continue
         if node is tree:
@@ -91,7 +91,7 @@ def write_memberships(tree: exp.Expr) -> exp.Expr:
     return balance_chains(tree)
 
 
-def _written(node: exp.Expr) -> exp.Expr:
+def _write_membership(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Subquery) and (query := _query_of_array(node)) is not None:
         return exp.Array(expressions=[query])
     if isinstance(node, exp.Any):
