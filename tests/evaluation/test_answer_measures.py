@@ -23,7 +23,7 @@ labels = st.sampled_from(["true", "false"])
 words = st.lists(st.sampled_from(["the", "Loire", "is", "1,006", "km", "long", "."]), max_size=7).map(" ".join)
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(verdicts, labels), min_size=1, max_size=20))
 def test_verdicts_are_scored_as_scikit_learn_scores_them(pairs) -> None:
     said, gold = zip(*pairs, strict=True)

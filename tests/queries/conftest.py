@@ -1,4 +1,4 @@
-"""Every query of this folder runs on every engine."""
+"""The engines that the queries of `Asked` run on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from .support import Asked
 
 @pytest.fixture(
     scope="module",
-    params=["duckdb", *(pytest.param(other, marks=pytest.mark.sampled(2)) for other in ("sqlite", "postgres"))],
-    autouse=True,
+    params=["duckdb", *(pytest.param(other, marks=pytest.mark.sampled(4)) for other in ("sqlite", "postgres"))],
 )
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Make `Asked` put its tables into one of the engines."""
+    """Make `Asked` put its tables into one of the engines: modules that use it say `usefixtures("engine")`."""
     server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
 
     def source(tables: Mapping[str, pa.Table]) -> Any:

@@ -14,6 +14,8 @@ from almanaq.testing import FunctionModel
 
 from .support import Asked
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 _WANTED = "answer(body, 'calm?') = 'Yes'"
 
 
