@@ -92,6 +92,7 @@ def test_a_model_that_finds_spans_answers_open_questions(transformers, tmp_path:
     assert reader.evaluate(TextCall("answer", ("Such a romantic room.",), "is it romantic?")).value == "Yes"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_model_that_judges_entailment_answers_yes_or_no(transformers, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
