@@ -89,8 +89,9 @@ CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/native.py tests/cluster
 	tests/cluster/shards.py tests/cluster/killed.py
 
 .PHONY: cluster-bench
-cluster-bench: $(VENV)/.installed-test ## record what a cluster gives: 510 generated queries, 40 kills, 10⁷ rows, an index of 10⁵ and of 10⁶ tables in shards: some hours
+cluster-bench: $(VENV)/.installed-test ## run what `make cluster-test` has a sample of, and record what a cluster gives: 510 generated queries, 40 kills, 10⁷ rows, an index of 10⁵ and of 10⁶ tables in shards: some hours
 	scripts/cluster.sh $(CLUSTER) $(BIN)/python
+	$(CLUSTER_PYTHON) -m pytest -m nightly $(CLUSTER_TESTS)
 	$(CLUSTER_PYTHON) -m tests.cluster.laws --count 510 --out tests/cluster/laws.json
 	$(CLUSTER_PYTHON) -m tests.cluster.kills --moments 10 --out tests/cluster/kills.json
 	$(CLUSTER_PYTHON) -m tests.cluster.large --out tests/cluster/large.json

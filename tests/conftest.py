@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -50,6 +51,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         every = cases[0].get_closest_marker("sampled").args[0]  # type: ignore[union-attr]
         for case in cases[-(-len(cases) // every) :]:
             case.add_marker("nightly")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over thousands of collected tests."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

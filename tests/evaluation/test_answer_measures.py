@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
-from sklearn.metrics import precision_recall_fscore_support, recall_score
 
 from almanaq_bench.evaluation.answers import (
     bleu_of,
