@@ -25,6 +25,9 @@ words = st.lists(st.sampled_from(["the", "Loire", "is", "1,006", "km", "long", "
 @settings(max_examples=40)
 @given(st.lists(st.tuples(verdicts, labels), min_size=1, max_size=20))
 def test_verdicts_are_scored_as_scikit_learn_scores_them(pairs) -> None:
+    # Imported here: each process of the suite collects this file, and one of them runs it.
+    from sklearn.metrics import precision_recall_fscore_support, recall_score
+
     said, gold = zip(*pairs, strict=True)
     theirs = precision_recall_fscore_support(gold, said, labels=["true", "false"], average="weighted", zero_division=0)
     ours = score_verdicts(pairs)
