@@ -38,7 +38,7 @@ check: $(VENV)/.installed-test ## style, types, layers, import time, generated f
 	$(BIN)/python -m pytest --numprocesses $(JOBS) tests/project -m checked
 
 .PHONY: test
-test: $(VENV)/.installed-test ## the tests that `make check` does not run, with a sample of those that are many of a kind: under five minutes
+test: $(VENV)/.installed-test ## the tests that `make check` does not run, with a sample of those that are many of a kind
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal -m "not nightly and not checked" $(TESTS)
 
 .PHONY: nightly
