@@ -10,7 +10,7 @@ MAKEFLAGS += --no-builtin-rules
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONSTARTUP VIRTUAL_ENV PIP_TARGET PIP_PREFIX PIP_USER
 
 PYTHON ?=
-JOBS ?= 4
+JOBS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
@@ -35,15 +35,16 @@ check: $(VENV)/.installed-test ## style, types, layers, import time, generated f
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/project -m "not slow and not nightly"
+	$(BIN)/python -m pytest --numprocesses $(JOBS) tests/project -m checked
 
 .PHONY: test
-test: $(VENV)/.installed-test ## the tests, with a sample of those that are many of a kind: under eight minutes
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(TESTS)
+test: $(VENV)/.installed-test ## the tests that `make check` does not run, with a sample of those that are many of a kind
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal -m "not nightly and not checked" $(TESTS)
 
 .PHONY: nightly
 nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
 	$(BIN)/python -m pytest --numprocesses $(JOBS) -m nightly
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --hypothesis-profile search -m hypothesis
 	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py tests/install/fresh_machine.py
 	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py tests/install/distribution.py tests/install/documentation.py
 	$(BIN)/python scripts/site.py
@@ -74,6 +75,10 @@ $(SERVERS)/.installed: Makefile | $(VENV)/bin/python
 	@touch $@
 
 CLUSTER := build/cluster
+.PHONY: fetch
+fetch: $(SERVERS)/.installed ## download what models-test and cluster-test need
+	@scripts/cluster.sh $(CLUSTER) $(BIN)/python || test $$? = 3
+
 CLUSTER_PYTHON := ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python
 .PHONY: cluster-test
 cluster-test: $(VENV)/.installed-test ## run queries on a Spark cluster of two workers: downloads 440 MB the first time; says so and skips where there is no Java 17 or no Spark
@@ -84,8 +89,9 @@ CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/native.py tests/cluster
 	tests/cluster/shards.py tests/cluster/killed.py
 
 .PHONY: cluster-bench
-cluster-bench: $(VENV)/.installed-test ## record what a cluster gives: 510 generated queries, 40 kills, 10⁷ rows, an index of 10⁵ and of 10⁶ tables in shards: some hours
+cluster-bench: $(VENV)/.installed-test ## run what `make cluster-test` has a sample of, and record what a cluster gives: 510 generated queries, 40 kills, 10⁷ rows, an index of 10⁵ and of 10⁶ tables in shards: some hours
 	scripts/cluster.sh $(CLUSTER) $(BIN)/python
+	$(CLUSTER_PYTHON) -m pytest -m nightly $(CLUSTER_TESTS)
 	$(CLUSTER_PYTHON) -m tests.cluster.laws --count 510 --out tests/cluster/laws.json
 	$(CLUSTER_PYTHON) -m tests.cluster.kills --moments 10 --out tests/cluster/kills.json
 	$(CLUSTER_PYTHON) -m tests.cluster.large --out tests/cluster/large.json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -15,10 +16,10 @@ from engines import PostgresServer
 from postgres_server import find_binaries, run_server
 
 _SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("same", derandomize=True, **_SLOW_MACHINES)
+settings.register_profile("same", derandomize=True, max_examples=25, **_SLOW_MACHINES)
 settings.register_profile("search", **_SLOW_MACHINES)
 settings.load_profile("same")
-"""Every run draws the same examples; with `--hypothesis-profile search` each draws others."""
+"""Every run draws the same few examples; with `--hypothesis-profile search` each draws others, and more."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +51,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         every = cases[0].get_closest_marker("sampled").args[0]  # type: ignore[union-attr]
         for case in cases[-(-len(cases) // every) :]:
             case.add_marker("nightly")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over thousands of collected tests."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,7 @@ def test_only_functions_that_compute_and_tables_of_the_source_are_sent(database:
         session.fetch(sql)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("deadline", [0.02, 0.1, 0.2])
 def test_a_job_that_begins_after_its_interruption_is_ended_too(database: Database, deadline: float) -> None:
     with database.session(deadline=deadline) as session, pytest.raises(DeadlineExceeded):

@@ -101,6 +101,7 @@ def plain(value: Any) -> Any:
     return [plain(part) for part in value] if isinstance(value, list) else value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_as_spark_gives_them(both: tuple[Any, Remote], sql: str) -> None:
     con, referee = both

@@ -20,7 +20,7 @@ from almanaq.testing import FunctionModel
 from .laws import Record, compared, in_spark
 from .tables import Tables
 
-LAWS = int(os.environ.get("ALMANAQ_CLUSTER_LAWS", "4"))
+LAWS = int(os.environ.get("ALMANAQ_CLUSTER_LAWS", "2"))
 FIRST = int(os.environ.get("ALMANAQ_CLUSTER_FIRST_LAW", "0"))
 
 
@@ -42,6 +42,7 @@ def _fractional(value: object) -> bool:
     return isinstance(value, float) or hasattr(value, "as_tuple")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sql", [*RESTAURANTS, *TASK])
 def test_same_rows_and_calls(both: tuple[Any, Any], sql: str) -> None:
     own = sql.replace(", unnest(reviews) AS t", " LATERAL VIEW explode(reviews) made AS t")

@@ -20,7 +20,7 @@ def test_it_fails_and_refuses(installed, places, refused):
     refused(installed("sql", "SELECT 1"), 2, "--db")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",

@@ -17,7 +17,7 @@ QUERY = "SELECT id FROM texts WHERE answer(body, 'is it short?') = 'Yes'"
 ANSWERED = 6
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("query", [QUERY, f"{QUERY} LIMIT 15", f"SELECT count(*) FROM ({QUERY}) AS q"])
 def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
     (tmp_path / "texts.csv").write_text("id,body\n" + "".join(f'{i},"Some words of text {i}."\n' for i in range(30)))

@@ -114,7 +114,7 @@ def test_row_n_of_a_table_holds_what_evidence_quotes_of_it(source: tuple[str, Pa
     kind, made, tables = source
     numbered = 0
     with almanaq.connect(made, model=Quoting(), cache=False) as connection:
-        for seed in range(24):
+        for seed in range(10):
             suql = query(random.Random(seed))
             for evidence in (each for row in connection.sql(suql).evidence for each in row):
                 if not evidence.row_known:
@@ -123,7 +123,7 @@ def test_row_n_of_a_table_holds_what_evidence_quotes_of_it(source: tuple[str, Pa
                 assert quoted_row(kind, tables, evidence) == evidence.quote, f"seed {seed}: {suql}"
                 assert f", row {int(evidence.key) + 1}, " in evidence.place
                 numbered += 1
-    assert numbered > 20
+    assert numbered > 8
 
 
 def test_each_row_of_a_join_names_its_own(source: tuple[str, Path | Tables, Tables]) -> None:
@@ -186,7 +186,7 @@ def test_what_an_agent_is_given_of_evidence_leads_it_back_to_the_text(
     read, refused = 0, 0
     with almanaq.connect(made, schema=str(said), model=Quoting(), cache=False) as connection:
         tools = Tools(connection)
-        for seed in range(30):
+        for seed in range(8):
             try:
                 found = tools.call("run_query", {"suql": query(random.Random(seed))})
             except (PrivateColumnError, UnknownNameError):

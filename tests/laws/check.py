@@ -17,11 +17,13 @@ from sqlglot import exp
 
 import almanaq
 from almanaq.engines.duckdb.engine import DuckDBDatabase, load_table
+from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.open_source import open_database
 from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import LinkRequest
 from almanaq.options import Options
+from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.engine import Engine
 from almanaq.suql.execution import candidates, row_evaluation
 from almanaq.suql.execution import run as execution_run
@@ -238,7 +240,14 @@ def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
     con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
     for name, table in tables.items():
         load_table(con, ("memory", "data", name), table)
-    return DuckDBDatabase(con.cursor(), name="tables", database="memory", owned=False)
+    return _InOneInstance(con.cursor(), name="tables", database="memory", owned=False)
+
+
+class _InOneInstance(DuckDBDatabase):
+    """A world whose functions are the built-in ones, listed once; unlike an owned one it locks nothing."""
+
+    def language(self, catalog: Catalog) -> DuckDBLanguage:
+        return DuckDBLanguage(self._cursor, lambda: catalog, owned=True)
 
 
 def without_threads() -> None:

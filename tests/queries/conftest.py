@@ -1,8 +1,10 @@
-"""Every query of this folder runs on every engine."""
+"""The engines that the queries of `Asked` run on."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +15,22 @@ from engines import sqlite_source
 from .support import Asked
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave three of four tests on the engines other than DuckDB to `make nightly`."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and isinstance(item, pytest.Function):
+            engine = item.callspec.params.get("engine", "duckdb") if hasattr(item, "callspec") else "duckdb"
+            if engine != "duckdb" and zlib.crc32(item.nodeid.encode()) % 4:
+                item.add_marker("nightly")
+
+
 @pytest.fixture(
     scope="module",
-    params=["duckdb", *(pytest.param(other, marks=pytest.mark.sampled(2)) for other in ("sqlite", "postgres"))],
-    autouse=True,
+    params=["duckdb", "sqlite", "postgres"],
 )
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Make `Asked` put its tables into one of the engines."""
+    """Make `Asked` put its tables into one of the engines: modules that use it say `usefixtures("engine")`."""
     server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
 
     def source(tables: Mapping[str, pa.Table]) -> Any:

@@ -6,6 +6,8 @@ import pytest
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 YES = "answer(body, 'calm?') = 'Yes'"
 
 

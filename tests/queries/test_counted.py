@@ -12,6 +12,8 @@ from almanaq.suql.execution.report import watched
 
 from .support import Asked
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 ROWS = 5_000
 YES = "answer(body, 'good?') = 'Yes'"
 QUERIES = {

@@ -14,6 +14,8 @@ from almanaq.testing import FunctionModel
 
 from .support import Asked
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 _WANTED = "answer(body, 'calm?') = 'Yes'"
 
 
@@ -33,7 +35,7 @@ def _ended(query: str) -> DeadlineExceeded:
     import pyarrow as pa
 
     tables = {"t": pa.table({"id": list(range(12)), "body": [f"text {n}" for n in range(12)]})}
-    options: dict[str, Any] = {"model": _Halting(), "cache": False, "deadline": 0.4, "order": "table"}
+    options: dict[str, Any] = {"model": _Halting(), "cache": False, "deadline": 2.0, "order": "table"}
     with almanaq.connect(Asked.source(tables), **options) as con, pytest.raises(DeadlineExceeded) as caught:
         con.sql(query)
     return caught.value

@@ -14,6 +14,8 @@ from engines import PostgresServer
 
 from .support import Row, said
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 WORLD = """
 CREATE TYPE grade AS ENUM ('low', 'mid', 'high');
 CREATE TABLE places (id int, city text, stars int, price grade, opened date, tags text[], body text);

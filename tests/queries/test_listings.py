@@ -12,6 +12,8 @@ from almanaq.errors import QueryError, QuerySyntaxError, UnknownNameError
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 PLACES = pa.table({"id": [1, 2], "name": texts("a", "b"), "day": pa.array([None, None], pa.date32())})
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 DISHES = "answer(body, 'dishes?')::text[]"
 SAID = {"a": '["Fish, fried", "soup"]', "b": "Soup; rice", "c": "[]", "d": None, "e": '["soup", "SOUP", " ", "it\'s"]'}
 

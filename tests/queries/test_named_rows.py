@@ -9,6 +9,8 @@ import almanaq
 
 from .support import Asked
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 _A = {"id": [1, 2, 3], "kind": ["x", "x", "y"], "body": ["It is calm here.", "A noisy bar.", "A very calm place."]}
 _B = {"ref": [1, 2, 2], "note": ["The room is calm.", "It is noisy.", "The garden is calm."]}
 _EACH_PAIR = "answer(b.note, 'is it calm for ' || a.id::text) = 'Yes'"

@@ -12,6 +12,8 @@ from almanaq.errors import QueryTypeError, UnsupportedError
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.fixture(scope="module")
 def asked(engine: str) -> Asked:

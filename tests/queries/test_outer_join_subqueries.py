@@ -6,6 +6,8 @@ import pytest
 
 from .support import Asked
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 CONDITIONS = (
     "EXISTS (SELECT 1 FROM r WHERE r.t = t.id AND {good})",
     "NOT EXISTS (SELECT 1 FROM r WHERE r.t = t.id AND {good})",

@@ -14,6 +14,8 @@ from almanaq.options import Options
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 YES = "answer(body, 'ok?') = 'Yes'"
 BROUGHT = [
     f"SELECT id FROM t WHERE {YES} LIMIT 3",

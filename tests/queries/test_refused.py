@@ -16,6 +16,8 @@ from almanaq.errors import (
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.fixture(scope="module")
 def town(engine: str) -> Asked:

@@ -11,6 +11,8 @@ from almanaq.options import Options
 
 from .support import Asked, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 SPLIT = "SELECT id, answer(body, 'which?') FROM t WHERE answer(body, 'ok?') = 'Yes' ORDER BY id LIMIT 3"
 GROUPED = "SELECT kind, count(*) FROM t WHERE answer(body, 'ok?') = 'Yes' GROUP BY kind ORDER BY kind"
 JOINED = "SELECT a.id, b.id FROM t a JOIN t b ON answer(a.body, 'which?') = answer(b.body, 'which?') ORDER BY 1, 2"

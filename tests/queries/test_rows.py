@@ -15,6 +15,8 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 
 from .support import Asked, arrays, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 CALM = "answer(body, 'calm?') = 'Yes'"
 
 

@@ -11,6 +11,8 @@ from almanaq.testing import FunctionModel
 
 from .support import Asked, said
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 GOOD = "answer(r.body, 'good?') = 'Yes'"
 OF_R = f"SELECT r.t FROM r WHERE {GOOD}"
 QUERIES = (

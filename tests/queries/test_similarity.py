@@ -19,6 +19,8 @@ from almanaq.testing import FunctionModel
 
 from .support import Asked, said
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 WORDS = "good bad food service room clean dirty sea view breakfast staff friendly slow fast cheap dear".split()
 
 

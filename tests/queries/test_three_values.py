@@ -6,6 +6,8 @@ import pytest
 
 from .support import Asked, arrays, texts
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 Q = "answer(body, 'calm?')"
 
 

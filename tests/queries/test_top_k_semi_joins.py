@@ -15,6 +15,8 @@ from almanaq.testing import FunctionModel
 
 from .support import Asked, said
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 GOOD = "answer(r.body, 'good?') = 'Yes'"
 EXISTS = f"EXISTS (SELECT 1 FROM r WHERE r.t = t.k AND {GOOD})"
 IN = f"t.k IN (SELECT r.t FROM r WHERE {GOOD})"

@@ -6,6 +6,8 @@ import pytest
 
 from .support import Asked
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 ROWS = {"id": [1, 2, 3, 4], "n": [1, 2, 3, 4], "t": ["size=3", "size=1", "colour=red", None]}
 SIZE = "answer(t, 'size?')::int"
 TOLD = "2 of 4 rows have no answer to 'size?', by which they are sorted"

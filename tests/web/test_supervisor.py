@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -56,40 +55,31 @@ def lives(pid):
         return False
 
 
-def test_a_worker_that_was_killed_is_replaced_and_nobody_is_refused(start):
+@pytest.mark.slow
+def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor(start):
     process, client = start("--model", "local")
     answer = client.ask("How many places are there?")
-    for signal_ in (signal.SIGKILL, signal.SIGSEGV):
-        before = worker_of(process)
-        os.kill(before, signal_)
-        until(lambda before=before: worker_of(process) not in (None, before), WAIT)
-        # What comes meanwhile waits; what was told before is there, and goes on.
-        assert client("GET", answer["link"]).status == 200
-        again = client.ask("How many are in Paris?", conversation=answer["conversation"])
-        assert again["conversation"] == answer["conversation"]
-        assert f"ended by signal {int(signal_)}" in process.stderr.readline()
-    process.terminate()
-    assert process.wait(WAIT) == 0
-    assert process.stdout.read() == ""  # the address was told once
+    before = worker_of(process)
+    os.kill(before, signal.SIGSEGV)
+    until(lambda: worker_of(process) not in (None, before), WAIT)
+    # What comes meanwhile waits; what was told before is there, and goes on.
+    assert client("GET", answer["link"]).status == 200
+    again = client.ask("How many are in Paris?", conversation=answer["conversation"])
+    assert again["conversation"] == answer["conversation"]
+    assert f"ended by signal {int(signal.SIGSEGV)}" in process.stderr.readline()
 
-
-@pytest.mark.slow
-def test_a_worker_that_answers_no_more_is_ended_and_that_is_told(start):
-    process, client = start("--model", "local")
     before = worker_of(process)
     os.kill(before, signal.SIGSTOP)
     assert client("GET", "/healthz").status == 200
-    assert worker_of(process) != before
+    worker = worker_of(process)
+    assert worker != before
     assert not lives(before)
     assert "the server did not answer /healthz for 10 s, and was ended" in process.stderr.readline()
 
-
-def test_a_worker_ends_with_its_supervisor(start):
-    process, _ = start("--model", "local")
-    worker = worker_of(process)
     process.kill()
     process.wait()
     until(lambda: not lives(worker), WAIT)
+    assert process.stdout.read() == ""  # the address was told once
 
 
 @pytest.mark.slow
@@ -153,8 +143,8 @@ def test_bombs_leave_a_server_that_answers(start):
         "SELECT length(repeat('x', 1900000000)) FROM generate_series(1, 40) AS g",
         "SELECT a.name || repeat('y', 3000000) FROM places AS a, generate_series(1, 5000) AS g",
     ]
-    statuses = [client.post("sql", {"suql": bomb, "options": {"deadline": 5}}).status for bomb in bombs]
+    statuses = [client.post("sql", {"suql": bomb, "options": {"deadline": 1}}).status for bomb in bombs]
     assert set(statuses) <= {200, 400, 422, 503, 504}
     assert client.post("sql", {"suql": "SELECT count(*) AS n FROM places"}).json()["rows"] == [[3]]
-    assert process.poll() is None
-    time.sleep(0.1)
+    process.terminate()
+    assert process.wait(WAIT) == 0

@@ -124,7 +124,7 @@ class DuckDBDatabase:
     def language(self, catalog: Catalog) -> DuckDBLanguage:
         """Return DuckDB's SQL over the relations of a catalog: this one's, or what is left of it."""
         views = (lambda _: None) if self._owned else self._view
-        return DuckDBLanguage(self._cursor, lambda: catalog, views)
+        return DuckDBLanguage(self._cursor, lambda: catalog, views, owned=self._owned)
 
     def _view(self, relation: Relation) -> str | None:
         """Return the query that a view is, None of a table."""

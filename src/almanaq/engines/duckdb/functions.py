@@ -48,6 +48,7 @@ _READS_CATALOG = (
     "SELECT lower(function_name), function_type, coalesce(stability, ''), internal, "
     "coalesce(extension_name, ''), macro_definition, parameters, alias_of FROM duckdb_functions()"
 )
+_COUNTS_FILES = "SELECT count(*) FROM duckdb_databases() WHERE path IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,13 @@ class FunctionCatalog:
         self.volatile = self._names_of(lambda entry: entry.stability == "VOLATILE")
 
     @classmethod
-    def read(cls, connection: Any) -> FunctionCatalog:
-        """Read the catalog of a connection's instance."""
+    def read(cls, connection: Any, *, owned: bool) -> FunctionCatalog:
+        """Read the catalog of a connection's instance.
+
+        An instance of ours without an attached file has the built-in functions alone: they are read once per process.
+        """
+        if owned and not connection.execute(_COUNTS_FILES).fetchone()[0]:
+            return _read_built_in(connection)
         return cls(connection.execute(_READS_CATALOG).fetchall())
 
     def _names_of(self, is_it: Callable[[Function], bool]) -> frozenset[str]:
@@ -149,6 +155,16 @@ class FunctionCatalog:
             raise RefusedQueryError(
                 f"the function {name!r} is not allowed in a query: it does not only compute", **place
             )
+
+
+_built_in: list[FunctionCatalog] = []
+
+
+def _read_built_in(connection: Any) -> FunctionCatalog:
+    """Return the built-in functions; listing the 3,000 of them takes longer than most queries."""
+    if not _built_in:
+        _built_in.append(FunctionCatalog(connection.execute(_READS_CATALOG).fetchall()))
+    return _built_in[0]
 
 
 def _computes(entry: Function) -> bool:

@@ -65,6 +65,7 @@ class DuckDBLanguage:
         connect: opens a connection that only parses and describes.
         catalog: gives the relations that queries may name.
         views: gives the SQL of a view whose author is not known to be us.
+        owned: whether the instance is ours.
     """
 
     dialect = "duckdb"
@@ -75,8 +76,10 @@ class DuckDBLanguage:
         connect: Callable[[], duckdb.DuckDBPyConnection],
         catalog: Callable[[], Catalog],
         views: Callable[[Relation], str | None] = lambda _: None,
+        *,
+        owned: bool = False,
     ) -> None:
-        self._connect, self._catalog, self._views = connect, catalog, views
+        self._connect, self._catalog, self._views, self._owned = connect, catalog, views, owned
         self._lock = threading.Lock()
         self._statements: dict[tuple[str, frozenset[str]], Statement] = {}
         self._forms: _Normalizer | None = None
@@ -248,7 +251,9 @@ class DuckDBLanguage:
             connection = self._connect()
             for declared in DECLARED.values():
                 connection.execute(_stub(declared.name, *declared.arguments, declared.type))
-            reader = StatementReader(connection, self._catalog(), FunctionCatalog.read(connection), self._views)
+            reader = StatementReader(
+                connection, self._catalog(), FunctionCatalog.read(connection, owned=self._owned), self._views
+            )
             self._opened = connection, reader
         return self._opened[1]
 
