@@ -434,9 +434,7 @@ class Connection(ErrorsAsAttributes):
         self.check_open()
         if user.sees_everything:
             return self
-        made = self._over(RestrictedDatabase(self._database, user), (), is_public=self._is_public)
-        made.catalog.check_readable()
-        return made
+        return self._over(RestrictedDatabase(self._database, user), (), is_public=self._is_public)
 
     def _over(self, database: Database, shots: Examples, *, is_public: bool) -> Connection:
         made = Connection(self.engine.over(database), database, self._models, shots)

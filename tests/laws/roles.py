@@ -48,7 +48,7 @@ MASKS = {"city": "upper(left(city, 2))", "stars": "NULL", "body": "'…'", "open
 ON_POSTGRES = {"list_contains(:cities, city)": "city = ANY(:cities)"}
 
 
-_FORM = re.compile(r'(?:Values list|Table) ("\w+" does not have a column named "\w+").*|table "\w+" (has \d+ columns.*)')
+_FORM = re.compile(r'(?:Values list|Table) ("\w+" does not have a column named "\w+").*|table "\w+" (has \d+ col.*)')
 """DuckDB calls a subquery a list of values, by its alias, and says nothing that is near its columns."""
 
 
@@ -162,9 +162,10 @@ def compare(seed: int, report: Report, source: Callable[[Any], Any] = lambda t: 
     seen = {name: copy_seen(tables[name], rules) for name, rules in ruled.items() if rules is not None}
     if not seen:
         return
-    shown = World(tuple(replace(r, columns=ruled[r.name].columns) for r in world.relations if r.name in seen), world.model)
+    parts = [rules for rules in ruled.values() if rules is not None]
+    shown = World(tuple(replace(rules.relation, columns=rules.columns) for rules in parts), world.model)
     keys = {r.name: f'[{r.name}]\nkey = ["id"]\n' for r in world.relations if r.keyed}
-    rules_text = "".join("\n".join(rules.lines) + "\n" for rules in ruled.values() if rules is not None)
+    rules_text = "".join("\n".join(rules.lines) + "\n" for rules in parts)
     kept_keys = "".join(text for name, text in keys.items() if name in seen and "id" in seen[name].column_names)
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Path(folder, "ours.toml"), Path(folder, "theirs.toml")

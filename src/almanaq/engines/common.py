@@ -136,6 +136,7 @@ def _complete_enum(relation: Relation, column: Column, read_values: Callable[[Co
 
 # --- queries about one table or view, in SQL that every engine understands --------------------------------------------
 
+
 def _spell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -17,15 +17,16 @@ from sqlglot.errors import SqlglotError
 from almanaq.engines.common import RelationQueries
 from almanaq.engines.protocols import Database, Session
 from almanaq.engines.rendering import write_texts
-from almanaq.errors import DatabaseError, ParameterError, SourceError, first_line, suggest
+from almanaq.errors import DatabaseError, ParameterError, SourceError, UsageError, first_line, suggest
 from almanaq.suql.catalog.reading import distinct_values, written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Column, ColumnKind, Relation, RoleRule
 from almanaq.suql.language import Language
 from almanaq.suql.syntax.literals import literal
 from almanaq.text.sql_literals import quote
+from almanaq.users import EVERYTHING
 
 if TYPE_CHECKING:
-    from almanaq.users import User
+    from almanaq.users import User, Users
 
 _MOST_VALUES = 10_000
 _PLACES = "row_number() OVER () - 1"
@@ -113,6 +114,19 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
     return replace(catalog, relations=relations, hidden=(), broken=(), unlisted=(), restricted=True)
 
 
+def check_users(catalog: Catalog, users: Users, dialect: str) -> None:
+    """Raise UsageError for a role that no rule knows, SourceError for a rule that lacks an attribute of a user."""
+    roles = {rule.role for relation in catalog.relations for rule in relation.roles} | {EVERYTHING}
+    for user in users.known:
+        for role in user.roles:
+            if role not in roles:
+                raise UsageError(
+                    f"the user {user.name!r} has the role {role!r}, which no table of the schema file names: write "
+                    f"[TABLE.roles.{role}]{suggest(role, sorted(roles))}"
+                )
+        restrict(catalog, user, dialect)
+
+
 def _rules(relation: Relation, user: User) -> list[RoleRule]:
     return [rule for rule in relation.roles if rule.role in user.roles]
 
@@ -152,7 +166,7 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
         select.set("where", exp.Where(this=condition))
     key = relation.key if all(any(c.name == name for c in columns) for name in relation.key) else ()
     key = () if any(name.casefold() in masks for name in key) else key
-    numbered = not len(key) == 1 and dialect == "duckdb" and relation.row_id is not None
+    numbered = len(key) != 1 and dialect == "duckdb" and relation.row_id is not None
     return replace(
         relation,
         columns=tuple(columns),
@@ -160,7 +174,7 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
         named_by="" if _folded(relation.named_by, [*hidden, *masks]) else relation.named_by,
         row_id=written_name(key, "postgres") if len(key) == 1 else quote(ROW_COLUMN) if numbered else None,
         row_source=_PLACES if numbered else "",
-        numbered=numbered or relation.numbered and len(key) == 1,
+        numbered=numbered or (relation.numbered and len(key) == 1),
         rows=None,
         roles=(),
         definition=write_texts(select, dialect).sql(dialect, comments=False),

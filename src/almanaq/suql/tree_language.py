@@ -21,6 +21,7 @@ from almanaq.errors import (
     UnsupportedError,
     first_line,
 )
+from almanaq.suql.catalog.reading import read_part
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
