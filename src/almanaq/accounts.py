@@ -90,7 +90,7 @@ class Ledger:
         self._connection.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _DayCount:
     """The calls of one user on one day."""
 

@@ -139,7 +139,7 @@ def _serve(
     """Answer over an open connection until a signal."""
     from contextlib import closing
 
-    from almanaq.accounts import Account, AuditLog, Ledger
+    from almanaq.accounts import AuditLog, Ledger
     from almanaq.cli.terminal import say
     from almanaq.engines.restricted import check_users
     from almanaq.models.private_files import default_cache_folder
@@ -161,7 +161,7 @@ def _serve(
             say(access.address())
 
     def open_user(user: User) -> tuple[Service, Mapping[str, Application]]:
-        own = service.for_user(connection.for_user(user), Account(user, ledger, log))
+        own = service.for_user(user, ledger)
         return own, _open_mounts(own)
 
     with closing(service.store):

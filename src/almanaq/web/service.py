@@ -45,10 +45,11 @@ from almanaq.web.supervisor import Worker
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from almanaq.accounts import AuditLog
+    from almanaq.accounts import AuditLog, Ledger
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
+    from almanaq.users import User
     from almanaq.web.store import AnswerStore, Columns
 
 
@@ -106,6 +107,7 @@ class Service:
     worker: Worker = field(default_factory=Worker)
     account: Account = field(default_factory=Account)
     _server: Budget | None = None
+    _connections: dict[str, Connection] = field(default_factory=dict)
     _conversations: dict[str, Budget] = field(default_factory=dict)
     _under_way: dict[str, bool] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
@@ -114,13 +116,16 @@ class Service:
         if self.limits.server_calls is not None and self._server is None:
             self._server = LastingBudget(self.limits.server_calls, self.worker.calls)
 
-    def for_user(self, connection: Connection, account: Account) -> Service:
-        """Return the service of one user, whose connection shows what they may see.
+    def for_user(self, user: User, ledger: Ledger | None = None) -> Service:
+        """Return the service of one user over what they may see.
 
-        Its answers are those of users who may see the same.
+        Its connection, and its answers, are those of all users who may see the same.
         """
+        connection = self.connection.for_user(user)
         rights = "" if connection is self.connection else f"-{_hash_rights(connection)}"
+        connection = self._connections.setdefault(rights, connection)
         store = self.store.of_source(self.store.source + rights, partial(may_see, connection))
+        account = Account(user, ledger, self.account.log)
         return Service(self.source, connection, store, self.limits, self.worker, account, self._server)
 
     @property
