@@ -54,6 +54,7 @@ def create_app(
     limits = service.limits
     runner = JobRunner(start_threads(limits.at_once, "almanaq-web"), limits.at_once, limits.waiting)
     mounts = mounts or {}
+    mounted = [*mounts.values()]
 
     def end_longest_job() -> None:
         runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
@@ -64,8 +65,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for mounted in mounts.values():
-                stack.push_async_callback(getattr(mounted, "close", _nothing))
+            for each in mounted:
+                stack.push_async_callback(getattr(each, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = _leave if service.worker.health is not None else None
             looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
@@ -82,7 +83,7 @@ def create_app(
         return _PathRouter(_answer_with(own, runner, bench), own_mounts), own_mounts.values()
 
     users = _UserRouter(app, open_app)
-    mounts = {**mounts, "users": users}
+    mounted.append(users)
     return Gate(users, access, end)
 
 
