@@ -211,7 +211,7 @@ def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialec
     if not isinstance(tree, exp.Paren) or tree.find(exp.Query):
         raise SourceError(f"{where}: {sql!r} must be one expression over columns of {relation.name}, no subquery")
     for column in tree.find_all(exp.Column):
-        if relation.column(column.name) is None:
+        if relation.column(column.name) is None and not _folded(column.name, relation.withheld):
             names = [each.name for each in relation.columns]
             raise SourceError(f"{where}: no column {column.name!r}{suggest(column.name, names)}")
     for mark in list(tree.find_all(exp.Placeholder, exp.Parameter)):
