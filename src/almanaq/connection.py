@@ -434,7 +434,9 @@ class Connection(ErrorsAsAttributes):
         self.check_open()
         if user.sees_everything:
             return self
-        return self._over(RestrictedDatabase(self._database, user), (), is_public=self._is_public)
+        database = RestrictedDatabase(self._database, user)
+        database.catalog()  # a rule that cannot be applied is told here, not by the first query
+        return self._over(database, (), is_public=self._is_public)
 
     def _over(self, database: Database, shots: Examples, *, is_public: bool) -> Connection:
         made = Connection(self.engine.over(database), database, self._models, shots)

@@ -26,6 +26,6 @@ def test_a_role_sees_its_rows_and_columns(postgres: str) -> None:
         assert few.sql("SELECT * FROM places AS p").rows == [(1, "Café Ölé", None)]
         found = few.sql("SELECT p.id FROM places AS p WHERE answer(p.name, 'does it hold an O?') = 'Yes'")
         assert found.rows == [(1,)]
-        assert few.engine.values("places", "name", 10) == ("Café Ölé",)
+        assert few.engine.values("places", "name", 10) == ["Café Ölé"]
         with pytest.raises(UnknownNameError):
             few.sql("SELECT opened FROM places")

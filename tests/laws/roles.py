@@ -220,11 +220,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     without_threads()
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     start = time.perf_counter()
     report = run(given.seed, given.count)
     for failure in report.differ[:20]:
         print(failure, file=sys.stderr)
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     found = {
         "command": f"python -m tests.laws.roles --count {given.count} --seed {given.seed}",
         "commit": commit.stdout.strip(),

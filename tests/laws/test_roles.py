@@ -11,6 +11,7 @@ from almanaq.engines.protocols import Database
 from almanaq.engines.restricted import RestrictedDatabase
 from almanaq.errors import AlmanaqError, SourceError
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.schema_file import describe, parse_schema
 from almanaq.users import User
 from engines import PostgresServer
 
@@ -76,6 +77,11 @@ def shops(tmp_path: Path) -> almanaq.Connection:
     schema = tmp_path / "shops.toml"
     schema.write_text(RULES)
     return almanaq.connect(SHOPS, schema=str(schema), cache=False)
+
+
+def test_a_schema_file_that_is_written_again_keeps_its_rules(shops: almanaq.Connection) -> None:
+    read = parse_schema(describe(shops.catalog))
+    assert read.relations["shops"].roles == parse_schema(RULES).relations["shops"].roles
 
 
 def test_several_roles_see_their_rows_together_and_the_columns_of_each(shops: almanaq.Connection) -> None:

@@ -89,7 +89,8 @@ class RestrictedDatabase:
                     column = replace(column, values=tuple(ordered))
                 columns.append(column)
         except DatabaseError as error:
-            raise SourceError(f"the rules for {relation.name!r} cannot be applied: {first_line(error)}") from error
+            # The engine's words may quote a row that is not seen.
+            raise SourceError(f"the rules for {relation.name!r} fail: try them as conditions of a query") from error
         return replace(sampled, columns=tuple(columns))
 
 
