@@ -47,12 +47,6 @@ def test_a_part_is_what_a_copy_shows() -> None:
     assert report.text_calls > 20
 
 
-@pytest.mark.nightly
-def test_a_part_is_what_a_copy_shows_for_many_queries() -> None:
-    report = run(1_000_000, 500)
-    assert not report.differ, "\n".join(report.differ[:5])
-
-
 @pytest.mark.slow
 def test_a_part_of_a_postgres_database_is_what_a_copy_shows(postgres_server: PostgresServer) -> None:
     report = Report()
