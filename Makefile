@@ -50,6 +50,7 @@ nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install 
 	$(BIN)/python scripts/site.py
 	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
 	$(BIN)/python -m tests.laws.run --count 500 --jobs $(JOBS) --rules each
+	$(BIN)/python -m tests.laws.roles --count 5000 --out tests/laws/roles.json
 	$(BIN)/python benchmarks/faults/index.py 1000
 	$(BIN)/python benchmarks/faults/cache.py 500
 	$(BIN)/python benchmarks/faults/answers.py 500

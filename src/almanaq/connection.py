@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.language import Parameters
     from almanaq.suql.result import Result
+    from almanaq.users import User
 
 
 class Connection(ErrorsAsAttributes):
@@ -414,9 +415,32 @@ class Connection(ErrorsAsAttributes):
         from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        database = RedactedDatabase(self._database)
-        made = Connection(self.engine.over(database), database, self._models, self._shots)
-        made._is_public = True
+        return self._over(RedactedDatabase(self._database), self._shots, is_public=True)
+
+    def for_user(self, user: User) -> Connection:
+        """Return a connection to what a user's roles may see of the source, as the schema file says.
+
+        It is open as long as this one is, and has its models and options, but no examples: they may tell of other rows.
+
+        Raises:
+            SourceError: a rule of a role cannot be applied.
+
+        >>> from almanaq.users import User
+        >>> con.for_user(User("Ada", roles=("vet",))).catalog.relations  # no rule shows any of the relations to her
+        ()
+        """
+        from almanaq.engines.restricted import RestrictedDatabase
+
+        self.check_open()
+        if user.sees_everything:
+            return self
+        database = RestrictedDatabase(self._database, user)
+        database.catalog()  # a rule that cannot be applied is told here, not by the first query
+        return self._over(database, (), is_public=self._is_public)
+
+    def _over(self, database: Database, shots: Examples, *, is_public: bool) -> Connection:
+        made = Connection(self.engine.over(database), database, self._models, shots)
+        made._is_public = is_public
         return made
 
     @property

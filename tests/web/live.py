@@ -105,13 +105,15 @@ def _events(response) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def live(service, *, mounts=None, bench=None, limits=None, **access: Any) -> Iterator[Client]:
+def live(service, *, mounts=None, bench=None, limits=None, open_user=None, **access: Any) -> Iterator[Client]:
     """Serve in a thread; give a client of it."""
     with bind_socket("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
         chosen = replace(Access(port=port), **access)
         ready = threading.Event()
-        server = make_server(create_app(service, chosen, mounts=mounts, bench=bench), ready.set, limits)
+        server = make_server(
+            create_app(service, chosen, mounts=mounts, bench=bench, open_user=open_user), ready.set, limits
+        )
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:

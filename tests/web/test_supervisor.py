@@ -13,10 +13,10 @@ import pytest
 from tests.web.live import Client, own_environment
 from tests.web.test_work import until
 
+from almanaq.accounts import LastingBudget
 from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Usage
 from almanaq.testing import StandInServer, replies_from
-from almanaq.web.service import LastingBudget
 from almanaq.web.supervisor import SharedCount
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")

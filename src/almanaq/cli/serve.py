@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from almanaq.connection import Connection
+    from almanaq.users import User
     from almanaq.web.gate import Access, Application
-    from almanaq.web.service import Limits
+    from almanaq.web.service import Limits, Service
     from almanaq.web.site import ReportPages
     from almanaq.web.supervisor import Worker
 
@@ -69,6 +70,17 @@ def serve(
         int,
         typer.Option("--store-mb", metavar="MB", min=1, help="Most space for kept answers; the oldest are removed."),
     ] = 512,
+    users: Annotated[
+        Path | None,
+        typer.Option("--users", metavar="FILE", help="Who may ask, with roles of the schema file: TOML."),
+    ] = None,
+    user_header: Annotated[
+        str | None,
+        typer.Option("--user-header", metavar="NAME", help="A proxy with --token names the user in this header."),
+    ] = None,
+    audit: Annotated[
+        Path | None, typer.Option("--audit", metavar="FILE", help="Log who asked what, a line of JSON each.")
+    ] = None,
     bench: Annotated[
         list[Path] | None,
         typer.Option("--bench", metavar="RUN_DIR", help="Show this benchmark run at /bench; repeatable."),
@@ -87,10 +99,14 @@ def serve(
     from dataclasses import replace
 
     from almanaq.options import AGENT_DEADLINE
+    from almanaq.users import read_users
     from almanaq.web.gate import Access
     from almanaq.web.supervisor import bind_socket, supervise
 
-    access = Access(host, port, token, tuple(allow_host or ()))
+    if user_header is not None and users is None:
+        raise UsageError("--user-header: say with --users FILE which roles the users have")
+    known = None if users is None else read_users(users, user_header or "")
+    access = Access(host, port, token, tuple(allow_host or ()), users=known)
     with bind_socket(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
         # Open nothing before: each worker would inherit what the supervisor holds.
@@ -101,7 +117,8 @@ def serve(
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
             # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
-            _serve(shown, named, access, limits, None if no_store else store_mb, bench or (), listening, worker)
+            mb = None if no_store else store_mb
+            _serve(shown, named, access, limits, mb, audit, bench or (), listening, worker)
 
 
 def _warn(message: str) -> None:
@@ -114,6 +131,7 @@ def _serve(
     access: Access,
     limits: Limits,
     store_mb: int | None,
+    audit: Path | None,
     bench: Sequence[Path],
     listening: socket.socket,
     worker: Worker,
@@ -121,21 +139,34 @@ def _serve(
     """Answer over an open connection until a signal."""
     from contextlib import closing
 
+    from almanaq.accounts import AuditLog, Ledger
     from almanaq.cli.terminal import say
+    from almanaq.engines.restricted import check_users
+    from almanaq.models.private_files import default_cache_folder
     from almanaq.web.app import create_app
-    from almanaq.web.service import open_service
+    from almanaq.web.service import hash_source, open_service
     from almanaq.web.serving import serve
 
     runs = _open_runs(bench)
-    service = open_service(connection, source, limits, store_mb=store_mb, worker=worker)
+    log = None if audit is None else AuditLog(audit)
+    service = open_service(connection, source, limits, store_mb=store_mb, worker=worker, log=log)
+    ledger = None
+    if access.users is not None:
+        ledger = Ledger(None if store_mb is None else default_cache_folder() / "calls.sqlite", hash_source(source))
+        check_users(connection.catalog, access.users, connection.engine.dialect)
 
     def ready() -> None:
         worker.say_ready()  # whoever reads the address may count on being watched
         if not worker.restarts:
             say(access.address())
 
+    def open_user(user: User) -> tuple[Service, Mapping[str, Application]]:
+        own = service.for_user(user, ledger)
+        return own, _open_mounts(own)
+
     with closing(service.store):
-        app = create_app(service, access, mounts=_open_mounts(connection), bench=runs)
+        by_user = None if access.users is None else open_user
+        app = create_app(service, access, mounts=_open_mounts(service), bench=runs, open_user=by_user)
         serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
 
 
@@ -149,13 +180,13 @@ def _open_runs(folders: Sequence[Path]) -> ReportPages | None:
     return pages
 
 
-def _open_mounts(connection: Connection) -> Mapping[str, Application]:
+def _open_mounts(service: Service) -> Mapping[str, Application]:
     """Return what answers at further paths where its extra is installed: MCP, at `/mcp`."""
     if find_spec("mcp") is None:
         return {}
     from almanaq.mcp import asgi_app
 
-    return {"/mcp": asgi_app(connection, path="/mcp", hosts=None)}
+    return {"/mcp": asgi_app(service.connection, path="/mcp", hosts=None, account=service.account)}
 
 
 _NAME = "almanaq"

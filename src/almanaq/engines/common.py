@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from almanaq.errors import RefusedQueryError, SourceError, UnknownNameError, suggest
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import flatten, shown_samples, written_name
+from almanaq.suql.catalog.reading import flatten, shown_samples, written_name, written_place
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 
 # --- which functions a query may call ---------------------------------------------------------------------------------
@@ -136,6 +136,11 @@ def _complete_enum(relation: Relation, column: Column, read_values: Callable[[Co
 
 # --- queries about one table or view, in SQL that every engine understands --------------------------------------------
 
+
+def _spell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 Rows = Callable[[str], list[tuple[Any, ...]]]
 _SAMPLED_ROWS, _SAMPLED_CHARACTERS = 200, 400
 
@@ -154,7 +159,7 @@ class RelationQueries:
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
-        names, place = ", ".join(map(self._quote, key)), self._quote(*relation.location)
+        names, place = ", ".join(map(self._quote, key)), written_place(relation, self.dialect)
         null = " OR ".join(f"{self._quote(name)} IS NULL" for name in key)
         nulls = f"SELECT 1 FROM {place} WHERE {null} LIMIT 1"
         twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
@@ -166,9 +171,9 @@ class RelationQueries:
         A sample that is the whole table also tells the number of rows.
         """
         names = ", ".join(self._quote(column.name) for column in relation.columns)
-        rows = self.rows(f"SELECT {names} FROM {self._quote(*relation.location)} LIMIT {_SAMPLED_ROWS}")
+        rows = self.rows(f"SELECT {names} FROM {written_place(relation, self.dialect)} LIMIT {_SAMPLED_ROWS}")
         samples = [
-            tuple(str(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
+            tuple(_spell(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
             for position in range(len(relation.columns))
         ]
         is_whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
@@ -186,7 +191,7 @@ class RelationQueries:
     def _read_values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
         if column.array:  # engines have no way in common to take arrays apart
             raise SourceError(f"{relation.name}.{column.name} is declared ENUM[]: list its values in the schema file")
-        name, place = self._quote(column.name), self._quote(*relation.location)
+        name, place = self._quote(column.name), written_place(relation, self.dialect)
         rows = self.rows(
             f"SELECT {name} FROM {place} WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY COUNT(*) DESC, {name} "
             f"LIMIT {limit}"

@@ -72,7 +72,7 @@ def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
         if hidden.isdisjoint(own) and private.isdisjoint((other, column) for column in theirs)
     )
     # A row's address says nothing of its cells; the key of one column that names rows elsewhere may be private.
-    row_source = None if hidden & {*relation.key} else relation.row_id
+    row_source = None if hidden & {*relation.key} else relation.row_source or relation.row_id
     row_id = quote(ROW_COLUMN) if hidden and row_source else None if hidden else relation.row_id
     return replace(
         relation,

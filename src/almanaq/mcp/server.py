@@ -15,6 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
+from almanaq.accounts import Account
 from almanaq.display import describe_progress
 from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
 from almanaq.jobs import Job, JobRunner
@@ -45,14 +46,21 @@ def run_stdio(connection: Connection) -> None:
     asyncio.run(serve())
 
 
-def asgi_app(connection: Connection, *, path: str = "/mcp", hosts: Sequence[str] | None = LOCAL) -> HttpApp:
+def asgi_app(
+    connection: Connection,
+    *,
+    path: str = "/mcp",
+    hosts: Sequence[str] | None = LOCAL,
+    account: Account | None = None,
+) -> HttpApp:
     """Return an ASGI app that serves clients over streamable HTTP at `path`.
 
     Args:
         hosts: names by which it may be called (with any port); others are refused, against DNS rebinding. None: whoever
             mounts the app has checked Host and Origin already.
+        account: what bounds the calls of all clients together, and logs them; None: nothing.
     """
-    return HttpApp(make_server(connection), path, hosts)
+    return HttpApp(make_server(connection, account), path, hosts)
 
 
 class HttpApp:
@@ -103,7 +111,7 @@ class HttpApp:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def make_server(connection: Connection) -> Server[Any]:
+def make_server(connection: Connection, account: Account | None = None) -> Server[Any]:
     """Return a server of the SDK over a connection; raises MissingExtraError without the SDK."""
     if find_spec("mcp") is None:
         raise MissingExtraError("mcp", "mcp", "an MCP server")
@@ -111,7 +119,7 @@ def make_server(connection: Connection) -> Server[Any]:
 
     import almanaq
 
-    handlers = _Handlers(Tools(connection))
+    handlers = _Handlers(Tools(connection, account or Account()))
     return Server(
         "almanaq",
         version=almanaq.__version__,
@@ -165,7 +173,15 @@ class _Handlers:
         if wrong:
             return self._fail(wrong)
         arguments = params.arguments or {}
-        job = Job(lambda emit: self._tools.call(params.name, arguments, emit))
+        account = self._tools.account
+        work = account.logged(
+            params.name,
+            self._tools.connection,
+            lambda emit: self._tools.call(params.name, arguments, emit),
+            question=arguments.get("question", ""),
+            query=arguments.get("suql", ""),
+        )
+        job = Job(work, budgets=account.budgets())
         course = _ProgressCounter()
         try:
             async with aclosing(cast(Any, self._runner.run(job))) as events:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from almanaq.accounts import Account
 from almanaq.agent.response import Finished, Progress
 from almanaq.encode import plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
@@ -246,10 +247,11 @@ class Tools:
 
     Args:
         connection: its options bound every call; what a client asks for only lowers them.
+        account: whose calls they are.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._whole = connection
+    def __init__(self, connection: Connection, account: Account | None = None) -> None:
+        self._whole, self.account = connection, account or Account()
         self.conversations = Conversations()
         self._by_name: Mapping[str, Callable[[Arguments, Emit], Record]] = {
             "find_tables": lambda given, _: find_tables(self.connection.catalog, given, self._choose),
@@ -340,7 +342,7 @@ class Tools:
             "next": None,
             "searched": "",
             "relaxed": None,
-            "cost": _cost(result.trace),
+            "cost": self.account.with_calls_left(_cost(result.trace)),
             "warnings": caps.clip_warnings(notes),
             "unknown": caps.unknown_records(result.unknown),
             "notice": NOTICE,
@@ -364,7 +366,7 @@ class Tools:
             "next": None,
             "searched": caps.clip(response.searched, 1_000),
             "relaxed": None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
-            "cost": _cost(trace),
+            "cost": self.account.with_calls_left(_cost(trace)),
             "warnings": caps.clip_warnings(trace.warnings),
             "unknown": caps.unknown_records(response.unknown),
             "notice": NOTICE,

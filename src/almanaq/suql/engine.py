@@ -191,6 +191,11 @@ class Engine:
         with within_limits(), errors_placed(query, self.catalog):
             self._planner.check_query(query, self._options)
 
+    def relations(self, query: str) -> tuple[str, ...]:
+        """Return the names of the relations that a query reads; raises QueryError."""
+        with within_limits():
+            return self._planner.read(query, self._options).relations
+
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""
         with within_limits(), errors_placed(query, self.catalog):

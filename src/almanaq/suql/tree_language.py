@@ -21,6 +21,7 @@ from almanaq.errors import (
     UnsupportedError,
     first_line,
 )
+from almanaq.suql.catalog.reading import read_part
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
@@ -129,10 +130,10 @@ class TreeLanguage:
             if name.lower() not in TEXT_FUNCTIONS:
                 self._functions.check(name, in_from=in_from, allowed=allowed, **_place(name, text))
         parameters = tuple(dict.fromkeys(_parameters(self._reader.tokenize(text))))
-        has_calls, narrowed = has_text(tree), [r for _, r in relations if r.withheld]
+        has_calls, narrowed = has_text(tree), [r for _, r in relations if r.is_narrowed]
         if narrowed:
             for table, relation in relations:
-                narrow(table, relation)
+                narrow(table, relation, self.dialect)
         shown = self._write(tree) if narrowed else sql
         named = tuple(dict.fromkeys(r.name for _, r in relations))
         labels = () if has_calls or parameters or narrowed else self._labels(text, tree)
@@ -436,11 +437,11 @@ def _is_condition(node: exp.Expr) -> bool:
     return isinstance(above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.Qualify)
 
 
-def narrow(table: exp.Table, relation: Relation) -> None:
-    """Put a subquery of the columns that queries may read in the place of a relation that has others."""
-    if not relation.withheld:
+def narrow(table: exp.Table, relation: Relation, dialect: str) -> None:
+    """Put a subquery of what queries may read in the place of a relation that holds more."""
+    if not relation.is_narrowed:
         return
-    inner = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
+    inner = read_part(table, relation, dialect)
     shown = [
         exp.column(exp.to_identifier(column.name, quoted=True))
         for column in relation.columns

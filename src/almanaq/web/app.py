@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
@@ -22,6 +22,7 @@ from almanaq.web.streaming import problem_response
 from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
 
 if TYPE_CHECKING:
+    from almanaq.users import User
     from almanaq.web.service import Service
 
 
@@ -38,6 +39,7 @@ def create_app(
     *,
     mounts: Mapping[str, Application] | None = None,
     bench: ReportPages | None = None,
+    open_user: Callable[[User], tuple[Service, Mapping[str, Application]]] | None = None,
 ) -> Gate:
     """Return the application for an ASGI server.
 
@@ -47,12 +49,12 @@ def create_app(
         mounts: further applications by the path at and below which they answer, as `/mcp`: they stand behind the same
             gate, see the whole path, and are closed with `await close()` where they have it.
         bench: what the pages at `/bench` show.
+        open_user: gives what answers one user, and their mounts; None: all are answered alike.
     """
-    import almanaq
-
     limits = service.limits
     runner = JobRunner(start_threads(limits.at_once, "almanaq-web"), limits.at_once, limits.waiting)
     mounts = mounts or {}
+    mounted = [*mounts.values()]
 
     def end_longest_job() -> None:
         runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
@@ -63,14 +65,36 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for mounted in mounts.values():
-                stack.push_async_callback(getattr(mounted, "close", _nothing))
+            for each in mounted:
+                stack.push_async_callback(getattr(each, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = _leave if service.worker.health is not None else None
             looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
             stack.callback(looking.cancel)
             yield
             await end()
+
+    app = _PathRouter(_answer_with(service, runner, bench, lifespan), mounts)
+    if open_user is None:
+        return Gate(app, access, end)
+
+    def open_app(user: User) -> tuple[Application, Iterable[Application]]:
+        own, own_mounts = open_user(user)
+        return _PathRouter(_answer_with(own, runner, bench), own_mounts), own_mounts.values()
+
+    users = _UserRouter(app, open_app)
+    mounted.append(users)
+    return Gate(users, access, end)
+
+
+def _answer_with(
+    service: Service,
+    runner: JobRunner,
+    bench: ReportPages | None,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
+    """Return the API and the page over a service."""
+    import almanaq
 
     app = FastAPI(
         title="almanaq",
@@ -86,7 +110,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _answer_known)
     app.add_exception_handler(AlmanaqError, _answer_refused)
     app.add_exception_handler(Exception, _answer_unforeseen)
-    return Gate(_PathRouter(app, mounts), access, end)
+    return app
 
 
 def _leave() -> None:
@@ -104,6 +128,42 @@ class _PathRouter:
         path = str(scope.get("path", ""))
         found = (mounted for at, mounted in self._mounts.items() if path == at or path.startswith(at + "/"))
         await next(found, self._app)(scope, receive, send)
+
+
+class _UserRouter:
+    """Hands a request on to the application of its user, which is made when they first ask.
+
+    Args:
+        others: answers what nobody known asks: `/healthz`.
+        open_app: gives a user's application, and what is to be closed with it.
+    """
+
+    def __init__(
+        self, others: Application, open_app: Callable[[User], tuple[Application, Iterable[Application]]]
+    ) -> None:
+        self._others, self._open = others, open_app
+        self._opened: dict[str, tuple[Application, Iterable[Application]]] = {}
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        user = scope.get("almanaq.user")
+        if user is None:
+            await self._others(scope, receive, send)
+            return
+        try:
+            async with self._lock:
+                if user.name not in self._opened:
+                    self._opened[user.name] = await asyncio.to_thread(self._open, user)
+        except AlmanaqError as error:
+            await problem_response(problem_of(error).record())(scope, receive, send)
+            return
+        await self._opened[user.name][0](scope, receive, send)
+
+    async def close(self) -> None:
+        """Close what was opened for users."""
+        for _, mounts in self._opened.values():
+            for mounted in mounts:
+                await getattr(mounted, "close", _nothing)()
 
 
 async def _nothing() -> None:

@@ -1,7 +1,8 @@
 """The gate: one piece of ASGI that every request passes before anything else sees it.
 
-It knows no user but whoever holds the token. Against pages of other sites that a browser of this machine shows, it
-looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of everything but GET (forged requests).
+It knows whoever holds the token, or the users of a file by theirs. Against pages of other sites that a browser of this
+machine shows, it looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of everything but GET (forged
+requests).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.exceptions import HTTPException
 
 from almanaq.errors import UsageError
+from almanaq.users import User, Users
 from almanaq.web.problems import MEDIA_TYPE, Problem
 
 Scope = MutableMapping[str, Any]
@@ -55,6 +57,7 @@ class Access:
         token: what a client has to show; None: whoever reaches a loopback address may ask.
         names: further host names by which it may be addressed, as behind a proxy.
         most_body: bytes of a request.
+        users: who may ask, each with what they may see; None: nobody is told from others.
     """
 
     host: str = "127.0.0.1"
@@ -62,10 +65,13 @@ class Access:
     token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
     most_body: int = MOST_BODY
+    users: Users | None = None
 
     def __post_init__(self) -> None:
-        if self.exposed and not self.token:
+        if self.exposed and not self.token and self.users is None:
             raise UsageError(f"--host {self.host}: others can reach this address: add --token T, or leave --host out")
+        if self.users is not None and bool(self.token) != bool(self.users.header):
+            raise UsageError("--user-header goes with --token T, which the proxy sends; users have tokens of their own")
         if self.token is not None and len(self.token) < 8:
             raise UsageError("--token: use at least 8 characters, for example from `openssl rand -hex 16`")
 
@@ -79,15 +85,18 @@ class Access:
         """The name of the cookie: several servers on one host must not overwrite each other's."""
         return f"almanaq_{self.port}"
 
-    def session(self) -> str:
-        """Return the cookie's value, which does not reveal the token."""
+    def session(self, token: str = "") -> str:
+        """Return the cookie's value, which does not reveal the server's token; of a user it is their own."""
+        if self.users is not None:
+            return token
         return hmac.new((self.token or "").encode(), b"almanaq cookie", hashlib.sha256).hexdigest()
 
     def address(self) -> str:
         """Return the address to open in a browser."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
         shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        login = f"?token={self.token}" if self.token and self.users is None else ""
+        return f"http://{shown}:{self.port}/{login}"
 
     def knows_host(self, host: str) -> bool:
         """Return whether a Host header names this server."""
@@ -131,7 +140,7 @@ class Gate:
 
     def _find_refusal(self, request: _Request) -> Problem | None:
         """Return what is wrong with a request that may not come in."""
-        access, host = self._access, request.header("host")
+        access, host = self._access, request.sole_header("host")
         if not access.knows_host(host):
             message = (
                 f"this server is not {host[:100]!r}: open it under its own address, or start it with --allow-host NAME"
@@ -140,12 +149,7 @@ class Gate:
         if request.method not in _READS and (foreign := request.foreign_site()) is not None:
             message = f"a request from {foreign[:100]!r} is refused: only this server's own page may ask"
             return Problem(403, "OriginError", message)
-        if (
-            access.token
-            and request.path not in _OPEN
-            and not self._is_allowed(request)
-            and not self._shows_token(request)
-        ):
+        if request.path not in _OPEN and not self._is_known(request):
             message = "open the address that `almanaq serve` printed, or send the header `Authorization: Bearer TOKEN`"
             return Problem(401, "TokenError", message)
         length = request.header("content-length")
@@ -153,9 +157,26 @@ class Gate:
             return _too_large(access)
         return None
 
+    def _is_known(self, request: _Request) -> bool:
+        """Return whether somebody asks who may."""
+        access = self._access
+        if access.users is not None:
+            return self._find_user(request) is not None
+        return not access.token or self._is_allowed(request) or self._shows_token(request)
+
+    def _find_user(self, request: _Request) -> User | None:
+        """Return the user who asks; None: none is known, or nobody is told from others."""
+        access, bearer = self._access, request.bearer
+        if access.users is None:
+            return None
+        if access.users.header and _is_same(bearer, access.token or ""):
+            return access.users.named(request.sole_header(access.users.header))
+        shown = "" if request.is_api or request.method != "GET" else dict(request.query).get("token", "")
+        found = map(access.users.with_token, filter(None, (bearer, shown, request.cookie(access.cookie))))
+        return next(found, None)
+
     def _is_allowed(self, request: _Request) -> bool:
-        scheme, _, given = request.header("authorization").partition(" ")
-        if scheme.lower() == "bearer" and _is_same(given.strip(), self._access.token or ""):
+        if _is_same(request.bearer, self._access.token or ""):
             return True
         return _is_same(request.cookie(self._access.cookie), self._access.session())
 
@@ -166,12 +187,13 @@ class Gate:
 
     def _find_login(self, request: _Request) -> tuple[str, str] | None:
         """Return where to go and the cookie to take along, for an address with the token in it."""
-        if not self._access.token or "token" not in dict(request.query) or not self._shows_token(request):
+        token = dict(request.query).get("token")
+        if token is None or request.is_api or not (self._find_user(request) or self._shows_token(request)):
             return None
         # A path comes here unquoted: as it is, it could end the header, or hold what no header may.
         path = quote(request.path, safe="/", errors="surrogateescape")
         rest = urlencode([(name, value) for name, value in request.query if name != "token"])
-        cookie = f"{self._access.cookie}={self._access.session()}; HttpOnly; SameSite=Strict; Path=/"
+        cookie = f"{self._access.cookie}={self._access.session(token)}; HttpOnly; SameSite=Strict; Path=/"
         return path + (f"?{rest}" if rest else ""), cookie
 
     async def _let_through(self, scope: Scope, receive: Receive, send: Send, request: _Request) -> None:
@@ -190,6 +212,7 @@ class Gate:
             begun = True
             await send(message)
 
+        scope["almanaq.user"] = self._find_user(request)
         try:
             await self._application(scope, receive_counted, send_noting_start)
         except _TooLarge:
@@ -213,10 +236,17 @@ class _Request:
         self.path = "/" + str(scope["path"]).lstrip("/\\")
         self.query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         self._headers: dict[str, str] = {}
+        self._twice: set[str] = set()
         for name, value in scope["headers"]:
             key = name.decode("latin-1").lower()
-            # A Host header that comes twice is not trusted.
-            self._headers[key] = "" if key == "host" and key in self._headers else value.decode("latin-1")
+            self._twice |= {key} & self._headers.keys()
+            self._headers[key] = value.decode("latin-1")
+
+    @property
+    def bearer(self) -> str:
+        """The token in the header; "" where there is none."""
+        scheme, _, given = self.header("authorization").partition(" ")
+        return given.strip() if scheme.lower() == "bearer" else ""
 
     @property
     def is_api(self) -> bool:
@@ -226,6 +256,10 @@ class _Request:
     def header(self, name: str) -> str:
         """Return a header's value; "" where there is none."""
         return self._headers.get(name, "")
+
+    def sole_header(self, name: str) -> str:
+        """Return the value of a header that is to be trusted: "" also where it comes twice."""
+        return "" if name in self._twice else self.header(name)
 
     def cookie(self, name: str) -> str:
         """Return a cookie's value; "" where there is none."""

@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from almanaq.accounts import Account, LastingBudget
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
-from almanaq.jobs import Emit, Job, emit_progress
+from almanaq.jobs import Emit, Job, Work, emit_progress
 from almanaq.models.budget import Budget
 from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
@@ -39,15 +40,16 @@ from almanaq.web.records import (
     may_see,
 )
 from almanaq.web.store import Answer, AnswerStore, new_id, pack_rows
-from almanaq.web.supervisor import SharedCount, Worker
+from almanaq.web.supervisor import Worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from almanaq.accounts import AuditLog, Ledger
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
-    from almanaq.models.protocols import Usage
+    from almanaq.users import User
     from almanaq.web.store import AnswerStore, Columns
 
 
@@ -103,14 +105,28 @@ class Service:
     store: AnswerStore
     limits: Limits = Limits()
     worker: Worker = field(default_factory=Worker)
+    account: Account = field(default_factory=Account)
     _server: Budget | None = None
+    _connections: dict[str, Connection] = field(default_factory=dict)
     _conversations: dict[str, Budget] = field(default_factory=dict)
     _under_way: dict[str, bool] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        if self.limits.server_calls is not None:
+        if self.limits.server_calls is not None and self._server is None:
             self._server = LastingBudget(self.limits.server_calls, self.worker.calls)
+
+    def for_user(self, user: User, ledger: Ledger | None = None) -> Service:
+        """Return the service of one user over what they may see.
+
+        Its connection, and its answers, are those of all users who may see the same.
+        """
+        connection = self.connection.for_user(user)
+        rights = "" if connection is self.connection else f"-{_hash_rights(connection)}"
+        connection = self._connections.setdefault(rights, connection)
+        store = self.store.of_source(self.store.source + rights, partial(may_see, connection))
+        account = Account(user, ledger, self.account.log)
+        return Service(self.source, connection, store, self.limits, self.worker, account, self._server)
 
     @property
     def calls_allowed(self) -> int | None:
@@ -144,7 +160,7 @@ class Service:
                             self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
                 return self._keep_reply(id, own, response, cited, earlier)
 
-        return Job(work, self._deadline(asked), own, self._budgets(own))
+        return Job(self._log("ask", work, question=question), self._deadline(asked), own, self._budgets(own))
 
     def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Options) -> Job:
         """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
@@ -165,9 +181,10 @@ class Service:
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
             columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
-            return self._keep_answer(KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence), cited)
+            kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
+            return self._add_calls_left(self._keep_answer(kept, cited))
 
-        return Job(work, self._deadline(asked), None, self._budgets(None))
+        return Job(self._log("sql", work, query=suql), self._deadline(asked), None, self._budgets(None))
 
     def explain(self, suql: str, params: Sequence[Any]) -> Job:
         """Return the plan of a query and what it would take; nothing is run."""
@@ -180,7 +197,7 @@ class Service:
             assert isinstance(found, dict)
             return found
 
-        return Job(work, self.limits.deadline)
+        return Job(self._log("explain", work, query=suql), self.limits.deadline)
 
     def why_not(self, suql: str, key: dict[str, Any], params: Sequence[Any]) -> Job:
         """Return which conditions keep a row out of a query's result."""
@@ -202,7 +219,7 @@ class Service:
             columns = all_columns(self.connection)
             return self._keep_answer(KeptAnswer(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
-        return Job(work, self.limits.deadline, None, self._budgets(None))
+        return Job(self._log("why-not", work, query=suql), self.limits.deadline, None, self._budgets(None))
 
     def forget(self, conversation: str) -> None:
         """Delete a conversation, with the answer that is under way in it; raises NotFound where there is none."""
@@ -245,7 +262,13 @@ class Service:
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
             raise Failed(problem_of(response.error, suql=response.suql).record() | own)
-        return record
+        return self._add_calls_left(record)
+
+    def _add_calls_left(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {**record, "trace": self.account.with_calls_left(record.get("trace") or {})}
+
+    def _log(self, action: str, work: Work, **asked: str) -> Work:
+        return self.account.logged(action, self.connection, work, **asked)
 
     def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
         columns = describe_columns(self.connection.engine, result.suql, params, result.table)
@@ -302,35 +325,13 @@ class Service:
         return min(self.limits.deadline, asked.deadline or self.limits.deadline)
 
     def _budgets(self, conversation: str | None) -> tuple[Budget, ...]:
-        found = [] if self._server is None else [self._server]
+        found = [*([] if self._server is None else [self._server]), *self.account.budgets()]
         if conversation is not None and self.limits.conversation_calls is not None:
             if len(self._conversations) >= _BUDGETS_KEPT and conversation not in self._conversations:
                 self._conversations.pop(next(iter(self._conversations)), None)
             fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
             found.append(self._conversations.setdefault(conversation, fresh))
         return tuple(found)
-
-
-class LastingBudget(Budget):
-    """A limit on calls for a server, whose workers come and go: what each has reserved counts, for it may be killed."""
-
-    def __init__(self, calls: int, count: SharedCount) -> None:
-        self._before, self._count = count.value, count
-        super().__init__(calls=max(0, calls - self._before), setting="--server-calls")
-
-    def reserve(self, most: Usage) -> bool:
-        """Set aside what a call may cost."""
-        fits = super().reserve(most)
-        self._note()
-        return fits
-
-    def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        """Exchange what was reserved for what was spent."""
-        super().settle(most, spent, sure=sure)
-        self._note()
-
-    def _note(self) -> None:
-        self._count.value = self._before + self.usage.calls + self.reserved.calls
 
 
 def link(id: str) -> str:
@@ -369,6 +370,7 @@ def open_service(
     *,
     store_mb: int | None = MOST_MB,
     worker: Worker | None = None,
+    log: AuditLog | None = None,
 ) -> Service:
     """Return the service over a connection.
 
@@ -376,18 +378,25 @@ def open_service(
         source: as it was named; a password in it is not shown.
         store_mb: what kept answers may take; None: they are kept in memory only.
         worker: what is known of the supervisor; None: there is none.
+        log: takes a line for every request.
     """
     from almanaq.models.http import redact_address
 
     shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
-        file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+        file, hash_source(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
     )
-    return Service(shown, connection, store, limits or Limits(), worker or Worker())
+    return Service(shown, connection, store, limits or Limits(), worker or Worker(), Account(log=log))
 
 
-def _identity(source: str) -> str:
+def _hash_rights(connection: Connection) -> str:
+    """Return what two users who may see the same have in common."""
+    seen = [(r.name, r.definition, *(column.name for column in r.columns)) for r in connection.catalog.relations]
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:32]
+
+
+def hash_source(source: str) -> str:
     """Return what two servers over one source have in common, without a password in it."""
     path = Path(source).expanduser()
     return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]

@@ -175,6 +175,10 @@ class AnswerStore:
         except (OSError, *UNUSABLE) as problem:
             raise self._unusable(problem) from problem
 
+    def of_source(self, source: str, sees: Sees) -> AnswerStore:
+        """Return a store in the same file, or in memory of its own, for other readers."""
+        return AnswerStore(self.file, source, most_bytes=self._most, sees=sees)
+
     def put(self, answer: Answer, texts: Mapping[Place, str], *, goes_on: bool = False) -> None:
         """Keep an answer with the texts that its quotes stand in.
 

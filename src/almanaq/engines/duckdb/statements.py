@@ -119,7 +119,7 @@ class StatementReader:
 
     def shown(self, tree: Node, sql: str) -> str:
         """Return the SQL of a placed tree in which relations have the columns that queries may read."""
-        narrowed = {r.location: r for r in self._catalog.relations if r.withheld}
+        narrowed = {r.location: r for r in self._catalog.relations if r.is_narrowed}
         if not narrowed:
             return sql
         copied = copy.deepcopy(tree)
@@ -127,7 +127,7 @@ class StatementReader:
         for node in tables:
             relation = narrowed.get(tuple(node["qualified_name"]["path"]))
             if relation is not None:
-                _narrow(node, relation)
+                _narrow(node, relation, self.parse)
         return self.write(copied)
 
     def parse(self, text: str) -> Node:
@@ -168,7 +168,7 @@ class StatementReader:
     @property
     def guards(self) -> bool:
         """Whether there are columns that no query may read."""
-        return any(relation.withheld for relation in self._catalog.relations)
+        return self._catalog.restricted or any(relation.withheld for relation in self._catalog.relations)
 
     def is_own_type(self, name: str) -> bool:
         """Return whether a type was made in the database: one that is an ENUM has its values without any row."""
@@ -349,7 +349,7 @@ class _Check:
             inner.query(self.reader.parse(text)["node"], _Scope())
         except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
             raise RefusedQueryError(f"the macro {name!r} of the database is not called here: {error}") from error
-        if any(relation.withheld or any(c.private for c in relation.columns) for _, relation in inner.tables):
+        if any(relation.is_narrowed or any(c.private for c in relation.columns) for _, relation in inner.tables):
             raise RefusedQueryError(f"the macro {name!r} of the database reads columns that are private")
 
 
@@ -396,10 +396,12 @@ def _write_as_function(node: Node) -> None:
     node["schema"] = node["catalog"] = ""
 
 
-def _narrow(node: Node, relation: Relation) -> None:
-    """Put a subquery of the columns that queries may read in the place of a relation."""
+def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> None:
+    """Put a subquery of what queries may read in the place of a relation."""
     names = [column.name for column in relation.columns]
     inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
+    if relation.definition:
+        inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]
     select_list = [
         {
             **{"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]},

@@ -230,8 +230,10 @@ class StatementReader:
 
     def __init__(self, catalog: Catalog, functions: Callable[[], FunctionCatalog]) -> None:
         self.catalog, self._functions = catalog, functions
-        self.guarded = any(r.withheld or any(column.private for column in r.columns) for r in catalog.relations)
-        """Whether columns are private: what the system tells of all columns is then not asked."""
+        self.guarded = catalog.restricted or any(
+            r.withheld or any(column.private for column in r.columns) for r in catalog.relations
+        )
+        """Whether the reader may not see all: what the system tells of all columns is then not asked."""
         self.relations: dict[tuple[str, ...], Relation] = {}
         """The relations by their names: PostgreSQL tells names from others by their case."""
         for relation in (*catalog.unlisted, *catalog.relations):
@@ -257,7 +259,7 @@ class StatementReader:
         check_length(text)
         numbered = number_placeholders(text)
         tree = parse(numbered)
-        if any(relation.withheld for relation in self.catalog.relations):
+        if self.catalog.restricted or any(relation.withheld for relation in self.catalog.relations):
             allowed = frozenset()  # nobody knows what a function reads
         check = _Check(self, numbered, allowed)
         check.query(tree, frozenset())
@@ -271,7 +273,7 @@ class StatementReader:
         narrowed = [
             _narrow(item, relation)
             for item, relation in check.tables
-            if relation.withheld or relation.location in partly
+            if relation.is_narrowed or relation.location in partly
         ]
         shown = write(tree) if narrowed else sql
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
@@ -523,8 +525,11 @@ def _narrow(item: Tree, relation: Relation) -> bool:
         if column.name != ROW_COLUMN:
             target = select.target_list.add().res_target
             target.val.column_ref.fields.add().string.sval = column.name
-    select.from_clause.add().range_var.CopyFrom(item.range_var)
-    select.from_clause[0].range_var.ClearField("alias")
+    if relation.definition:
+        select.from_clause.extend(parse(f"SELECT * FROM ({relation.definition}) AS part").from_clause)
+    else:
+        select.from_clause.add().range_var.CopyFrom(item.range_var)
+        select.from_clause[0].range_var.ClearField("alias")
     select.limit_option, select.op = 1, 1
     node.alias.CopyFrom(item.range_var.alias)
     node.alias.aliasname = node.alias.aliasname or relation.location[-1]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from almanaq.errors import UsageError
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
@@ -50,12 +51,31 @@ def written_name(parts: Iterable[str], dialect: str) -> str:
     return ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in parts)
 
 
+def written_place(relation: Relation, dialect: str) -> str:
+    """Return what FROM reads a relation by, as a dialect writes it."""
+    place = written_name(relation.location, dialect)
+    return f"({relation.definition}) AS {written_name(['part'], dialect)}" if relation.definition else place
+
+
+def read_part(table: exp.Table, relation: Relation, dialect: str) -> exp.Expr:
+    """Return an item of FROM that is the part of a relation that queries may read, without an alias of the query's."""
+    if not relation.definition:
+        return exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
+    alias = exp.TableAlias(this=exp.to_identifier("part", quoted=True))
+    return exp.Subquery(this=_definition(relation.definition, dialect).copy(), alias=alias)
+
+
+@lru_cache(maxsize=256)
+def _definition(sql: str, dialect: str) -> exp.Expr:
+    return parse_one(sql, read=dialect)
+
+
 def distinct_values(relation: Relation, column: Column, limit: int, dialect: str) -> str:
     """Return the SQL of the values of a column, of the elements of an array, the most frequent first, as `v`.
 
     Of a relation that is large, or may be, the rows at its beginning are taken.
     """
-    value, place = written_name([column.name], dialect), written_name(relation.location, dialect)
+    value, place = written_name([column.name], dialect), written_place(relation, dialect)
     if relation.rows is None or relation.rows > _VALUES_ROWS:
         place = f"(SELECT {value} FROM {place} LIMIT {_VALUES_ROWS}) AS beginning"
     if column.array:
@@ -100,12 +120,17 @@ def cell_at(relation: Relation, column: str, row: str, dialect: str) -> str:
     """
     found = relation.column(column)
     named = relation.row_source or relation.row_id
+    place = written_place(relation, dialect)
+    if relation.definition and relation.row_source:
+        place = f"(SELECT *, {named} AS number FROM {place}) AS numbered"
+        named = "rowid" if relation.numbered else named
     if found is None or named is None:
         raise UsageError(f"rows of {relation.name} have no numbers: name the row by columns")
     number = row.removeprefix("rowid ")
     if named == "rowid" and not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
         raise UsageError(f"{row!r} is no row of {relation.name}: give the key as evidence has it")
-    name, place = written_name([found.name], dialect), written_name(relation.location, dialect)
+    name = written_name([found.name], dialect)
     shown = name if found.array else f"CAST({name} AS TEXT)"
-    condition = f"rowid = {number}" if named == "rowid" else f"{named} = {string_literal(row)}"
+    address = "number" if relation.definition else "rowid"
+    condition = f"{address} = {number}" if named == "rowid" else f"{named} = {string_literal(row)}"
     return f"SELECT {shown} AS cell FROM {place} WHERE {condition} LIMIT 1"

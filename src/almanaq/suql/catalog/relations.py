@@ -160,6 +160,22 @@ class Column:
         return self.kind is ColumnKind.ENUM or bool(_FIXED.fullmatch(self.type)) or (self.type == "text" and short)
 
 
+@dataclass(frozen=True, slots=True)
+class RoleRule:
+    """What one role sees of a relation.
+
+    Attributes:
+        rows: a condition in the engine's SQL, `:name` an attribute of the user; "" for every row.
+        hidden: columns that are not there.
+        masked: columns, each with the SQL that stands for its values.
+    """
+
+    role: str
+    rows: str = ""
+    hidden: tuple[str, ...] = ()
+    masked: tuple[tuple[str, str], ...] = ()
+
+
 ROW_COLUMN = "row of it"
 """What carries the `row_id` of a relation out of a SELECT of some of its columns."""
 
@@ -182,6 +198,8 @@ class Relation:
         named_by: the column whose values name the rows, as people speak of them; "" where none is known to.
         origin: the file that it was read from and how that is written; "" for one of a database.
         withheld: names of columns that are there, and that no query may read.
+        roles: what each role sees of it.
+        definition: the SELECT, in the engine's SQL, that is read in its place; "" where the whole relation is.
     """
 
     name: str
@@ -198,6 +216,13 @@ class Relation:
     named_by: str = ""
     origin: str = ""
     withheld: tuple[str, ...] = ()
+    roles: tuple[RoleRule, ...] = ()
+    definition: str = ""
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether queries read a part of it."""
+        return bool(self.withheld or self.definition)
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name, folding case, or None."""
@@ -216,6 +241,7 @@ class Catalog:
             lies in one of them. The schemas of a server's database are joined like one.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
         dialect: sqlglot's name of the SQL of the engine that holds the relations: queries over them are written in it.
+        restricted: whether the source holds more than its reader may see, so that nothing beside relations is read.
     """
 
     relations: tuple[Relation, ...]
@@ -224,6 +250,7 @@ class Catalog:
     separate: bool = False
     unlisted: tuple[Relation, ...] = ()
     dialect: str = "duckdb"
+    restricted: bool = False
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 

@@ -16,7 +16,7 @@ from almanaq.corpus.schema_places import schema_files
 from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.infer import naming_column
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, RoleRule
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
@@ -51,6 +51,7 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
         )
         lines.append(f"foreign_keys = [{keys}]")
     lines += _file_lines(name, said)
+    lines += [line for rule in relation.roles for line in _role_lines(name, rule)]
     types = said.as_read_options().types
     written = {given.casefold(): entry.values for given, entry in said.columns.items()}
     for column in relation.columns:
@@ -73,6 +74,17 @@ def _file_lines(relation: str, said: RelationSchema) -> list[str]:
     }
     lines = [f"{name} = {value}" for name, value in fields.items() if value]
     return [f"[{relation}.file]", *lines] if lines else []
+
+
+def _role_lines(relation: str, rule: RoleRule) -> list[str]:
+    """Return the lines that say what a role sees."""
+    masked = ", ".join(f"{_key(name)} = {_string(sql)}" for name, sql in rule.masked)
+    return [
+        f"[{relation}.roles.{_key(rule.role)}]",
+        *([f"rows = {_string(rule.rows)}"] if rule.rows else []),
+        *([f"hidden = {_list(rule.hidden)}"] if rule.hidden else []),
+        *([f"masked = {{{masked}}}"] if masked else []),
+    ]
 
 
 def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
@@ -115,10 +127,11 @@ def _key(name: str) -> str:
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 
-TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file")
+TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file", "roles")
+ROLE_KEYS = ("rows", "hidden", "masked")
 FILE_KEYS = ("header", "names", "separator", "encoding", "days", "decimal")
 COLUMN_KEYS = ("kind", "description", "private", "values", "vectors", "type")
-"""What may be said of a table, of its file and of a column."""
+"""What may be said of a table, of what a role sees of it, of its file and of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +158,7 @@ class RelationSchema:
     named_by: str = ""
     hints: Hints = field(default_factory=Hints)
     marks: Marks = field(default_factory=Marks)
+    roles: tuple[RoleRule, ...] = ()
 
     def as_read_options(self) -> ReadOptions:
         """Return what is said of how the file is to be read."""
@@ -191,7 +205,8 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
         name = written.setdefault(given.casefold(), given)
         known = columns.get(name, column)
         columns[name] = replace(known, private=True) if column.private else known
-    return replace(first, columns=columns)
+    ruled = {rule.role for rule in first.roles}
+    return replace(first, columns=columns, roles=(*first.roles, *(r for r in other.roles if r.role not in ruled)))
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -227,7 +242,25 @@ def _relation(entry: Any, where: str) -> RelationSchema:
         _get(entry, "named_by", str, where) or "",
         hints,
         marks,
+        tuple(_role(role, rule, f"{where}, role {role!r}") for role, rule in _table(entry, "roles", where).items()),
     )
+
+
+def _role(role: str, entry: Any, where: str) -> RoleRule:
+    _check_entry(entry, ROLE_KEYS, where)
+    masked = _table(entry, "masked", where)
+    if not all(isinstance(sql, str) and sql.strip() for sql in masked.values()):
+        raise SourceError(f'{where}: masked is SQL by column, such as {{phone = "NULL"}}')
+    rows = _get(entry, "rows", str, where)
+    if rows is not None and not rows.strip():
+        raise SourceError(f"{where}: rows is empty: leave it out for every row")
+    return RoleRule(role, rows or "", _strings(entry, "hidden", where), tuple(masked.items()))
+
+
+def _table(entry: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    found = entry.get(name, {})
+    _check_entry(found, None, f"{where}, {name}")
+    return dict(found)
 
 
 def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
@@ -364,7 +397,8 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
     place = f"{where}, [{relation.name}]"
     known = {column.name.casefold(): column.name for column in relation.columns}
     own = [name for names, _, _ in said.foreign_keys for name in names]
-    for name in filter(None, (*said.columns, *said.key, said.named_by, *own)):
+    ruled = [name for rule in said.roles for name in (*rule.hidden, *dict(rule.masked))]
+    for name in filter(None, (*said.columns, *said.key, said.named_by, *own, *ruled)):
         if name.casefold() not in known:
             raise SourceError(f"{place}: no column {name!r}{suggest(name, known.values())}")
     columns = {name.casefold(): entry for name, entry in said.columns.items()}
@@ -374,6 +408,7 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         key=tuple(known[name.casefold()] for name in said.key) or relation.key,
         foreign_keys=said.foreign_keys or relation.foreign_keys,
         named_by=known.get(said.named_by.casefold(), relation.named_by),
+        roles=said.roles or relation.roles,
         columns=tuple(
             _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place, relation) for c in relation.columns
         ),

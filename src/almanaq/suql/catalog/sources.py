@@ -97,7 +97,7 @@ def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
     relation = catalog.find(item.name)
     if relation is None or not item.alias_column_names:
         return relation.column(column.name) if relation is not None else None
-    names = columns_of(item, catalog) or []
+    names = (columns_of(item, catalog) or [])[: len(relation.columns)]  # a query may list more
     return relation.columns[names.index(column.name)] if column.name in names else None
 
 

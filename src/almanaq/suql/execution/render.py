@@ -19,7 +19,7 @@ from almanaq.engines.rendering import write_for_postgres, write_stage, write_tex
 from almanaq.errors import DataError, IntegrityError, UnsupportedError
 from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
-from almanaq.suql.catalog.reading import written_name
+from almanaq.suql.catalog.reading import read_part, written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
@@ -205,8 +205,8 @@ class Renderer:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
-        if relation is not None and relation.withheld:
-            _narrow(table, relation, tree)
+        if relation is not None and relation.is_narrowed:
+            _narrow(table, relation, tree, self.dialect)
 
     def _written_out(self, table: exp.Table) -> exp.Values:
         """Return a table of row ids with a mark in their place."""
@@ -232,9 +232,9 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
 
 
-def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr) -> None:
+def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr, dialect: str) -> None:
     """Read only the columns of a relation that the catalog has: neither its row nor a natural join knows others."""
-    inner = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
+    inner = read_part(table, relation, dialect)
     shown: list[exp.Expr] = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.columns]
     alias = table.alias_or_name
     if any(column.name == ROW_COLUMN and column.table == alias for column in nodes_of(tree, exp.Column)):

@@ -1,0 +1,223 @@
+"""A database as a user's roles may see it: each relation is a SELECT of some of its rows and columns.
+
+A value is computed only where its row is seen (`CASE WHEN rule THEN value END`): whatever an engine evaluates first, a
+row that is not seen raises no error and reaches no function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from almanaq.engines.common import RelationQueries
+from almanaq.engines.protocols import Database, Session
+from almanaq.engines.rendering import write_texts
+from almanaq.errors import DatabaseError, ParameterError, SourceError, UsageError, first_line, suggest
+from almanaq.suql.catalog.reading import distinct_values, written_name
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Column, ColumnKind, Relation, RoleRule
+from almanaq.suql.language import Language
+from almanaq.suql.syntax.literals import literal
+from almanaq.text.sql_literals import quote
+from almanaq.users import EVERYTHING
+
+if TYPE_CHECKING:
+    from almanaq.users import User, Users
+
+_MOST_VALUES = 10_000
+_PLACES = "row_number() OVER () - 1"
+
+
+class RestrictedDatabase:
+    """A Database whose catalog is what a user may see; samples, values and numbers of rows are of the rows seen.
+
+    Args:
+        database: the whole; it stays open when this is closed.
+    """
+
+    def __init__(self, database: Database, user: User) -> None:
+        self._database, self._user = database, user
+        self.name, self.dialect = database.name, database.dialect
+        self.typed = database.typed
+
+    def catalog(self) -> Catalog:
+        """Return what the user may see; raises SourceError where a rule cannot be applied."""
+        return self._seen
+
+    @cached_property
+    def _seen(self) -> Catalog:
+        narrowed = restrict(self._database.catalog(), self._user, self.dialect)
+        with self._database.session() as session:
+            relations = tuple(self._with_statistics(relation, session) for relation in narrowed.relations)
+        return replace(narrowed, relations=relations)
+
+    def language(self, catalog: Catalog) -> Language:
+        """Return the whole database's SQL over the relations of a catalog."""
+        return self._database.language(catalog)
+
+    def session(self, deadline: float | None = None) -> Session:
+        """Open a session of the whole database."""
+        return self._database.session(deadline)
+
+    def close(self) -> None:
+        """Do nothing: whoever opened the database closes it."""
+
+    def _with_statistics(self, relation: Relation, session: Session) -> Relation:
+        """Return a relation with what is known of the rows seen, instead of those of the whole."""
+        if not relation.definition:
+            return relation
+
+        def rows(sql: str) -> list[tuple[Any, ...]]:
+            found = session.fetch(sql)
+            return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+        try:
+            sampled = RelationQueries(rows, self.dialect).add_samples(relation, infer=False)
+            if sampled.rows is None and relation.numbered:
+                ((count,),) = rows(f"SELECT count(*) FROM ({relation.definition}) AS part")
+                sampled = replace(sampled, rows=int(count))
+            columns = []
+            for column in sampled.columns:
+                if column.kind is ColumnKind.ENUM:
+                    listed = distinct_values(replace(relation, rows=0), column, _MOST_VALUES, self.dialect)
+                    seen = {str(value): None for (value,) in rows(listed)}
+                    ordered = [value for value in column.values if value in seen] if column.ordered else list(seen)
+                    column = replace(column, values=tuple(ordered))
+                columns.append(column)
+        except DatabaseError as error:
+            # The engine's words may quote a row that is not seen.
+            raise SourceError(f"the rules for {relation.name!r} fail: try them as conditions of a query") from error
+        return replace(sampled, columns=tuple(columns))
+
+
+def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
+    """Return the relations and columns of a catalog that a user's roles name, each with the SELECT of its rows.
+
+    Rows of several roles come together; a column is there, or unmasked, where every such role shows it.
+
+    Raises:
+        SourceError: a rule names what is not there, or an attribute that the user does not have.
+    """
+    ruled = [(relation, _rules(relation, user)) for relation in catalog.relations]
+    parts = [_narrow(relation, rules, user, dialect) for relation, rules in ruled if rules]
+    plain = {
+        (relation.name, column.name)
+        for relation, rules in ruled
+        if rules
+        for column in relation.columns
+        if not any(_folded(column.name, (*rule.hidden, *dict(rule.masked))) for rule in rules)
+    }
+    relations = tuple(_without_unseen(part, plain) for part in parts)
+    return replace(catalog, relations=relations, hidden=(), broken=(), unlisted=(), restricted=True)
+
+
+def check_users(catalog: Catalog, users: Users, dialect: str) -> None:
+    """Raise UsageError for a role that no rule knows, SourceError for a rule that lacks an attribute of a user."""
+    roles = {rule.role for relation in catalog.relations for rule in relation.roles} | {EVERYTHING}
+    for user in users.known:
+        for role in user.roles:
+            if role not in roles:
+                raise UsageError(
+                    f"the user {user.name!r} has the role {role!r}, which no table of the schema file names: write "
+                    f"[TABLE.roles.{role}]{suggest(role, sorted(roles))}"
+                )
+        restrict(catalog, user, dialect)
+
+
+def _rules(relation: Relation, user: User) -> list[RoleRule]:
+    return [rule for rule in relation.roles if rule.role in user.roles]
+
+
+def _folded(name: str, names: Sequence[str]) -> bool:
+    return name.casefold() in {each.casefold() for each in names}
+
+
+def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: str) -> Relation:
+    """Return the part of a relation that some rules show together."""
+    hidden = [name for rule in rules for name in rule.hidden]
+    masks = {name.casefold(): (rule, sql) for rule in reversed(rules) for name, sql in rule.masked}
+    conditions = [_expression(relation, rule, rule.rows, user, dialect) for rule in rules if rule.rows]
+    condition = exp.or_(*conditions) if len(conditions) == len(rules) else None
+    if not hidden and not masks and condition is None:
+        return replace(relation, roles=())
+    columns, shown = [], []
+    for column in relation.columns:
+        if _folded(column.name, hidden):
+            continue
+        value: exp.Expr = exp.column(exp.to_identifier(column.name, quoted=True))
+        rule, mask = masks.get(column.name.casefold(), (None, ""))
+        if rule is not None:  # a value of the column's type, or of the nearest that holds both
+            value = exp.Case(default=exp.paren(_expression(relation, rule, mask, user, dialect))).when("1 = 0", value)
+        if condition is not None:
+            value = exp.Case().when(condition.copy(), value)
+        shown.append(exp.alias_(value, exp.to_identifier(column.name, quoted=True)))
+        columns.append(_as_seen(column, masked=rule is not None, everywhere=condition is None))
+    table = exp.Table(
+        **{
+            part: exp.to_identifier(name, quoted=True) if name else None
+            for part, name in zip(("catalog", "db", "this"), ["", "", *relation.location][-3:], strict=True)
+        }
+    )
+    select = exp.Select(expressions=shown, from_=exp.From(this=table))
+    if condition is not None:
+        select.set("where", exp.Where(this=condition))
+    key = relation.key if all(any(c.name == name for c in columns) for name in relation.key) else ()
+    key = () if any(name.casefold() in masks for name in key) else key
+    numbered = len(key) != 1 and dialect == "duckdb" and relation.row_id is not None
+    return replace(
+        relation,
+        columns=tuple(columns),
+        key=key,
+        named_by="" if _folded(relation.named_by, [*hidden, *masks]) else relation.named_by,
+        row_id=written_name(key, "postgres") if len(key) == 1 else quote(ROW_COLUMN) if numbered else None,
+        row_source=_PLACES if numbered else "",
+        numbered=numbered or (relation.numbered and len(key) == 1),
+        rows=None,
+        roles=(),
+        definition=write_texts(select, dialect).sql(dialect, comments=False),
+    )
+
+
+def _as_seen(column: Column, *, masked: bool, everywhere: bool) -> Column:
+    """Return a column without what is known of the rows of the whole relation."""
+    column = column if everywhere and not masked else replace(column, samples=(), written="")
+    return replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False) if masked else column
+
+
+def _without_unseen(relation: Relation, plain: set[tuple[str, str]]) -> Relation:
+    """Return a relation without references that rest on columns that are hidden, masked, or of relations not seen."""
+    references = tuple(
+        (own, other, theirs)
+        for own, other, theirs in relation.foreign_keys
+        if {(relation.name, name) for name in own} | {(other, name) for name in theirs} <= plain
+    )
+    kept = {column.name for column in relation.columns}
+    columns = tuple(
+        replace(column, vectors=column.vectors if column.vectors in kept else "") for column in relation.columns
+    )
+    return replace(relation, foreign_keys=references, columns=columns)
+
+
+def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialect: str) -> exp.Expr:
+    """Return an expression of a rule with the user's values in it, in parentheses."""
+    where = f"[{relation.name}.roles.{rule.role}]"
+    try:
+        tree = parse_one(f"SELECT 1 WHERE (\n{sql}\n)", read=dialect).args["where"].this
+    except (SqlglotError, KeyError, AttributeError) as error:
+        raise SourceError(f"{where}: {sql!r} is no expression: {first_line(error)}") from error
+    if not isinstance(tree, exp.Paren) or tree.find(exp.Query):
+        raise SourceError(f"{where}: {sql!r} must be one expression over columns of {relation.name}, no subquery")
+    for column in tree.find_all(exp.Column):
+        if relation.column(column.name) is None and not _folded(column.name, relation.withheld):
+            names = [each.name for each in relation.columns]
+            raise SourceError(f"{where}: no column {column.name!r}{suggest(column.name, names)}")
+    for mark in list(tree.find_all(exp.Placeholder, exp.Parameter)):
+        try:
+            mark.replace(literal(user.value(mark.name), dialect))
+        except (KeyError, ParameterError) as error:
+            raise SourceError(f"{where}: the user {user.name!r} has no attribute {mark.name!r}") from error
+    return tree

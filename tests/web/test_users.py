@@ -1,0 +1,193 @@
+"""Users of one server: who they are, what they reach, what they may spend, and what the log says of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from tests.web.conftest import places
+from tests.web.live import live
+
+import almanaq
+from almanaq.accounts import AuditLog, Ledger
+from almanaq.errors import SourceError, UsageError
+from almanaq.mcp import asgi_app
+from almanaq.testing import ScriptedModel
+from almanaq.users import User, Users, read_users
+from almanaq.web.gate import Access
+from almanaq.web.service import open_service
+
+RULES = """
+[places]
+key = ["id"]
+[places.roles.town]
+rows = "city = :city"
+hidden = ["visits"]
+"""
+COUNTED = {"reasoning": "", "suql": "SELECT count(*) FROM places", "needs_data": True, "clarify": None}
+NAMES = "SELECT name FROM places ORDER BY id"
+
+
+def user(name: str, *roles: str, city: str = "", calls: int | None = None) -> User:
+    return User(name, roles, {"city": city}, calls, hashlib.sha256(f"{name}-token".encode()).hexdigest())
+
+
+USERS = (
+    user("ada", "town", city="Paris", calls=1),
+    user("eve", "town", city="Paris"),
+    user("bob", "town", city="Lyon"),
+    user("root", "*"),
+)
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("users") / "audit.jsonl"
+
+
+@pytest.fixture(scope="module")
+def client(audit):
+    schema = audit.parent / "places.toml"
+    schema.write_text(RULES)
+    model = ScriptedModel({"parse": lambda _: COUNTED, "respond": "Two."})
+    with almanaq.connect(places(), model=model, embedder="lexical", cache=False, schema=str(schema)) as connection:
+        service = open_service(connection, "places", store_mb=1, log=AuditLog(audit))
+        ledger = Ledger(None, "places")
+
+        def open_user(who):
+            own = service.for_user(who, ledger)
+            return own, {"/mcp": asgi_app(own.connection, path="/mcp", hosts=None, account=own.account)}
+
+        known = Users(USERS, "x-user")
+        with live(service, open_user=open_user, users=known, token="the-proxys-token") as found:
+            yield found
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {name}-token"}
+
+
+def sql(client, name: str, suql: str = NAMES):
+    return client.post("sql", {"suql": suql}, **bearer(name))
+
+
+def test_each_user_sees_their_rows_wherever_they_look(client):
+    assert sql(client, "ada").json()["rows"] == [["Alba"], ["Coda"]]
+    assert sql(client, "bob").json()["rows"] == [["Brio"], ["Duna"]]
+    assert len(sql(client, "root").json()["rows"]) == 4
+    assert sql(client, "ada", "SELECT visits FROM places").json()["type"].endswith("UnknownNameError")
+    for path in ("/", "/api/v1/tables/places", "/api/v1/about", "/openapi.json", "/accuracy"):
+        told = client("GET", path, **bearer("ada")).body
+        assert not any(word in told for word in (b"Lyon", b"Brio", b"visits"))
+    hidden, missing = (
+        client.post("why-not", {"suql": "SELECT name FROM places WHERE id > 5", "key": {"name": name}}, **bearer("ada"))
+        for name in ("Brio", "Nobody")
+    )
+    assert (hidden.status, hidden.json().get("conditions")) == (missing.status, missing.json().get("conditions"))
+
+
+def test_an_answer_is_there_for_those_who_may_see_the_same(client):
+    kept = sql(client, "ada").json()["id"]
+    reached = {u.name: client.get(f"answers/{kept}/rows", **bearer(u.name)).status for u in USERS}
+    assert reached == {"ada": 200, "eve": 200, "bob": 404, "root": 404}
+    assert client("GET", f"/a/{kept}", **bearer("bob")).status == 404
+
+
+def test_nobody_else_is_let_in_and_a_proxy_names_the_user(client):
+    assert client.post("sql", {"suql": NAMES}).status == 401
+    assert sql(client, "mallory").status == 401
+    proxy = {"authorization": "Bearer the-proxys-token"}
+    assert client.post("sql", {"suql": NAMES}, **proxy).status == 401
+    assert client.post("sql", {"suql": NAMES}, **proxy, x_user="mallory").status == 401
+    assert client.post("sql", {"suql": NAMES}, **proxy, x_user="bob").json()["rows"] == [["Brio"], ["Duna"]]
+    assert client.post("sql", {"suql": NAMES}, **bearer("ada"), x_user="root").json()["rows"] == [["Alba"], ["Coda"]]
+    assert client("GET", "/healthz").status == 200
+
+
+def test_a_browser_logs_in_with_the_users_own_token(client):
+    reply = client("GET", "/?token=ada-token")
+    cookie = reply.headers["set-cookie"].partition(";")[0]
+    assert reply.status == 303
+    assert client("GET", "/", cookie=cookie).status == 200
+    assert client("GET", "/?token=mallory-token").status == 401
+    assert client("GET", "/", cookie=cookie.replace("ada", "mallory")).status == 401
+
+
+def test_a_day_has_so_many_calls_for_each_user_over_http_and_mcp(client):
+    first = client.post("ask", {"question": "How many places are there?"}, **bearer("ada")).json()
+    assert first["trace"]["calls_left_today"] == 0
+    refused = client.post("ask", {"question": "How many are there?"}, **bearer("ada")).json()
+    assert (refused["status"], "calls_per_day" in refused["detail"]) == (422, True)
+    assert "calls_left_today" not in client.post("ask", {"question": "How many?"}, **bearer("eve")).json()["trace"]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": {}}}
+    call["params"]["arguments"] = {"question": "How many places do we know?"}
+    accepted = {"accept": "application/json, text/event-stream", "mcp_protocol_version": "2025-06-18"}
+    begun = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begun}
+    session = client("POST", "/mcp", hello, **bearer("ada"), **accepted).headers["mcp-session-id"]
+    reply = client("POST", "/mcp", call, **bearer("ada"), **accepted, mcp_session_id=session)
+    assert b"calls_per_day" in reply.body
+    assert client("POST", "/mcp", call, **bearer("eve"), **accepted, mcp_session_id=session).status == 404
+
+
+def test_the_log_says_who_asked_what_and_no_cell(client, audit):
+    before = len(audit.read_text().splitlines())
+    sql(client, "bob", "SELECT name, notes FROM places")
+    sql(client, "bob", "SELECT nmae FROM places")
+    client.post("ask", {"question": "How many places have we?"}, **bearer("bob"))
+    lines = [json.loads(line) for line in audit.read_text().splitlines()[before:]]
+    assert [(e["user"], e["action"], e["rows"], e["error"]) for e in lines] == [
+        ("bob", "sql", 2, None),
+        ("bob", "sql", 0, "UnknownNameError"),
+        ("bob", "ask", 1, None),
+    ]
+    assert [e["relations"] for e in lines] == [["places"]] * 3
+    assert lines[2] | {"question": "How many places have we?", "query": COUNTED["suql"], "calls": 1} == lines[2]
+    assert "Brio" not in audit.read_text()
+    assert audit.stat().st_mode & 0o077 == 0
+
+
+def test_calls_are_counted_over_restarts(tmp_path):
+    file = tmp_path / "calls.sqlite"
+    for spent in (0, 2):
+        ledger = Ledger(file, "places")
+        budget = ledger.budget(user("ada", calls=3))
+        assert budget.calls_left == 3 - spent
+        one = almanaq.models.protocols.Usage(calls=1)
+        for _ in range(2 - spent):
+            assert budget.reserve(one)
+            budget.settle(one, one)
+        assert ledger.budget(user("bob", calls=3)).calls_left == 3
+        assert Ledger(file, "another source").budget(user("ada", calls=3)).calls_left == 3
+        ledger.close()
+
+
+def test_a_log_that_cannot_be_written_is_an_error(tmp_path):
+    with pytest.raises(SourceError, match="audit log"):
+        AuditLog(tmp_path / "missing" / "audit.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no users"),
+        ("[ada]\nrole = ['x']", "no setting 'role'; did you mean 'roles'"),
+        ("[ada]\ntoken_sha256 = 'secret'", "64 hexadecimal digits"),
+        ("[ada]\nroles = 'x'", "roles is a list"),
+        ("[ada]\ncalls_per_day = true", "whole number"),
+        ("[ada]\nattributes = {a = {b = 1}}", "attributes are texts"),
+        (f"[ada]\ntoken_sha256 = '{'a' * 64}'\n[bob]\ntoken_sha256 = '{'a' * 64}'", "the same token"),
+    ],
+)
+def test_a_faulty_file_of_users_is_refused(tmp_path, text, message):
+    (tmp_path / "users.toml").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_users(tmp_path / "users.toml")
+
+
+def test_a_header_of_users_takes_a_proxy_with_a_token():
+    with pytest.raises(UsageError, match="--user-header goes with --token"):
+        Access(users=Users(USERS, "x-user"))
+    assert Access(host="0.0.0.0", users=Users(USERS)).exposed
