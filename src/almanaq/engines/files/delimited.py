@@ -335,7 +335,7 @@ def _settle_left(
         return False
     column.report = found.report
     column.recast = type_ if type_ != own else ""
-    if counts:
+    if not set(counts).isdisjoint(found.values or ()):  # else all that is left over is NULL, as it is already
         import pyarrow.compute as pc
 
         values = connection.sql(f"SELECT {quote(column.name)} AS v, {left} AS l FROM {quote(*stage)}")

@@ -311,7 +311,7 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class _Closing:
-    """What is done when a database is let go of; it holds until then what must live so long."""
+    """What is done when a database is closed; it holds until then what must live so long."""
 
     save: Save | None
     held: object

@@ -375,7 +375,8 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         foreign_keys=said.foreign_keys or relation.foreign_keys,
         named_by=known.get(said.named_by.casefold(), relation.named_by),
         columns=tuple(
-            _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place, relation) for c in relation.columns
+            _apply_column(c, entry, place, relation) if (entry := columns.get(c.name.casefold())) else c
+            for c in relation.columns
         ),
     )
 
