@@ -32,6 +32,12 @@ _ENCODINGS = (
     ("koi8-u", "KOI8", re.compile(r"[А-яЁёІіЇїЄєҐґ]+")),
     ("cp1253", "Windows-1253", re.compile(r"[Ά-ώ]+")),
 )
+_LEAST_PAIRED, _KANA, _LEAST_HANGUL = 3, 0.2, 8
+_MIXED_BYTES = (
+    ("shift_jis", "Shift JIS (Japanese)", re.compile(r"[\u3000-\u30ff\u4e00-\u9fff\uff00-\uff5e]")),
+    ("big5", "Big5 (Chinese)", re.compile(r"[\u3000-\u3017\u4e00-\u9fff\uff00-\uff5e]")),
+    ("gb18030", "GB 18030 (Chinese)", re.compile(r"[\u3000-\u3017\u4e00-\u9fff\uff00-\uff5e]")),
+)
 _UNKNOWN = (
     "not UTF-8, and its letters are not Latin: it is read as Windows-1252, probably wrongly; set `encoding = …` in "
     'the schema file, as "shift_jis" or "euc_jp" (Japanese), "gb18030" or "big5" (Chinese), "euc_kr" (Korean)'
@@ -48,12 +54,40 @@ def foreign_encoding(path: Path) -> tuple[str, str]:
     high = [len(run) for run in _HIGH.findall(sample)]
     if sum(run for run in high if run >= _LEAST_RUN) < _FOREIGN * sum(high) or not high:
         return "", ""
+    if found := _double_byte_encoding(sample):
+        return found
     for encoding, called, letters in _ENCODINGS:
         words = [word for word in _WORD.findall(sample.decode(encoding, "replace")) if not word.isascii()]
         regular = sum(letters.fullmatch(word) is not None and _is_cased(word) for word in words)
         if words and regular >= _REGULAR * len(words):
             return encoding, called
     return "", _UNKNOWN
+
+
+def _double_byte_encoding(sample: bytes) -> tuple[str, str] | None:
+    """Return the encoding of Chinese, Japanese or Korean text, by which pairs of bytes its signs are.
+
+    In EUC and GB 2312 every sign has two bytes beyond ASCII, so all runs of them are even: those of words of single
+    bytes are not. Kana and Hangul have rows of their own, and Shift JIS and Big5 have second bytes in ASCII.
+    """
+    runs = _HIGH.findall(sample[: sample.rfind(b"\n") + 1] or sample)
+    if len(runs) >= _LEAST_PAIRED and all(len(run) % 2 == 0 and min(run) >= 0xA1 for run in runs):
+        leads = [lead for run in runs for lead in run[::2]]
+        if sum(lead in (0xA4, 0xA5) for lead in leads) >= _KANA * len(leads):
+            return "euc_jp", "EUC-JP (Japanese)"
+        hangul = max(leads) <= 0xC8 and len(leads) >= _LEAST_HANGUL
+        return ("euc_kr", "EUC-KR (Korean)") if hangul else ("gb18030", "GB 18030 (Chinese)")
+    for encoding, called, signs in _MIXED_BYTES:
+        try:
+            text = sample.decode(encoding)
+        except UnicodeDecodeError as error:
+            if error.start < len(sample) - 2:
+                continue
+            text = sample[: error.start].decode(encoding)
+        beyond = [sign for sign in text if not sign.isascii()]
+        if sum(signs.match(sign) is not None for sign in beyond) >= _REGULAR * len(beyond):
+            return encoding, called
+    return None
 
 
 def _is_cased(word: str) -> bool:

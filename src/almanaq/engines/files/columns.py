@@ -85,6 +85,15 @@ def value_column(name: str, values: list[Any], hints: ColumnHints = _NO_HINTS) -
 
     Strings that are digits only were quoted on purpose and stay text.
     """
+    nans = sum(isinstance(value, float) and value != value for value in values)
+    if nans:
+        values = [None if isinstance(value, float) and value != value else value for value in values]
+    notes = (f"{nans:,} cells are NaN and read as NULL",) if nans else ()
+    column, report = _value_column(name, values, hints)
+    return column, replace(report, notes=notes + report.notes)
+
+
+def _value_column(name: str, values: list[Any], hints: ColumnHints) -> tuple[Any, ColumnReport]:
     kinds = {type(value) for value in values if value is not None}
     cells = sum(value is not None for value in values)
     if kinds == {list}:

@@ -8,8 +8,8 @@ and is read by `almanaq.corpus.inference`, which decides over all cells, as if i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ WORDS = rf"[^\p{{L}}]*((?:{_WORD})[^\p{{L}}]+)*(?:{_WORD})?[^\p{{L}}]*"
 # --- what the beginning of a file says of its columns -----------------------------------------------------------------
 
 _GUESSED_ROWS = 100
+_SURE_BYTES = 17
+"""A double keeps fifteen digits, with a sign and a point."""
 _NO_HINTS = ColumnHints()
 
 
@@ -63,17 +65,12 @@ TEXT = Cast("text")
 WHOLE = Cast(
     "bigint", "TRY_CAST({c} AS BIGINT)", "strlen({c}) <= 18 AND CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR) = {c}", "1"
 )
-POINT = Cast(
-    "double precision",
-    "TRY_CAST({c} AS DOUBLE)",
-    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,14}})(\.[0-9]+)?')",
-    "0.5",
-)
+POINT = Cast("double precision", "TRY_CAST({c} AS DOUBLE)", r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,14}})%s')", ".")
 COMMA = Cast(
     "double precision",
     "TRY_CAST(replace(replace({c}, '.', ''), ',', '.') AS DOUBLE)",
-    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,2}}(\.[0-9]{{3}}){{1,4}}|[1-9][0-9]{{0,14}})(,[0-9]+)?')",
-    "0,5",
+    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,2}}(\.[0-9]{{3}}){{1,4}}|[1-9][0-9]{{0,14}})%s')",
+    ",",
 )
 _DATE = Cast(
     "date", "TRY_CAST({c} AS DATE)", "strlen({c}) = 10 AND CAST(TRY_CAST({c} AS DATE) AS VARCHAR) = {c}", "2000-01-01"
@@ -88,6 +85,20 @@ _TIMESTAMP = Cast(
 _BOOLEAN = Cast("boolean", "lower({c}) = 'true'", "lower({c}) IN ('true', 'false')", "true")
 _CASTS = {cast.type: cast for cast in (TEXT, WHOLE, POINT, _DATE, _TIMESTAMP, _BOOLEAN)}
 WIDENED = {("bigint", "double precision"), ("double precision", "bigint"), ("date", "timestamp")}
+
+
+def _cast_fractions(cast: Cast, sample: Iterable[str]) -> Cast:
+    """Return a cast of fractions that formatting gives back: all of one width, or none that ends in a zero."""
+    mark = cast.stands
+    widths = {len(cell.partition(mark)[2]) for cell in sample if mark in cell}
+    if len(widths) == 1:
+        width = widths.pop()
+        sure = rf"[{mark}][0-9]{{{{{width}}}}}"
+        stands = f"0{mark}5" + "0" * (width - 1)
+    else:
+        sure, stands = rf"([{mark}](0|[0-9]*[1-9]))?", f"0{mark}5"
+    whole = f"{cast.sure % sure} AND strlen({{c}}) <= {_SURE_BYTES}"
+    return replace(cast, sure=whole, stands=stands)
 
 
 @dataclass(slots=True)
@@ -117,7 +128,9 @@ def guess_columns(dialect: Dialect, header: Header, reading: ReadOptions) -> lis
         hints = ColumnHints(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
         guess = first if hints == _NO_HINTS else infer_column(name, sample, hints).report
         comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
-        cast = COMMA if guess.type == POINT.value and comma else _CASTS.get(guess.type, TEXT)
+        cast = _CASTS.get(guess.type, TEXT)
+        if cast is POINT:
+            cast = _cast_fractions(COMMA if comma else POINT, sample)
         ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
         found.append(Column(name, cast if ordinary * 2 >= sample.total() > 0 else TEXT, hints))
     return found
@@ -296,7 +309,7 @@ def _settle_casts(
         f"count({quote(c.name)}), count({quote(_left(i))}), "
         + (
             f"coalesce(bool_or({quote(c.name)} <> trunc({quote(c.name)})), false)"
-            if c.cast in (POINT, COMMA)
+            if c.cast.type == POINT.type
             else "true"
         )
         for i, c in cast
@@ -308,8 +321,8 @@ def _settle_casts(
         if left or not count or not broken or column.hints.type:
             misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
         else:
-            decimal = "," if column.cast is COMMA else ""
-            column.report = ColumnReport(column.name, column.cast.type, count, decimal=decimal)
+            notes = ("the comma is the decimal mark",) if column.cast.value == COMMA.value else ()
+            column.report = ColumnReport(column.name, column.cast.type, count, notes=notes)
     return misread
 
 
@@ -327,7 +340,7 @@ def _settle_left(
     ).fetchall()
     counts = dict(counted)
     stands = column.cast.stands if broken else "1"
-    foreign = {POINT: ",", COMMA: "."}.get(column.cast)
+    foreign = {POINT.value: ",", COMMA.value: "."}.get(column.cast.value)
     found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.hints)
     type_, own = found.report.type, column.cast.type
     misread = foreign is not None and marks_of(counts).decimal == foreign

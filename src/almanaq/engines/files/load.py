@@ -322,7 +322,7 @@ def load_parquet(
         header = clean_header([entry[0] for entry in described], file)
         ((rows,),) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
         columns = ", ".join(
-            f"{quote(entry[0])} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
+            f"{_without_nan(entry)} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
         )
         small = total_bytes(found.paths) <= VIEW_BYTES and _unpacked(connection, source, described, rows) <= TABLE_BYTES
         made = "TABLE" if small else "VIEW"
@@ -332,6 +332,12 @@ def load_parquet(
         raise SourceError(f"{file} is not a Parquet file, or not of one table with those beside it: {why}") from error
     types = [(name, str(entry[1])) for name, entry in zip(header.names, described, strict=True)]
     return int(rows), tuple(types), header.warnings
+
+
+def _without_nan(column: Sequence[Any]) -> str:
+    """Return the values of a column; NaN, by which programs without NULL mark what is missing, is NULL."""
+    name, type_ = quote(column[0]), str(column[1])
+    return f"nullif({name}, CAST('nan' AS {type_}))" if type_ in ("FLOAT", "DOUBLE") else name
 
 
 def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:

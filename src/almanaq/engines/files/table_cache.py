@@ -31,7 +31,7 @@ from almanaq.text.sql_literals import string_literal
 
 # --- the cache --------------------------------------------------------------------------------------------------------
 
-VERSION = 4
+VERSION = 5
 """Of what readers decide: a change makes every cached file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
@@ -243,7 +243,7 @@ def _from_json(found: dict[str, Any]) -> Loaded:
         LoadReport(
             each["table"],
             each["rows"],
-            tuple(ColumnReport(**{**c, "examples": tuple(c["examples"])}) for c in each["columns"]),
+            tuple(ColumnReport(**{**c, "examples": tuple(c["examples"]), "notes": tuple(c["notes"])}) for c in each["columns"]),
             tuple(each["warnings"]),
             each["origin"],
             each["repeated"],
