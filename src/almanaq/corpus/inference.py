@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from itertools import chain, repeat
 from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of, with_full_year
@@ -104,6 +105,12 @@ def _failure_message(table: str, column: ColumnReport) -> str:
     return f"{table}.{column.name}: {message}"
 
 
+def with_units(reports: Sequence[ColumnReport], units: Sequence[str]) -> tuple[ColumnReport, ...]:
+    """Return the reports of columns with the units that a row of the file gives them."""
+    padded = chain(units, repeat("", len(reports) - len(units)))
+    return tuple(replace(report, unit=report.unit or unit) for report, unit in zip(reports, padded, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class TypedColumn:
     """The report of a column and the value of each distinct cell (absent: NULL); `values` is None for text."""
@@ -179,7 +186,7 @@ _OFFSET = re.compile(r"(?P<clock>.*[0-9]:[0-9.:]+)\s?(?P<offset>[+-][0-9]{2}(?::
 _NANOSECONDS = re.compile(r":[0-9]{2}\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
 
 
-def _are_codes(cells: Mapping[str, int]) -> str:
+def find_code(cells: Iterable[str]) -> str:
     """Return a cell that shows that numbers are codes: 1.10 beside 1.9 (versions), 1E5 beside 101 (rooms)."""
     written = [cell.strip() for cell in cells]
     rooms = [cell for cell in written if _ROOM.fullmatch(cell)]
@@ -191,14 +198,14 @@ def _are_codes(cells: Mapping[str, int]) -> str:
 
 
 def _codes_note(cells: Mapping[str, int]) -> tuple[str, ...]:
-    code = _are_codes(cells) if sum(parse_quantity(c) is not None for c in cells) >= TYPED_SHARE * len(cells) else ""
+    code = find_code(cells) if sum(parse_quantity(c) is not None for c in cells) >= TYPED_SHARE * len(cells) else ""
     fix = 'if these are numbers, say `type = "double precision"` in the schema file'
-    return (f"kept as text, because as a number {code!r} could not be told from other spellings; {fix}",) if code else ()
+    return (
+        (f"kept as text, because as a number {code!r} could not be told from other spellings; {fix}",) if code else ()
+    )
 
 
-def _conversion_notes(
-    cells: Mapping[str, int], values: Mapping[str, Any], type_: str, marks: Marks
-) -> tuple[str, ...]:
+def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_: str, marks: Marks) -> tuple[str, ...]:
     """Say what formatting the values does not give back, with one cell each."""
     notes = []
     moment = type_ in ("date", "timestamp")
@@ -216,7 +223,9 @@ def _conversion_notes(
     changed = [cell for cell in cells if lost is not None and lost(cell)]
     if changed:
         count = sum(cells[cell] for cell in changed)
-        notes.append(f"{count:,} of {sum(cells.values()):,} cells have more digits than their values, as {changed[0]!r}")
+        notes.append(
+            f"{count:,} of {sum(cells.values()):,} cells have more digits than their values, as {changed[0]!r}"
+        )
     if type_ == "double precision":
         widths = Counter(len(found[1]) for cell in cells if (found := _FRACTION_DIGITS.fullmatch(cell.strip())))
         padded = [cell for cell in cells if _is_padded(cell)]
@@ -280,7 +289,7 @@ def _booleans(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], 
 
 def _numbers(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
     """Read numbers; none at all where the column looks like identifiers or mixes units."""
-    if any(_LEADING_ZERO.fullmatch(cell.strip()) for cell in cells) or _are_codes(cells):
+    if any(_LEADING_ZERO.fullmatch(cell.strip()) for cell in cells) or find_code(cells):
         return {}, "text", ""
     read = _read_all(cells, lambda cell: parse_quantity(cell, marks.decimal))
     units = {unit for _, unit in read.values()} - {""}
@@ -297,7 +306,11 @@ def _dates(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str,
 
 
 def _timestamps(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
-    return _read_all(cells, lambda cell: parse_timestamp(_without_offset(with_full_year(cell)), marks.days)), "timestamp", ""
+    return (
+        _read_all(cells, lambda cell: parse_timestamp(_without_offset(with_full_year(cell)), marks.days)),
+        "timestamp",
+        "",
+    )
 
 
 def _without_offset(cell: str) -> str:

@@ -24,7 +24,7 @@ from almanaq.corpus.files.listing import (
 from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
 from almanaq.corpus.files.records import RecordTable, open_records
 from almanaq.corpus.files.sniff import ReadOptions
-from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport
+from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with_units
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
@@ -193,6 +193,7 @@ def _load_delimited(load: _Load, found: FoundFile) -> None:
         with in_utf8(file.path, dialect.encoding, dialect.errors) as text:
             place = (DATABASE, *found.id)
             rows, columns, mended = load_delimited(load.connection, place, text, dialect.as_utf8(), header, reading)
+    columns = with_units(columns, dialect.units)
     _add(load, found.id, LoadReport(found.id.table, rows, columns, file.notes(mended), file.origin))
 
 
@@ -222,7 +223,7 @@ def _load_sheets(load: _Load, found: FoundFile) -> None:
     for sheet in read_workbook(found.path, found.id.table, load.reading(found.id).hints.header):
         columns = [list(column) for column in zip(*sheet.rows, strict=True)] or [[] for _ in sheet.header.names]
         table_id = load.free(TableId(found.id.database, sheet.name))
-        _load_values(load, table_id, sheet.header.names, columns, (sheet.notes, sheet.origin))
+        _load_values(load, table_id, sheet.header.names, columns, (sheet.notes, sheet.origin), sheet.units)
 
 
 def _load_values(
@@ -231,6 +232,7 @@ def _load_values(
     names: Sequence[str],
     columns: Sequence[list[Any]],
     said: tuple[tuple[str, ...], str],
+    units: Sequence[str] = (),
 ) -> None:
     """Load columns of Python values; `said` is what to say of them, and where they are from."""
     import pyarrow as pa
@@ -242,7 +244,7 @@ def _load_values(
     ]
     load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
     notes, origin = said
-    reports = tuple(report for _, report in typed)
+    reports = with_units([report for _, report in typed], units)
     _add(load, table_id, LoadReport(table_id.table, len(columns[0]) if columns else 0, reports, notes, origin))
 
 

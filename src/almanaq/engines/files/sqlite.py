@@ -370,7 +370,11 @@ def _sqlite_declared(
     database, table = at
     key, references = sqlite_keys(sqlite, table)
     loaded = Relation(table, (DATABASE, database, table), ())
-    if key and check and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key):
+    if (
+        key
+        and check
+        and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key)
+    ):
         key = ()
     known = {name.casefold(): name for name in tables}
     foreign: list[ForeignKey] = []

@@ -243,7 +243,10 @@ def _from_json(found: dict[str, Any]) -> Loaded:
         LoadReport(
             each["table"],
             each["rows"],
-            tuple(ColumnReport(**{**c, "examples": tuple(c["examples"]), "notes": tuple(c["notes"])}) for c in each["columns"]),
+            tuple(
+                ColumnReport(**{**c, "examples": tuple(c["examples"]), "notes": tuple(c["notes"])})
+                for c in each["columns"]
+            ),
             tuple(each["warnings"]),
             each["origin"],
             each["repeated"],
