@@ -289,6 +289,8 @@ def _booleans(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], 
 
 def _numbers(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
     """Read numbers; none at all where the column looks like identifiers or mixes units."""
+    if all(len(cell) <= _SURE_DIGITS and cell.isdigit() and cell.isascii() and cell[0] != "0" for cell in cells):
+        return {cell: int(cell) for cell in cells}, "bigint", ""
     if any(_LEADING_ZERO.fullmatch(cell.strip()) for cell in cells) or find_code(cells):
         return {}, "text", ""
     read = _read_all(cells, lambda cell: parse_quantity(cell, marks.decimal))

@@ -62,6 +62,8 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
     >>> parse_quantity("$1,234.50")
     (Decimal('1234.50'), '$')
     """
+    if text.isascii() and text.isdigit() and len(text) <= LONGEST:
+        return Decimal(text), ""
     text = text.translate(_SPELLED_SPACES).strip()
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
     opened = [bracket for bracket in ("open", "within") if match and match[bracket]]

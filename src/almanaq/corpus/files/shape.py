@@ -60,11 +60,13 @@ def count_preamble(rows: Sequence[Row], has_header: Callable[[Sequence[Row]], bo
     lead = next(i for i, extent in enumerate(extents) if extent >= width)
     if not 0 < lead <= _LONGEST_PREAMBLE or len(rows) - lead < 2:
         return 0
+    below = [extent for extent in extents[lead:] if extent]
+    if sum(extent == width for extent in below) < _HALF * len(below):
+        return 0
     single = [len(_filled(row)) <= 1 for row in rows[:lead]]
     if not all(single) and not has_header(rows[lead:]):
         return next((i for i, alone in enumerate(single) if not alone), 0)
-    below = [extent for extent in extents[lead:] if extent]
-    return lead if sum(extent == width for extent in below) >= _HALF * len(below) else 0
+    return lead
 
 
 def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
