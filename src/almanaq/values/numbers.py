@@ -55,7 +55,7 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
 
     `decimal` is the decimal mark where it is known, as from the other cells of a column: with "," "1.234" is 1234.
 
-    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)", "$(5)" and "5-" (negative, as in accounts), "1e5".
+    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "1e5", and as negative "(5)", "$(5)", "5-".
     "12%" is 12 with the unit "%". "1,234" and "1.234" are read as in English. A bare "m" or "b" is a scale only after
     a currency or as a capital: "3 m" may be metres.
 

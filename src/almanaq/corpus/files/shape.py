@@ -278,7 +278,8 @@ def _blocks(rows: Sequence[Numbered]) -> list[list[Numbered]]:
 
 
 def _has_table(rows: Sequence[Numbered]) -> bool:
-    return sum(len(_filled(row)) > 1 for _, row in rows) > 1
+    """Tell whether rows are more than a few settings above a table: a header and two rows."""
+    return sum(len(_filled(row)) > 1 for _, row in rows) > 2
 
 
 def _begins_table(body: Sequence[Row], before: Sequence[Numbered]) -> bool:

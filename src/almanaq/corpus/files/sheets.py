@@ -149,12 +149,18 @@ def _fill(rows: list[list[Any]], sheet: Any) -> int:
 
 def _find_tables(file: str, sheet: _ReadSheet, header: bool | None) -> list[Sheet]:
     """Return the tables of a sheet: each from its header on, as titles and remarks stand above it."""
-    numbered = list(enumerate(sheet.rows, start=sheet.first))
-    return [_find_table(f"{file}, sheet {sheet.name!r}", sheet, rows, header) for rows in split_tables(numbered)]
+    where = f"{file}, sheet {sheet.name!r}"
+    tables = split_tables(list(enumerate(sheet.rows, start=sheet.first)))
+    found = [_find_table(where, sheet.name, rows, header) for rows in tables]
+    said = [*sheet.notes, f"holds {len(found)} tables, with blank rows between them"][
+        : len(sheet.notes) + (len(found) > 1)
+    ]
+    notes = tuple(f"{where}: {note}" for note in said)
+    return [replace(found[0], notes=notes + found[0].notes), *found[1:]] if found else []
 
 
-def _find_table(where: str, sheet: _ReadSheet, rows: list[Numbered], header: bool | None) -> Sheet:
-    notes = [f"{where}: {note}" for note in sheet.notes]
+def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None) -> Sheet:
+    notes: list[str] = []
     start = max(
         next((i for i, (_, row) in enumerate(rows) if sum(map(is_filled, row)) > 1), 0),
         count_preamble([row for _, row in rows], _reads_like_header) if header is None else 0,
@@ -186,9 +192,7 @@ def _find_table(where: str, sheet: _ReadSheet, rows: list[Numbered], header: boo
     gone = [(numbers[each.at], each) for each in left] + [(numbers[kept[each.at]], each) for each in reversed(below)]
     notes += [f"{where}: row {number}, {each.why}{'' if each.kept else ', is left out'}" for number, each in gone]
     without = {kept[each.at] for each in below if not each.kept} | {each.at for each in left}
-    return Sheet(
-        sheet.name, names, tuple(row for i, row in enumerate(body) if i not in without), tuple(notes), units or ()
-    )
+    return Sheet(name, names, tuple(row for i, row in enumerate(body) if i not in without), tuple(notes), units or ())
 
 
 def _reads_like_header(rows: Sequence[Row]) -> bool:

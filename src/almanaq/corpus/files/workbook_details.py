@@ -84,13 +84,12 @@ def _scan(xml: bytes, zeros: dict[bytes, int]) -> Details:
     for cell in _CELL.finditer(xml):
         about, inner = cell["about"], cell["inner"] or b""
         place, style = _PLACE.search(about), _STYLE.search(about)
-        if place is None:
-            continue
+        called = (place[1] + place[2]).decode() if place else "a cell"
         if b't="e"' in about:
-            found.errors.append((place[1] + place[2]).decode())
+            found.errors.append(called)
         elif b"<f" in inner and (b"<v>" not in inner or b"<v></v>" in inner) and b"<v " not in inner:
-            found.unvalued.append((place[1] + place[2]).decode())
-        elif style is not None and style[1] in zeros:
+            found.unvalued.append(called)
+        elif place and style is not None and style[1] in zeros:
             found.padded[int(place[2]) - 1, _column(place[1])] = zeros[style[1]]
     return found
 

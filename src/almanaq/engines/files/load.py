@@ -136,7 +136,11 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
-    load.declared.update(infer_keys(connection, DATABASE, load.declared))
+    keys, nearly = infer_keys(connection, DATABASE, load.declared)
+    load.declared.update(keys)
+    for place, notes in nearly.items():
+        report = load.reports[TableId(*place)]
+        load.reports[TableId(*place)] = replace(report, warnings=(*report.warnings, *notes))
     _count_repeated(load)
     for path in listing.databases:
         _load_or_report(load, path.name, partial(_load_sqlite, load, path, views))
