@@ -216,11 +216,11 @@ def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_
     if offsets := {found["offset"] for cell in cells if moment and (found := _OFFSET.fullmatch(cell.strip()))}:
         shown = " and ".join(sorted(offsets)[:_EXAMPLES])
         notes.append(f"times are kept as their clocks show them; the offset from UTC ({shown}) is left out")
-    lost = {
-        "double precision": lambda cell: _loses_digits(cell, values[cell], marks),
-        "timestamp": _NANOSECONDS.search,
-    }.get(type_)
-    changed = [cell for cell in cells if lost is not None and lost(cell)]
+    changed = []
+    if type_ == "double precision":
+        changed = [cell for cell in cells if _loses_digits(cell, values[cell], marks)]
+    elif type_ == "timestamp":
+        changed = [cell for cell in cells if _NANOSECONDS.search(cell)]
     if changed:
         count = sum(cells[cell] for cell in changed)
         notes.append(

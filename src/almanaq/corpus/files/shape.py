@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from almanaq.values import parse_number
@@ -201,12 +202,16 @@ def _half_unit(value: float) -> float:
     return _HALF * 10.0 ** -len(f"{value!r}".partition(".")[2].rstrip("0"))
 
 
+def _column_of(rows: Sequence[Row], at: int) -> list[float]:
+    return numbers_of(row[at] for row in rows)
+
+
 def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -> list[LeftOut]:
     """Return which of the last rows of a table are none of its rows, the last first.
 
     Args:
         rows: the last rows, or all; the place of each in what is given back counts from the first of these.
-        column: the numbers of a column above the row at a place.
+        column: the numbers above the row at a place, of a column.
     """
     found: list[LeftOut] = []
     widest = max((len(_filled(row)) for row in rows), default=0)
@@ -221,7 +226,7 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
         alone = filled == [0] and _is_label(row[0]) and not _says_total(row[0])
         if alone and (widest > 2 or _NOTE.match(row[0]) or not _filled(rows[at - 1])):
             found.append(LeftOut(at, "a note below the table"))
-        elif _sums_up(row, lambda i, end=at: column(i, end)):
+        elif _sums_up(row, partial(column, at)):
             found.append(LeftOut(at, "which sums the others"))
         elif _is_label(row[filled[0]]) and len(str(row[filled[0]]).split()) == 1 and _says_total(row[filled[0]]):
             return [*found, LeftOut(at, "says it is a total, but its numbers are not the sums: it is kept", kept=True)]
@@ -237,7 +242,7 @@ def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
     for at, row in enumerate(rows):
         filled = _filled(row)
         if filled and _says_total(row[filled[0]]) and len(filled) > 1:
-            if group and _sums_up(row, lambda i, above=tuple(group): numbers_of(other[i] for other in above)):
+            if group and _sums_up(row, partial(_column_of, tuple(group))):
                 found.append(LeftOut(at, "which sums up those above it"))
                 group = []
                 continue

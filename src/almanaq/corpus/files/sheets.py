@@ -188,7 +188,7 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
     left = find_subtotals(body)
     kept = [i for i in range(len(body)) if i not in {each.at for each in left}]
     bare = [body[i] for i in kept]
-    below = find_below(bare, lambda at, end: numbers_of(row[at] for row in bare[:end]))
+    below = find_below(bare, lambda end, at: numbers_of(row[at] for row in bare[:end]))
     gone = [(numbers[each.at], each) for each in left] + [(numbers[kept[each.at]], each) for each in reversed(below)]
     notes += [f"{where}: row {number}, {each.why}{'' if each.kept else ', is left out'}" for number, each in gone]
     without = {kept[each.at] for each in below if not each.kept} | {each.at for each in left}

@@ -282,6 +282,7 @@ def repeated_rows(connection: duckdb.DuckDBPyConnection, place: Sequence[str], r
     """
     if columns < 2 or not 1 < rows <= MOST_ROWS:
         return 0
-    query = f"SELECT count(*) FROM (SELECT DISTINCT * FROM {quote(*place)})"
+    row = quote("\x1frow")  # no column is called so
+    query = f"SELECT count(DISTINCT hash({row})) FROM {quote(*place)} AS {row}"
     ((different,),) = connection.execute(query).fetchall()
     return rows - int(different)

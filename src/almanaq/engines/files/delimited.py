@@ -260,7 +260,7 @@ def _leave_out(rows: list[list[str | None]], batches: Sequence[Any], mended: Rep
         take_out(each.at, each)
     first = max(0, len(rows) - MOST_BELOW)
 
-    def column(at: int, end: int) -> list[float]:
+    def column(end: int, at: int) -> list[float]:
         cells = (cell for batch in batches for cell in batch.column(at).to_pylist())
         return numbers_of(chain(cells, (row[at] for row in rows[: first + end])))
 
@@ -289,7 +289,7 @@ def _trim_stage(
         f"SELECT {', '.join(cells)} FROM {quote(*stage)} WHERE rowid >= {first} ORDER BY rowid"
     ).fetchall()
 
-    def column(at: int, end: int) -> list[float]:
+    def column(end: int, at: int) -> list[float]:
         query = f"SELECT {cells[at]} FROM {quote(*stage)} WHERE rowid < {first + end}"
         return numbers_of(cell for (cell,) in connection.execute(query).fetchall())
 
