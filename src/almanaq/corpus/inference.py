@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from itertools import chain, repeat
 from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of, with_full_year
@@ -23,7 +25,7 @@ _EXAMPLES, _WRITTEN = 3, 60
 _LOOK = 1 << 12
 """How many cells are read between two looks whether the reading is to end."""
 _UNMARKED = Marks()
-_LEADING_ZERO = re.compile(r"[0-]?0[0-9]+", re.ASCII)
+_LEADING_ZERO = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
@@ -41,9 +43,7 @@ class ColumnReport:
         failures: cells that could not be read as `type` and are NULL; `examples` are a few of them.
         unit: the one currency or "%" that its numbers carry; "" for none.
         order: in which order its days were read ("DMY", "MDY"), where a cell alone does not say it.
-        decimal: "," where its numbers were read with a comma for the decimal mark.
-        unsure: its cells look like days, but nothing says whether day or month comes first.
-        short_years: years of its days are written with two digits.
+        notes: what else was decided, as that formatting some values does not give their cells back.
         written: a cell as it stands there, where queries compare it in another spelling; "" where they do not.
     """
 
@@ -55,9 +55,7 @@ class ColumnReport:
     examples: tuple[str, ...] = ()
     unit: str = ""
     order: str = ""
-    decimal: str = ""
-    unsure: bool = False
-    short_years: bool = False
+    notes: tuple[str, ...] = ()
     written: str = ""
 
 
@@ -92,17 +90,9 @@ class LoadReport:
 
 
 def _column_messages(table: str, column: ColumnReport) -> list[str]:
-    messages = []
+    messages = [f"{table}.{column.name}: {note}" for note in column.notes]
     if column.order:
         messages.append(f"{table}.{column.name}: days are read as {ORDERS[column.order]}")
-    if column.unsure:
-        orders = " or ".join(f'"{order}"' for order in ORDERS)
-        fix = f"set `days = {orders}` in the schema file"
-        messages.append(f"{table}.{column.name}: kept as text, because day and month cannot be told apart: {fix}")
-    if column.short_years:
-        messages.append(f"{table}.{column.name}: two-digit years are read as 1969 to 2068")
-    if column.decimal:
-        messages.append(f"{table}.{column.name}: the comma is the decimal mark")
     if column.missing:
         share = f"{column.missing:,} of {column.cells:,} cells are placeholders"
         messages.append(f"{table}.{column.name}: {share} such as n/a or -, and read as NULL")
@@ -113,6 +103,12 @@ def _failure_message(table: str, column: ColumnReport) -> str:
     examples = ", ".join(repr(example) for example in column.examples)
     message = f"{column.failures:,} of {column.cells:,} cells are not {column.type} and read as NULL: {examples}"
     return f"{table}.{column.name}: {message}"
+
+
+def with_units(reports: Sequence[ColumnReport], units: Sequence[str]) -> tuple[ColumnReport, ...]:
+    """Return the reports of columns with the units that a row of the file gives them."""
+    padded = chain(units, repeat("", len(reports) - len(units)))
+    return tuple(replace(report, unit=report.unit or unit) for report, unit in zip(reports, padded, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +143,8 @@ def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_
     """Return the type of a column from its distinct cells and how often each occurs.
 
     Tried in order: boolean (true/false), number, date, timestamp, time (durations and times of day). Numbers with
-    leading zeros or more than 18 digits are identifiers and stay text, and so do numbers of several units.
+    leading zeros or more than 18 digits are identifiers and stay text, and so do versions and numbers of several units.
+    Notes say which values do not give their cells back when they are formatted.
     """
     present = {cell: count for cell, count in counts.items() if cell.strip().casefold() not in MISSING}
     cells = sum(count for cell, count in counts.items() if cell.strip())
@@ -165,18 +162,92 @@ def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_
             break
         shown = tuple(sorted(failed, key=lambda cell: -present[cell])[:_EXAMPLES])
         order = (marks.days or "") if type_ in ("date", "timestamp") and any(map(is_slashed, values)) else ""
-        comma = "," if marks.decimal == "," and type_ in _NUMERIC and any("," in c or "." in c for c in values) else ""
-        short = type_ in ("date", "timestamp") and any(with_full_year(cell) != cell for cell in values)
+        notes = _conversion_notes({cell: present[cell] for cell in values}, values, type_, marks)
         report = ColumnReport(
-            name, type_, cells, cells - total, failures, shown, unit, order, comma, short_years=short,
-            written=_otherwise(values, type_),
-        )  # fmt: skip
+            name, type_, cells, cells - total, failures, shown, unit, order, notes, _otherwise(values, type_)
+        )
         return TypedColumn(report, values)
     slashed = sum(count for cell, count in present.items() if is_slashed(cell))
     unsure = bool(total) and marks.days is None and slashed >= TYPED_SHARE * total
-    return TypedColumn(ColumnReport(name, "text", cells, unsure=unsure))
+    notes = (_UNSURE,) if unsure and not hints.type else () if hints.type else _codes_note(present)
+    return TypedColumn(ColumnReport(name, "text", cells, notes=notes))
 
 
+# --- conversions that cannot be undone --------------------------------------------------------------------------------
+
+_UNSURE = (
+    "kept as text, because day and month cannot be told apart: set "
+    "`days = " + " or ".join(f'"{order}"' for order in ORDERS) + "` in the schema file"
+)
+_VERSION = re.compile(r"[0-9]{1,3}\.([0-9]{1,3})", re.ASCII)
+_ROOM = re.compile(r"[0-9]+[eE][0-9]+", re.ASCII)
+_FRACTION_DIGITS = re.compile(r"[+-]?[0-9]*[.,]([0-9]+)", re.ASCII)
+_OFFSET = re.compile(r"(?P<clock>.*[0-9]:[0-9.:]+)\s?(?P<offset>[+-][0-9]{2}(?::?[0-9]{2})?)", re.ASCII)
+_NANOSECONDS = re.compile(r":[0-9]{2}\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
+
+
+def find_code(cells: Iterable[str]) -> str:
+    """Return a cell that shows that numbers are codes: 1.10 beside 1.9 (versions), 1E5 beside 101 (rooms)."""
+    written = [cell.strip() for cell in cells]
+    rooms = [cell for cell in written if _ROOM.fullmatch(cell)]
+    if rooms and (len(rooms) < len(written) or "E" in rooms[0]):
+        return rooms[0]
+    ends = [found[1] for cell in written if (found := _VERSION.fullmatch(cell))]
+    padded = [cell for cell in written if cell.endswith("0") and not cell.endswith(".0")]
+    return padded[0] if padded and len(ends) == len(written) and len(set(map(len, ends))) > 1 else ""
+
+
+def _codes_note(cells: Mapping[str, int]) -> tuple[str, ...]:
+    code = find_code(cells) if sum(parse_quantity(c) is not None for c in cells) >= TYPED_SHARE * len(cells) else ""
+    fix = 'if these are numbers, say `type = "double precision"` in the schema file'
+    return (
+        (f"kept as text, because as a number {code!r} could not be told from other spellings; {fix}",) if code else ()
+    )
+
+
+def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_: str, marks: Marks) -> tuple[str, ...]:
+    """Say what formatting the values does not give back, with one cell each."""
+    notes = []
+    moment = type_ in ("date", "timestamp")
+    if moment and any(with_full_year(cell) != cell for cell in cells):
+        notes.append("two-digit years are read as 1969 to 2068")
+    if type_ in _NUMERIC and marks.decimal == "," and any("," in c or "." in c for c in cells):
+        notes.append("the comma is the decimal mark")
+    if offsets := {found["offset"] for cell in cells if moment and (found := _OFFSET.fullmatch(cell.strip()))}:
+        shown = " and ".join(sorted(offsets)[:_EXAMPLES])
+        notes.append(f"times are kept as their clocks show them; the offset from UTC ({shown}) is left out")
+    changed = []
+    if type_ == "double precision":
+        changed = [cell for cell in cells if _loses_digits(cell, values[cell], marks)]
+    elif type_ == "timestamp":
+        changed = [cell for cell in cells if _NANOSECONDS.search(cell)]
+    if changed:
+        count = sum(cells[cell] for cell in changed)
+        notes.append(
+            f"{count:,} of {sum(cells.values()):,} cells have more digits than their values, as {changed[0]!r}"
+        )
+    if type_ == "double precision":
+        widths = Counter(len(found[1]) for cell in cells if (found := _FRACTION_DIGITS.fullmatch(cell.strip())))
+        padded = [cell for cell in cells if _is_padded(cell)]
+        if padded and len(widths) > 1:
+            count = sum(cells[cell] for cell in padded)
+            notes.append(f"{count:,} of {sum(cells.values()):,} cells end in zeros that values drop, as {padded[0]!r}")
+    return tuple(notes)
+
+
+def _loses_digits(cell: str, value: float, marks: Marks) -> bool:
+    if len(cell) <= _SURE_DIGITS:
+        return False
+    read = parse_quantity(cell, marks.decimal)
+    return read is not None and Decimal(repr(value)) != read[0]
+
+
+def _is_padded(cell: str) -> bool:
+    found = _FRACTION_DIGITS.fullmatch(cell.strip())
+    return found is not None and len(found[1]) > 1 and found[1].endswith("0")
+
+
+_SURE_DIGITS = 15
 _NUMERIC = ("bigint", "double precision")
 _BEYOND_BIGINT = Decimal(2) ** 63
 
@@ -218,7 +289,9 @@ def _booleans(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], 
 
 def _numbers(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
     """Read numbers; none at all where the column looks like identifiers or mixes units."""
-    if any(_LEADING_ZERO.fullmatch(cell.strip()) for cell in cells):
+    if all(len(cell) <= _SURE_DIGITS and cell.isdigit() and cell.isascii() and cell[0] != "0" for cell in cells):
+        return {cell: int(cell) for cell in cells}, "bigint", ""
+    if any(_LEADING_ZERO.fullmatch(cell.strip()) for cell in cells) or find_code(cells):
         return {}, "text", ""
     read = _read_all(cells, lambda cell: parse_quantity(cell, marks.decimal))
     units = {unit for _, unit in read.values()} - {""}
@@ -235,7 +308,17 @@ def _dates(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str,
 
 
 def _timestamps(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
-    return _read_all(cells, lambda cell: parse_timestamp(with_full_year(cell), marks.days)), "timestamp", ""
+    return (
+        _read_all(cells, lambda cell: parse_timestamp(_without_offset(with_full_year(cell)), marks.days)),
+        "timestamp",
+        "",
+    )
+
+
+def _without_offset(cell: str) -> str:
+    """Return a moment as its clock shows it: in UTC it may lie on another day."""
+    found = _OFFSET.fullmatch(cell.strip()) if "+" in cell or "-" in cell else None
+    return found["clock"] if found else cell
 
 
 def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +33,12 @@ def connect_sqlite(path: Path) -> Iterator[sqlite3.Connection]:
     Raises SourceError where the file is none, and for what SQLite says of a damaged one within the block: its messages
     repeat what they stumble over, which Python may not be able to read as text.
     """
-    uri = f"{path.resolve().as_uri()}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    with _without_traces(path) as (file, mode):
+        yield from _connect(path, file, mode)
+
+
+def _connect(path: Path, file: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, check_same_thread=False)
     connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -41,6 +47,27 @@ def connect_sqlite(path: Path) -> Iterator[sqlite3.Connection]:
         raise SourceError(f"{path.name} is not a SQLite database, or is damaged ({error})") from error
     finally:
         connection.close()
+
+
+@contextmanager
+def _without_traces(path: Path) -> Iterator[tuple[Path, str]]:
+    """Give the file to open and how, so that SQLite leaves no `-wal` and `-shm` beside the user's file.
+
+    Where no log lies beside a file in WAL mode nobody writes to it, and it is read as immutable. A log without the
+    index of a running process was left by a crash: both files are copied, and the log is applied to the copy.
+    """
+    with path.open("rb") as file:
+        is_wal = file.read(20)[18:19] == b"\x02"
+    log, index = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
+    if not is_wal or index.exists():
+        yield path, "mode=ro"
+    elif not log.exists() or not log.stat().st_size:
+        yield path, "immutable=1"
+    else:
+        with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+            for each in (path, log):
+                shutil.copyfile(each, Path(folder, each.name))
+            yield Path(folder, path.name), "mode=rw"
 
 
 def sqlite_files(folder: Path) -> list[Path]:

@@ -30,9 +30,10 @@ _SCALES = {
     "trillions": 12,
 }
 _NUMBER = re.compile(
-    rf"(?P<open>\()?(?P<sign>[+-])?\s?(?P<before>{_CURRENCIES})?\s?(?P<inner>[+-])?"
+    rf"(?P<open>\()?(?P<sign>[+-])?\s?(?P<before>{_CURRENCIES})?\s?(?P<within>\()?(?P<inner>[+-])?"
     r"(?P<digits>[0-9](?:[0-9.,' ]*[0-9])?\.?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]{1,3})?"
-    rf"(?:\s?(?P<scale>[A-Za-z]+?))??(?:\s?(?P<after>%|percent|per cent|{_CURRENCIES}))?(?P<close>\))?",
+    rf"(?:\s?(?P<scale>[A-Za-z]+?))??(?:\s?(?P<after>%|percent|per cent|{_CURRENCIES}))?(?P<close>\))?"
+    r"(?P<behind>-)?",
     re.ASCII,
 )
 _PLAIN = re.compile(r"[0-9]*\.?[0-9]*", re.ASCII)
@@ -54,18 +55,21 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
 
     `decimal` is the decimal mark where it is known, as from the other cells of a column: with "," "1.234" is 1234.
 
-    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)" (negative, as in accounts), "1e5".
+    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "1e5", and as negative "(5)", "$(5)", "5-".
     "12%" is 12 with the unit "%". "1,234" and "1.234" are read as in English. A bare "m" or "b" is a scale only after
     a currency or as a capital: "3 m" may be metres.
 
     >>> parse_quantity("$1,234.50")
     (Decimal('1234.50'), '$')
     """
+    if text.isascii() and text.isdigit() and len(text) <= LONGEST:
+        return Decimal(text), ""
     text = text.translate(_SPELLED_SPACES).strip()
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
-    if match is None or bool(match["open"]) != bool(match["close"]):
+    opened = [bracket for bracket in ("open", "within") if match and match[bracket]]
+    if match is None or len(opened) != bool(match["close"]):
         return None
-    signs = [s for s in (match["sign"], match["inner"], "(" if match["open"] else None) if s]
+    signs = [s for s in (match["sign"], match["inner"], match["behind"], *map(match.group, opened)) if s]
     unit = (match["before"] or "") if match["after"] is None else match["after"]
     scale = _scale(match["scale"], bool(match["before"] or match["after"]))
     digits = _digits(match["digits"], decimal)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import identifier_stems, stems, word_set
+from almanaq.corpus.inference import find_code
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 
 ValueKind = Literal["number", "date", "boolean", "text", "prose"]
@@ -127,7 +128,8 @@ def with_values(column: LinkedColumn, values: Sequence[str]) -> LinkedColumn:
     pair = _yes_no(column, values)
     if pair is not None:
         return replace(column, kind="boolean", yes=pair[0], no=pair[1])
-    if not column.column.array and told and all(_COUNT.fullmatch(v) for v in told) and len(values) - len(told) < 2:
+    counts = not column.column.array and told and all(_COUNT.fullmatch(v) for v in told)
+    if counts and len(values) - len(told) < 2 and not find_code(told):
         missing = next((value for value in values if value not in told), None)
         return replace(column, kind="number", cast=True, missing=missing)
     return replace(column, mark="" if column.column.array else _list_mark(told))

@@ -62,7 +62,7 @@ def marks_of(cells: Iterable[str]) -> Marks:
     decimals: set[DecimalMark] = set()
     orders: set[DayOrder] = set()
     for cell in cells:
-        if len(cell) > _LONGEST:
+        if len(cell) > _LONGEST or cell.isdigit():
             continue
         if day := _SLASHED.match(cell.strip()):
             first, second = int(day[1]), int(day[2] or day[3])

@@ -8,15 +8,17 @@ import errno
 import shutil
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from almanaq.corpus.files.listing import KNOWN, Format, FoundFile, Kind, kind_of
 from almanaq.corpus.files.records import Records, flat_columns, read_json
+from almanaq.corpus.files.shape import MOST_BELOW
 from almanaq.corpus.files.sheets import read_sheets
 from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
 from almanaq.corpus.read_cancellation import raise_if_cancelled
@@ -94,6 +96,9 @@ _LOOK = 1 << 12
 """How many rows are read between two looks whether the reading is to end."""
 
 
+_SHOWN_LINES = 5
+
+
 @dataclass(slots=True)
 class Repairs:
     """What was mended while a file was read.
@@ -101,6 +106,9 @@ class Repairs:
     Attributes:
         short, long: rows with fewer and with more fields than there are columns; `first` is the line of the first.
         quotes: the line of a quote that is at fault, 0 for none.
+        blank: the lines of rows without a value, which are left out.
+        last: the last rows: the line of each, and whether it is short.
+        below: what is said of the last rows.
     """
 
     rows: int = 0
@@ -108,10 +116,16 @@ class Repairs:
     long: int = 0
     first: int = 0
     quotes: int = 0
+    blank: list[int] = field(default_factory=list)
+    last: deque[tuple[int, bool]] = field(default_factory=lambda: deque(maxlen=MOST_BELOW))
+    below: list[str] = field(default_factory=list)
 
     def messages(self, name: str, width: int) -> tuple[str, ...]:
         """Say what was mended, for people."""
-        found = []
+        found = [f"{name}, {note}" for note in self.below]
+        if self.blank:
+            lines = ", ".join(map(str, self.blank[:_SHOWN_LINES])) + " …" * (len(self.blank) > _SHOWN_LINES)
+            found.append(f"{name}: {len(self.blank):,} rows without a value are left out (lines {lines})")
         if self.quotes:
             found.append(f"{name}, line {self.quotes}: a quote is out of place: double quotes within quoted fields")
         if self.short or self.long:
@@ -131,7 +145,11 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
     if dialect.header:
         next(rows, None)
     for line, row in rows:
+        if width > 1 and not any(map(str.strip, row)):
+            mended.blank.append(line)
+            continue
         mended.rows += 1
+        mended.last.append((line, len(row) < width))
         if mended.rows % _LOOK == 0:
             raise_if_cancelled()
         if len(row) != width:
@@ -268,6 +286,7 @@ class SheetTable:
         name: the workbook's where it has one sheet, else with that of the sheet.
         notes: what was guessed, for people.
         origin: where the sheet is.
+        units: of its columns, "" for those without; none where the sheet says none.
     """
 
     name: str
@@ -275,6 +294,7 @@ class SheetTable:
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...]
     origin: str
+    units: tuple[str, ...] = ()
 
 
 def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
@@ -289,8 +309,8 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
     for sheet in sheets:
         where = f"{path.name}, sheet {sheet.name!r}"
         names = clean_header(list(sheet.names), where)
-        called = stem if len(sheets) == 1 else f"{stem}_{sheet.name}"
-        found.append(SheetTable(called, names, sheet.rows, sheet.notes + names.warnings, where))
+        called = stem if len({each.name for each in sheets}) == 1 else f"{stem}_{sheet.name}"
+        found.append(SheetTable(called, names, sheet.rows, sheet.notes + names.warnings, where, sheet.units))
     return found
 
 

@@ -2,66 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.files.shape import (
+    Numbered,
+    Row,
+    count_preamble,
+    find_below,
+    find_subtotals,
+    is_filled,
+    join_headers,
+    numbers_of,
+    read_units,
+    split_tables,
+)
 from almanaq.corpus.files.sniff import has_header, number_columns
+from almanaq.corpus.files.workbook_details import Details, read_details
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
-from almanaq.values.numbers import parse_number
-
-# --- the row that sums up a sheet: a query that sums its rows would count all twice -----------------------------------
-
-_WORDS = frozenset(
-    """
-    total totals sum overall gesamt gesamtsumme summe insgesamt totale somma suma totaal som summa yhteensä итого всего
-    合计 合計 总计 總計 小計
-    """.split()
-)
-_PHRASES = frozenset({"grand total", "total general", "total général", "total geral", "totale generale"})
-_CENT = 0.005
-"""Sums of rounded amounts differ from the rounded sum by less than this for each row."""
-
-
-def is_total_row(row: Sequence[Any], above: Sequence[Sequence[Any]]) -> bool:
-    """Tell whether a row sums up those above it: it says so, and each of its numbers is the sum of its column.
-
-    A row that holds the word alone counts too: its formulas were never computed.
-
-    >>> is_total_row(("Total", None, 7), [("Rome", "a", 3), ("Oslo", "b", 4)])
-    True
-    >>> is_total_row(("Total", None, 9), [("Rome", "a", 3), ("Oslo", "b", 4)])
-    False
-    """
-    filled = [(at, value) for at, value in enumerate(row) if value is not None and value != ""]
-    if len(above) < 2 or not filled or not _says_total(filled[0][1]):
-        return False
-    rest = [(at, value) for at, value in filled[1:] if value != filled[0][1]]  # a merged cell repeats the word
-    return all(_is_sum(value, [other[at] for other in above]) for at, value in rest)
-
-
-def _says_total(value: Any) -> bool:
-    word = " ".join(value.casefold().strip(" :=").split()) if isinstance(value, str) else ""
-    return word in _WORDS or word in _PHRASES
-
-
-def _is_sum(value: Any, column: Sequence[Any]) -> bool:
-    total, numbers = _number(value), [number for number in map(_number, column) if number is not None]
-    if total is None or not numbers:
-        return False
-    return math.isclose(total, math.fsum(numbers), rel_tol=1e-9, abs_tol=_CENT * len(numbers))
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, str):
-        read = parse_number(value)
-        return None if read is None else float(read)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
 
 # --- sheets -----------------------------------------------------------------------------------------------------------
 
@@ -75,10 +37,11 @@ _LOOK = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows of a sheet, without empty ones around them.
+    """A table of a sheet, without empty rows.
 
     Attributes:
-        names: the first row as text, or names for as many columns as there are.
+        names: its header as text, or names for as many columns as there are.
+        units: of its columns, where a row below the header says them.
         notes: what was guessed, for people.
     """
 
@@ -86,6 +49,7 @@ class Sheet:
     names: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
 
 def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
@@ -106,11 +70,12 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
         )
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        read = [(name, *_rows(workbook.get_sheet_by_name(name))) for name in workbook.sheet_names]
+        details = read_details(path)
+        read = [_read_sheet(name, workbook.get_sheet_by_name(name), details.get(name)) for name in workbook.sheet_names]
     except (CalamineError, OSError, ValueError) as error:
         why = first_line(error)
         raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it again, or as CSV") from error
-    sheets = [sheet for name, rows, merged in read if (sheet := _sheet(path.name, name, rows, header, merged))]
+    sheets = [table for sheet in read for table in _find_tables(path.name, sheet, header)]
     if not sheets:
         raise SourceError(f"{path.name} holds no rows")
     tables = [sheet for sheet in sheets if sheet.rows or len(sheet.names) > 1]
@@ -133,22 +98,41 @@ def _measure_unpacked(path: Path) -> int:
         return path.stat().st_size
 
 
-def _rows(sheet: Any) -> tuple[list[list[Any]], int]:
-    """Return the rows of a sheet, cells that are merged each with the value of their first, and how
-    many were filled.
-    """
+@dataclass(frozen=True, slots=True)
+class _ReadSheet:
+    """The rows of a sheet as they were read; `first` is the number of the first."""
+
+    name: str
+    first: int
+    rows: list[list[Any]]
+    notes: tuple[str, ...]
+
+
+def _read_sheet(name: str, sheet: Any, details: Details | None) -> _ReadSheet:
+    """Return the rows of a sheet, cells that are merged each with the value of their first."""
     rows = []
     for number, row in enumerate(sheet.iter_rows()):
         if number % _LOOK == 0:
             raise_if_cancelled()
         rows.append([_cell(value) for value in row])
-    return rows, _fill(rows, sheet)
+    if sheet.end is None:
+        return _ReadSheet(name, 1, rows, ())
+    top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
+    notes: tuple[str, ...] = ()
+    if details is not None:
+        for (at, column), width in details.padded.items():
+            if 0 <= at - top < len(rows) and 0 <= column - left < len(rows[at - top]):
+                value = rows[at - top][column - left]
+                if isinstance(value, int):
+                    rows[at - top][column - left] = f"{value:0{width}d}"
+        notes = details.notes()
+    if _fill(rows, sheet):
+        notes += ("merged cells repeat the value of their first cell in each row",)
+    return _ReadSheet(name, top + 1, rows, notes)
 
 
 def _fill(rows: list[list[Any]], sheet: Any) -> int:
     """Return each row of a merged cell its value; titles across columns stay as they are."""
-    if sheet.end is None:
-        return 0
     top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
     seen = filled = 0
     for (first, own), (last, end) in sheet.merged_cell_ranges or ():
@@ -163,31 +147,61 @@ def _fill(rows: list[list[Any]], sheet: Any) -> int:
     return filled
 
 
-def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | None, merged: int) -> Sheet | None:
-    """Return a sheet's table: from the first row with several cells on, as titles and remarks stand above it."""
-    found = [row for row in rows if any(value is not None for value in row)]
-    if not found:
-        return None
-    widths = [sum(value is not None for value in row) for row in found]
-    start = next((i for i, width in enumerate(widths) if width > 1), 0)
-    used = [i for i in range(max(map(len, found))) if any(i < len(row) and row[i] is not None for row in found[start:])]
-    table = [tuple(row[i] if i < len(row) else None for i in used) for row in found[start:]]
-    named = has_header([["" if v is None else str(v) for v in row] for row in table]) if header is None else header
-    notes: tuple[str, ...] = (
-        (f"{file}, sheet {name!r}: {start} {'row' if start == 1 else 'rows'} above the table left out",)
-        if start
-        else ()
+def _find_tables(file: str, sheet: _ReadSheet, header: bool | None) -> list[Sheet]:
+    """Return the tables of a sheet: each from its header on, as titles and remarks stand above it."""
+    where = f"{file}, sheet {sheet.name!r}"
+    tables = split_tables(list(enumerate(sheet.rows, start=sheet.first)))
+    found = [_find_table(where, sheet.name, rows, header) for rows in tables]
+    said = [*sheet.notes, f"holds {len(found)} tables, with blank rows between them"][
+        : len(sheet.notes) + (len(found) > 1)
+    ]
+    notes = tuple(f"{where}: {note}" for note in said)
+    return [replace(found[0], notes=notes + found[0].notes), *found[1:]] if found else []
+
+
+def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None) -> Sheet:
+    notes: list[str] = []
+    start = max(
+        next((i for i, (_, row) in enumerate(rows) if sum(map(is_filled, row)) > 1), 0),
+        count_preamble([row for _, row in rows], _reads_like_header) if header is None else 0,
     )
-    if merged:
-        notes += (f"{file}, sheet {name!r}: merged cells repeat the value of their first cell in each row",)
+    if start:
+        notes.append(f"{where}: {_numbers_of_rows(rows[:start])} above the table left out")
+    rows = rows[start:]
+    used = [
+        i for i in range(max(len(row) for _, row in rows)) if any(i < len(row) and is_filled(row[i]) for _, row in rows)
+    ]
+    table = [tuple(row[i] if i < len(row) else None for i in used) for _, row in rows]
+    joined = join_headers(table) if header is None else None
+    named = joined is not None or (_reads_like_header(table) if header is None else header)
+    if joined is not None:
+        notes.append(f"{where}: two header rows are joined, as in {joined[-1]!r}")
     if not named and header is None:
-        notes += (f"{file}, sheet {name!r}: its first row looks like values, so the columns are called column_1 …",)
-    names = tuple("" if v is None else str(v) for v in table[0]) if named else number_columns(len(used))
-    rows_read = table[named:]
-    if rows_read and is_total_row(rows_read[-1], rows_read[:-1]):
-        notes += (f"{file}, sheet {name!r}: the last row, which sums the others, is left out",)
-        rows_read = rows_read[:-1]
-    return Sheet(name, names, tuple(rows_read), notes)
+        notes.append(f"{where}: its first row looks like values, so the columns are called column_1 …")
+    names = joined or (tuple("" if v is None else str(v) for v in table[0]) if named else number_columns(len(used)))
+    head = 2 if joined is not None else int(named)
+    units = read_units(table[head:]) if named else None
+    if units is not None:
+        notes.append(f"{where}: row {rows[head][0]} gives the units of columns")
+        head += 1
+    body, numbers = table[head:], [number for number, _ in rows[head:]]
+    left = find_subtotals(body)
+    kept = [i for i in range(len(body)) if i not in {each.at for each in left}]
+    bare = [body[i] for i in kept]
+    below = find_below(bare, lambda end, at: numbers_of(row[at] for row in bare[:end]))
+    gone = [(numbers[each.at], each) for each in left] + [(numbers[kept[each.at]], each) for each in reversed(below)]
+    notes += [f"{where}: row {number}, {each.why}{'' if each.kept else ', is left out'}" for number, each in gone]
+    without = {kept[each.at] for each in below if not each.kept} | {each.at for each in left}
+    return Sheet(name, names, tuple(row for i, row in enumerate(body) if i not in without), tuple(notes), units or ())
+
+
+def _reads_like_header(rows: Sequence[Row]) -> bool:
+    return has_header([["" if v is None else str(v) for v in row] for row in rows])
+
+
+def _numbers_of_rows(rows: Sequence[Numbered]) -> str:
+    first, last = rows[0][0], rows[-1][0]
+    return f"row {first}" if first == last else f"rows {first} to {last}"
 
 
 def _cell(value: Any) -> Any:

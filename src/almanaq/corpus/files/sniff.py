@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from almanaq.corpus.files.marks import Marks
+from almanaq.corpus.files.shape import count_preamble, join_headers, read_units
 from almanaq.corpus.inference import MISSING
 from almanaq.errors import SourceError
 from almanaq.values import parse_number, parse_time, parse_timestamp
@@ -32,6 +33,12 @@ _ENCODINGS = (
     ("koi8-u", "KOI8", re.compile(r"[А-яЁёІіЇїЄєҐґ]+")),
     ("cp1253", "Windows-1253", re.compile(r"[Ά-ώ]+")),
 )
+_LEAST_PAIRED, _KANA, _LEAST_HANGUL = 3, 0.2, 8
+_MIXED_BYTES = (
+    ("shift_jis", "Shift JIS (Japanese)", re.compile(r"[\u3000-\u30ff\u4e00-\u9fff\uff00-\uff5e]")),
+    ("big5", "Big5 (Chinese)", re.compile(r"[\u3000-\u3017\u4e00-\u9fff\uff00-\uff5e]")),
+    ("gb18030", "GB 18030 (Chinese)", re.compile(r"[\u3000-\u3017\u4e00-\u9fff\uff00-\uff5e]")),
+)
 _UNKNOWN = (
     "not UTF-8, and its letters are not Latin: it is read as Windows-1252, probably wrongly; set `encoding = …` in "
     'the schema file, as "shift_jis" or "euc_jp" (Japanese), "gb18030" or "big5" (Chinese), "euc_kr" (Korean)'
@@ -48,12 +55,40 @@ def foreign_encoding(path: Path) -> tuple[str, str]:
     high = [len(run) for run in _HIGH.findall(sample)]
     if sum(run for run in high if run >= _LEAST_RUN) < _FOREIGN * sum(high) or not high:
         return "", ""
+    if found := _double_byte_encoding(sample):
+        return found
     for encoding, called, letters in _ENCODINGS:
         words = [word for word in _WORD.findall(sample.decode(encoding, "replace")) if not word.isascii()]
         regular = sum(letters.fullmatch(word) is not None and _is_cased(word) for word in words)
         if words and regular >= _REGULAR * len(words):
             return encoding, called
     return "", _UNKNOWN
+
+
+def _double_byte_encoding(sample: bytes) -> tuple[str, str] | None:
+    """Return the encoding of Chinese, Japanese or Korean text, by which pairs of bytes its signs are.
+
+    In EUC and GB 2312 every sign has two bytes beyond ASCII, so all runs of them are even: those of words of single
+    bytes are not. Kana and Hangul have rows of their own, and Shift JIS and Big5 have second bytes in ASCII.
+    """
+    runs = _HIGH.findall(sample[: sample.rfind(b"\n") + 1] or sample)
+    if len(runs) >= _LEAST_PAIRED and all(len(run) % 2 == 0 and min(run) >= 0xA1 for run in runs):
+        leads = [lead for run in runs for lead in run[::2]]
+        if sum(lead in (0xA4, 0xA5) for lead in leads) >= _KANA * len(leads):
+            return "euc_jp", "EUC-JP (Japanese)"
+        hangul = max(leads) <= 0xC8 and len(leads) >= _LEAST_HANGUL
+        return ("euc_kr", "EUC-KR (Korean)") if hangul else ("gb18030", "GB 18030 (Chinese)")
+    for encoding, called, signs in _MIXED_BYTES:
+        try:
+            text = sample.decode(encoding)
+        except UnicodeDecodeError as error:
+            if error.start < len(sample) - 2:
+                continue
+            text = sample[: error.start].decode(encoding)
+        beyond = [sign for sign in text if not sign.isascii()]
+        if sum(signs.match(sign) is not None for sign in beyond) >= _REGULAR * len(beyond):
+            return encoding, called
+    return None
 
 
 def _is_cased(word: str) -> bool:
@@ -70,7 +105,6 @@ ALONE = "\x1f"
 """Separates nothing: the file has one column, whose text holds commas here and there."""
 _SAMPLE_ROWS = 300
 _CHUNK = 1 << 22
-_LONGEST_PREAMBLE = 10
 _CONSISTENT = 0.9
 _FEW_CONTROLS, _MOST_CONTROLS = 8, 0.02
 _MOST_COLUMNS = 10_000
@@ -117,6 +151,7 @@ class Dialect:
         names: the first row as written, or names for as many columns as there are.
         sample: the first rows of values.
         notes: what was guessed, for people.
+        units: of the columns, where a row below the header says them.
     """
 
     encoding: str
@@ -128,6 +163,7 @@ class Dialect:
     names: tuple[str, ...] = ()
     sample: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
     def as_utf8(self) -> Dialect:
         """Return how the file is written after it was written anew as UTF-8."""
@@ -158,6 +194,12 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     header = has_header(body) if hints.header is None else hints.header
     names = _names(body) if header else number_columns(max(map(len, body)))
     width = len(names)
+    padded = [[*row[:width], *[""] * (width - len(row))] for row in body]
+    joined = join_headers(padded) if hints.header is None and not hints.names else None
+    head = 0 if joined is None else 1
+    names, header = joined or names, header or joined is not None
+    units = read_units(padded[head + 1 :]) if header else None
+    head += units is not None
     if hints.names and len(hints.names) != width:
         raise SourceError(f"{name} has {width:,} columns, and `names` in the schema file lists {len(hints.names):,}")
     names = hints.names or names
@@ -168,6 +210,11 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
             *notes,
             f"{name}: left out {'the first line' if skip == 1 else f'the first {skip} lines'}, above the table",
         )
+    above = _lines(text, separator, skip)
+    if joined is not None:
+        notes = (*notes, f"{name}, lines {above + 1} and {above + 2}: two header rows are joined, as in {joined[-1]!r}")
+    if units is not None:
+        notes = (*notes, f"{name}, line {above + 1 + head}: gives the units of columns, and is no row")
     if not header and hints.header is None and not hints.names:
         notes = (
             *notes,
@@ -175,8 +222,8 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
             "column_1 and so on; in the schema file, say `names = [...]`, or `header = true` if it is one",
         )
     return Dialect(
-        encoding, separator, errors, escape, _lines(text, separator, skip), header,
-        names, tuple(map(tuple, body[header:])), notes,
+        encoding, separator, errors, escape, _lines(text, separator, skip + head), header,
+        names, tuple(map(tuple, body[head + header :])), notes, units or (),
     )  # fmt: skip
 
 
@@ -336,15 +383,8 @@ def _is_cut_by_spaces(text: str) -> bool:
 
 
 def _preamble(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows of a single field stand before a table of several columns: titles and remarks."""
-    rows = [_without_end(row) for row in rows]
-    filled = [sum(1 for cell in row if cell.strip()) for row in rows]
-    lead = next((i for i, count in enumerate(filled) if count > 1), 0)
-    if not 0 < lead <= _LONGEST_PREAMBLE or len(rows) - lead < 2:
-        return 0
-    width = Counter(map(len, rows[lead:])).most_common(1)[0][0]
-    alike = sum(len(row) == width for row in rows[lead:])
-    return lead if width > 1 and alike >= _CONSISTENT * (len(rows) - lead) and len(rows[lead]) == width else 0
+    """Return how many rows of a beginning stand above the table."""
+    return count_preamble(rows, has_header)
 
 
 def _without_end(row: Sequence[str]) -> Sequence[str]:

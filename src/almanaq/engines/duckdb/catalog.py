@@ -178,6 +178,8 @@ class CatalogReader:
 
     def _add_samples(self, relation: Relation, *, infer_prose: bool) -> Relation:
         """Return the relation with samples, and with inferred kinds where nothing was declared."""
+        if relation.rows == 0:
+            return relation
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
         sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -74,7 +75,8 @@ class DuckDBDatabase:
         infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
         owned: whether the instance is ours: its configuration is locked.
         settings: statements by which each further connection gets the settings of its owner's.
-        on_close: done once, when the source is let go of, with the catalog as it was read, None where it was not.
+        on_close: called once, on `close` or when the process ends, with the catalog as it was read, None where it was
+            not.
     """
 
     dialect = "duckdb"
@@ -97,8 +99,9 @@ class DuckDBDatabase:
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
         self._settings = settings
-        self._loaded, self._on_close = loaded or Loaded(), on_close
-        self._found = self._loaded.catalog
+        self._loaded = loaded or Loaded()
+        self._found = [] if self._loaded.catalog is None else [self._loaded.catalog]
+        self._finish = weakref.finalize(self, _finish, on_close, self._found)
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._lock = threading.Lock()
@@ -144,9 +147,7 @@ class DuckDBDatabase:
         if not self._owned:
             with suppress(duckdb.ResourceInUseException):  # by work that was left: it goes with the connection
                 self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
-        saved, self._on_close = self._on_close, None
-        if saved is not None:
-            saved(self._found)
+        self._finish()
         interruption.close_or_detach(self._connection, duckdb.ResourceInUseException)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
@@ -158,9 +159,9 @@ class DuckDBDatabase:
 
     def _read(self, reader: CatalogReader) -> Catalog:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
-        if self._found is None:
-            self._found = reader.read()
-        catalog = apply_schema(apply_schema(self._found, self._loaded.declared), self._schema)
+        if not self._found:
+            self._found.append(reader.read())
+        catalog = apply_schema(apply_schema(self._found[0], self._loaded.declared), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
         origins = self._loaded.origins
         relations = tuple(
@@ -171,6 +172,11 @@ class DuckDBDatabase:
             for relation in catalog.relations
         )
         return replace(catalog, relations=relations, separate=self._loaded.separate)
+
+
+def _finish(on_close: Callable[[Catalog | None], None] | None, found: Sequence[Catalog]) -> None:
+    if on_close is not None:
+        on_close(found[0] if found else None)
 
 
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:

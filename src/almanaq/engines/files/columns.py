@@ -85,6 +85,15 @@ def value_column(name: str, values: list[Any], hints: ColumnHints = _NO_HINTS) -
 
     Strings that are digits only were quoted on purpose and stay text.
     """
+    nans = sum(isinstance(value, float) and value != value for value in values)
+    if nans:
+        values = [None if isinstance(value, float) and value != value else value for value in values]
+    notes = (f"{nans:,} cells are NaN and read as NULL",) if nans else ()
+    column, report = _value_column(name, values, hints)
+    return column, replace(report, notes=notes + report.notes)
+
+
+def _value_column(name: str, values: list[Any], hints: ColumnHints) -> tuple[Any, ColumnReport]:
     kinds = {type(value) for value in values if value is not None}
     cells = sum(value is not None for value in values)
     if kinds == {list}:
@@ -153,13 +162,14 @@ class _Table:
 
 def infer_keys(
     connection: duckdb.DuckDBPyConnection, database: str, declared: Mapping[Place, RelationSchema]
-) -> dict[Place, RelationSchema]:
+) -> tuple[dict[Place, RelationSchema], dict[Place, list[str]]]:
     """Return what is declared of some tables with the keys that their names suggest and their rows bear out.
 
     A key is a column called so (`id`, `order_id` of `orders`), or a first column that another table has under the same
     name, unique and never null. A column refers to it that is called `order_id` too, or `order`, and holds no value
-    that the key lacks.
+    that the key lacks. Of a column whose values nearly all lie in the key, the second dictionary says the share.
     """
+    nearly: dict[Place, list[str]] = {}
     tables = [
         _with_key(connection, database, table, declared[table.place])
         for table in _tables(connection, database, declared)
@@ -170,14 +180,21 @@ def infer_keys(
         for other in tables:
             column = _referring(table, other)
             if column and not any(own == (column,) for own, _, _ in foreign):
-                if _fits(connection, database, (table, column), other):
+                share = _share_of_keys(connection, database, (table, column), other)
+                if _NEARLY <= share < 1:
+                    target = f"{other.place[1]}.{other.key}"
+                    nearly.setdefault(table.place, []).append(
+                        f"{table.place[1]}.{column}: {share:.1%} of its values are in {target}; if it refers to it, "
+                        "say so by `foreign_keys` in the schema file"
+                    )
+                if share == 1:
                     foreign.append(((column,), other.place[1], (other.key,)))
                     referred.add(other.place)
         found[table.place] = replace(declared[table.place], foreign_keys=tuple(foreign))
     for table in tables:
         if table.key and not found[table.place].key and (_tells(table.key, table) or table.place in referred):
             found[table.place] = replace(found[table.place], key=(table.key,))
-    return found
+    return found, nearly
 
 
 def _tables(
@@ -236,15 +253,20 @@ def _is_unique(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], na
     return bool(rows and rows == values == distinct)
 
 
-def _fits(connection: duckdb.DuckDBPyConnection, database: str, own: tuple[_Table, str], other: _Table) -> bool:
-    """Tell whether a column holds values, and none that a key lacks."""
+_NEARLY = 0.9
+
+
+def _share_of_keys(
+    connection: duckdb.DuckDBPyConnection, database: str, own: tuple[_Table, str], other: _Table
+) -> float:
+    """Return which share of the values of a column a key has; 0 where it holds none."""
     table, column = own
     here, there = quote(database, *table.place), quote(database, *other.place)
     ((values, strange),) = connection.execute(
         f"SELECT count({quote(column)}), count(*) FILTER ({quote(column)} IS NOT NULL AND k IS NULL) FROM {here} AS a "
         f"LEFT JOIN (SELECT {quote(other.key)} AS k FROM {there}) AS b ON a.{quote(column)} = b.k"
     ).fetchall()
-    return bool(values and not strange)
+    return (values - strange) / values if values else 0.0
 
 
 # --- repeated rows, which counts and sums count each time -------------------------------------------------------------
@@ -260,6 +282,7 @@ def repeated_rows(connection: duckdb.DuckDBPyConnection, place: Sequence[str], r
     """
     if columns < 2 or not 1 < rows <= MOST_ROWS:
         return 0
-    query = f"SELECT count(*) FROM (SELECT DISTINCT * FROM {quote(*place)})"
+    row = quote("\x1frow")  # no column is called so
+    query = f"SELECT count(DISTINCT hash({row})) FROM {quote(*place)} AS {row}"
     ((different,),) = connection.execute(query).fetchall()
     return rows - int(different)

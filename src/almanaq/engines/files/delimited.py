@@ -8,8 +8,9 @@ and is read by `almanaq.corpus.inference`, which decides over all cells, as if i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from almanaq.corpus.files.marks import Marks, marks_of
 from almanaq.corpus.files.reader import Header, Repairs, read_delimited
+from almanaq.corpus.files.shape import MOST_BELOW, LeftOut, find_below, find_subtotals, numbers_of
 from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, infer_column
 from almanaq.engines.duckdb.session import file_literal
@@ -40,6 +42,8 @@ WORDS = rf"[^\p{{L}}]*((?:{_WORD})[^\p{{L}}]+)*(?:{_WORD})?[^\p{{L}}]*"
 # --- what the beginning of a file says of its columns -----------------------------------------------------------------
 
 _GUESSED_ROWS = 100
+_SURE_BYTES = 17
+"""A double keeps fifteen digits, with a sign and a point."""
 _NO_HINTS = ColumnHints()
 
 
@@ -64,16 +68,13 @@ WHOLE = Cast(
     "bigint", "TRY_CAST({c} AS BIGINT)", "strlen({c}) <= 18 AND CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR) = {c}", "1"
 )
 POINT = Cast(
-    "double precision",
-    "TRY_CAST({c} AS DOUBLE)",
-    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,14}})(\.[0-9]+)?')",
-    "0.5",
+    "double precision", "TRY_CAST({c} AS DOUBLE)", r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,14}})%s')", "."
 )
 COMMA = Cast(
     "double precision",
     "TRY_CAST(replace(replace({c}, '.', ''), ',', '.') AS DOUBLE)",
-    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,2}}(\.[0-9]{{3}}){{1,4}}|[1-9][0-9]{{0,14}})(,[0-9]+)?')",
-    "0,5",
+    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,2}}(\.[0-9]{{3}}){{1,4}}|[1-9][0-9]{{0,14}})%s')",
+    ",",
 )
 _DATE = Cast(
     "date", "TRY_CAST({c} AS DATE)", "strlen({c}) = 10 AND CAST(TRY_CAST({c} AS DATE) AS VARCHAR) = {c}", "2000-01-01"
@@ -88,6 +89,20 @@ _TIMESTAMP = Cast(
 _BOOLEAN = Cast("boolean", "lower({c}) = 'true'", "lower({c}) IN ('true', 'false')", "true")
 _CASTS = {cast.type: cast for cast in (TEXT, WHOLE, POINT, _DATE, _TIMESTAMP, _BOOLEAN)}
 WIDENED = {("bigint", "double precision"), ("double precision", "bigint"), ("date", "timestamp")}
+
+
+def _cast_fractions(cast: Cast, sample: Iterable[str]) -> Cast:
+    """Return a cast of fractions that formatting gives back: all of one width, or none that ends in a zero."""
+    mark = cast.stands
+    widths = {len(cell.partition(mark)[2]) for cell in sample if mark in cell}
+    if len(widths) == 1:
+        width = widths.pop()
+        sure = rf"[{mark}][0-9]{{{{{width}}}}}"
+        stands = f"0{mark}5" + "0" * (width - 1)
+    else:
+        sure, stands = rf"([{mark}](0|[0-9]*[1-9]))?", f"0{mark}5"
+    whole = f"{cast.sure % sure} AND strlen({{c}}) <= {_SURE_BYTES}"
+    return replace(cast, sure=whole, stands=stands)
 
 
 @dataclass(slots=True)
@@ -117,7 +132,9 @@ def guess_columns(dialect: Dialect, header: Header, reading: ReadOptions) -> lis
         hints = ColumnHints(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
         guess = first if hints == _NO_HINTS else infer_column(name, sample, hints).report
         comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
-        cast = COMMA if guess.type == POINT.value and comma else _CASTS.get(guess.type, TEXT)
+        cast = _CASTS.get(guess.type, TEXT)
+        if cast is POINT:
+            cast = _cast_fractions(COMMA if comma else POINT, sample)
         ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
         found.append(Column(name, cast if ordinary * 2 >= sample.total() > 0 else TEXT, hints))
     return found
@@ -139,6 +156,9 @@ _SHORT_LINE, _LONGEST_LINE = 2_000_000, 16_000_000
 """A longer line is read by Python: room for it would be taken many times over."""
 SMALL_BYTES = 1 << 15
 """A smaller file is read by Python in less time than DuckDB's reader takes to begin."""
+_WIDE = 50
+"""A file of more columns may be larger: the engine plans for each of them."""
+_MOST_TRIMMED = 300
 _EVERY, _LARGE = 16, 100_000
 _FEW_DROPPED = 8
 _READ_HERE = "read_here"
@@ -159,7 +179,7 @@ def load_delimited(
     """
     columns = guess_columns(dialect, header, reading)
     mended = Repairs()
-    if path.stat().st_size < SMALL_BYTES:
+    if path.stat().st_size < SMALL_BYTES * max(1, len(columns) // _WIDE):
         raw = _read_here(path, dialect, len(columns), mended)
         _load_here(connection, place, raw, columns)
         return raw.num_rows, tuple(column.report for column in columns if column.report), mended
@@ -172,6 +192,8 @@ def load_delimited(
             if dialect.escape == "\\" or dialect.separator == SPACES
             else _try_stage(connection, stage, source, columns)
         )
+        if rows and len(columns) <= _MOST_TRIMMED:
+            rows = _trim_stage(connection, stage, columns, rows, mended)
         if not rows:
             # What DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
             connection.register(_READ_HERE, _read_here(path, dialect, len(columns), mended))
@@ -212,11 +234,71 @@ def _read_here(path: Path, dialect: Dialect, width: int, mended: Repairs) -> Any
     batches, rows = [], []
     for row in read_delimited(path, dialect, mended):
         rows.append(row)
-        if len(rows) >= _BATCH_ROWS:
-            batches.append(_batch(rows, schema))
-            rows = []
+        if len(rows) >= _BATCH_ROWS + MOST_BELOW:
+            batches.append(_batch(rows[:_BATCH_ROWS], schema))
+            rows = rows[_BATCH_ROWS:]
+    _leave_out(rows, batches, mended)
     batches += [_batch(rows, schema)] if rows else []
     return pa.Table.from_batches(batches, schema)
+
+
+def _leave_out(rows: list[list[str | None]], batches: Sequence[Any], mended: Repairs) -> None:
+    """Take out the rows at the end, and in a short table the subtotals within, that are none of its rows."""
+
+    def take_out(at: int, found: LeftOut) -> None:
+        behind = len(rows) - at
+        line, short = mended.last[-behind] if behind <= len(mended.last) else (0, False)
+        place = f"line {line}" if line else f"row {at + 1}"
+        mended.below.insert(0, f"{place}: {'' if found.kept else 'left out, '}{found.why}")
+        if not found.kept:
+            mended.short -= short
+            del rows[at]
+            if line:
+                del mended.last[-behind]
+
+    for each in [] if batches else reversed(find_subtotals(rows)):
+        take_out(each.at, each)
+    first = max(0, len(rows) - MOST_BELOW)
+
+    def column(end: int, at: int) -> list[float]:
+        cells = (cell for batch in batches for cell in batch.column(at).to_pylist())
+        return numbers_of(chain(cells, (row[at] for row in rows[: first + end])))
+
+    for each in find_below(rows[first:], column):
+        take_out(first + each.at, each)
+
+
+def _trim_stage(
+    connection: duckdb.DuckDBPyConnection,
+    stage: tuple[str, ...],
+    columns: Sequence[Column],
+    rows: int,
+    mended: Repairs,
+) -> int:
+    """Take out the rows at the end that are none of the table; give 0 where rows are blank, for another reader."""
+    cells = [
+        f"coalesce(CAST({quote(c.name)} AS VARCHAR), {quote(_left(i)) if c.cast is not TEXT else 'NULL'})"
+        for i, c in enumerate(columns)
+    ]
+    if len(columns) > 1:
+        blank = f"SELECT 1 FROM {quote(*stage)} WHERE coalesce({', '.join(cells)}) IS NULL LIMIT 1"
+        if connection.execute(blank).fetchone() is not None:
+            return 0
+    first = max(0, rows - MOST_BELOW)
+    last = connection.execute(
+        f"SELECT {', '.join(cells)} FROM {quote(*stage)} WHERE rowid >= {first} ORDER BY rowid"
+    ).fetchall()
+
+    def column(end: int, at: int) -> list[float]:
+        query = f"SELECT {cells[at]} FROM {quote(*stage)} WHERE rowid < {first + end}"
+        return numbers_of(cell for (cell,) in connection.execute(query).fetchall())
+
+    for found in find_below(last, column):
+        mended.below.insert(0, f"row {first + found.at + 1}: {'' if found.kept else 'left out, '}{found.why}")
+        if not found.kept:
+            connection.execute(f"DELETE FROM {quote(*stage)} WHERE rowid >= {first + found.at}")
+            rows = first + found.at
+    return rows
 
 
 def _load_here(
@@ -296,7 +378,7 @@ def _settle_casts(
         f"count({quote(c.name)}), count({quote(_left(i))}), "
         + (
             f"coalesce(bool_or({quote(c.name)} <> trunc({quote(c.name)})), false)"
-            if c.cast in (POINT, COMMA)
+            if c.cast.type == POINT.type
             else "true"
         )
         for i, c in cast
@@ -308,8 +390,8 @@ def _settle_casts(
         if left or not count or not broken or column.hints.type:
             misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
         else:
-            decimal = "," if column.cast is COMMA else ""
-            column.report = ColumnReport(column.name, column.cast.type, count, decimal=decimal)
+            notes = ("the comma is the decimal mark",) if column.cast.value == COMMA.value else ()
+            column.report = ColumnReport(column.name, column.cast.type, count, notes=notes)
     return misread
 
 
@@ -327,7 +409,7 @@ def _settle_left(
     ).fetchall()
     counts = dict(counted)
     stands = column.cast.stands if broken else "1"
-    foreign = {POINT: ",", COMMA: "."}.get(column.cast)
+    foreign = {POINT.value: ",", COMMA.value: "."}.get(column.cast.value)
     found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.hints)
     type_, own = found.report.type, column.cast.type
     misread = foreign is not None and marks_of(counts).decimal == foreign
@@ -335,7 +417,7 @@ def _settle_left(
         return False
     column.report = found.report
     column.recast = type_ if type_ != own else ""
-    if counts:
+    if not set(counts).isdisjoint(found.values or ()):  # else all that is left over is NULL, as it is already
         import pyarrow.compute as pc
 
         values = connection.sql(f"SELECT {quote(column.name)} AS v, {left} AS l FROM {quote(*stage)}")

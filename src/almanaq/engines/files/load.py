@@ -24,7 +24,7 @@ from almanaq.corpus.files.listing import (
 from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
 from almanaq.corpus.files.records import RecordTable, open_records
 from almanaq.corpus.files.sniff import ReadOptions
-from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport
+from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with_units
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
@@ -136,7 +136,11 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
-    load.declared.update(infer_keys(connection, DATABASE, load.declared))
+    keys, nearly = infer_keys(connection, DATABASE, load.declared)
+    load.declared.update(keys)
+    for place, notes in nearly.items():
+        report = load.reports[TableId(*place)]
+        load.reports[TableId(*place)] = replace(report, warnings=(*report.warnings, *notes))
     _count_repeated(load)
     for path in listing.databases:
         _load_or_report(load, path.name, partial(_load_sqlite, load, path, views))
@@ -193,6 +197,7 @@ def _load_delimited(load: _Load, found: FoundFile) -> None:
         with in_utf8(file.path, dialect.encoding, dialect.errors) as text:
             place = (DATABASE, *found.id)
             rows, columns, mended = load_delimited(load.connection, place, text, dialect.as_utf8(), header, reading)
+    columns = with_units(columns, dialect.units)
     _add(load, found.id, LoadReport(found.id.table, rows, columns, file.notes(mended), file.origin))
 
 
@@ -222,7 +227,7 @@ def _load_sheets(load: _Load, found: FoundFile) -> None:
     for sheet in read_workbook(found.path, found.id.table, load.reading(found.id).hints.header):
         columns = [list(column) for column in zip(*sheet.rows, strict=True)] or [[] for _ in sheet.header.names]
         table_id = load.free(TableId(found.id.database, sheet.name))
-        _load_values(load, table_id, sheet.header.names, columns, (sheet.notes, sheet.origin))
+        _load_values(load, table_id, sheet.header.names, columns, (sheet.notes, sheet.origin), sheet.units)
 
 
 def _load_values(
@@ -231,6 +236,7 @@ def _load_values(
     names: Sequence[str],
     columns: Sequence[list[Any]],
     said: tuple[tuple[str, ...], str],
+    units: Sequence[str] = (),
 ) -> None:
     """Load columns of Python values; `said` is what to say of them, and where they are from."""
     import pyarrow as pa
@@ -242,7 +248,7 @@ def _load_values(
     ]
     load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
     notes, origin = said
-    reports = tuple(report for _, report in typed)
+    reports = with_units([report for _, report in typed], units)
     _add(load, table_id, LoadReport(table_id.table, len(columns[0]) if columns else 0, reports, notes, origin))
 
 
@@ -322,7 +328,7 @@ def load_parquet(
         header = clean_header([entry[0] for entry in described], file)
         ((rows,),) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
         columns = ", ".join(
-            f"{quote(entry[0])} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
+            f"{_without_nan(entry)} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
         )
         small = total_bytes(found.paths) <= VIEW_BYTES and _unpacked(connection, source, described, rows) <= TABLE_BYTES
         made = "TABLE" if small else "VIEW"
@@ -332,6 +338,12 @@ def load_parquet(
         raise SourceError(f"{file} is not a Parquet file, or not of one table with those beside it: {why}") from error
     types = [(name, str(entry[1])) for name, entry in zip(header.names, described, strict=True)]
     return int(rows), tuple(types), header.warnings
+
+
+def _without_nan(column: Sequence[Any]) -> str:
+    """Return the values of a column; NaN, by which programs without NULL mark what is missing, is NULL."""
+    name, type_ = quote(column[0]), str(column[1])
+    return f"nullif({name}, CAST('nan' AS {type_}))" if type_ in ("FLOAT", "DOUBLE") else name
 
 
 def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:

@@ -214,12 +214,16 @@ def load_sqlite(
     read.reports += unread
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
     with connect_sqlite(path) as sqlite, current_read().interrupting(sqlite.interrupt):
-        read.reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
+        reports = [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
+        read.reports += reports
+        empty = {report.table for report in reports if not report.rows}
         loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
         tables = [table for table in names if table in loaded]
         for table in tables:
-            declared = _sqlite_declared(connection, sqlite, (place, table), tables)
+            declared = _sqlite_declared(connection, sqlite, (place, table), tables, check=table not in empty)
             read.declared[place, table] = declared
+            if table in empty:
+                continue
             key = declared.key[0] if len(declared.key) == 1 else ""
             opened = open_documents(connection, (DATABASE, place, table), key)
             read.declared |= {(place, child): entry for child, entry in opened.items()}
@@ -351,15 +355,26 @@ def _as_text(value: Any) -> str | None:
 
 
 def _sqlite_declared(
-    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, at: tuple[str, str], tables: list[str]
+    connection: duckdb.DuckDBPyConnection,
+    sqlite: sqlite3.Connection,
+    at: tuple[str, str],
+    tables: list[str],
+    *,
+    check: bool,
 ) -> RelationSchema:
-    """Return the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys
-    that lead somewhere.
+    """Return the primary key and the foreign keys that lead somewhere.
+
+    Args:
+        check: whether the rows must keep the key, as SQLite lets it be null.
     """
     database, table = at
     key, references = sqlite_keys(sqlite, table)
     loaded = Relation(table, (DATABASE, database, table), ())
-    if key and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key):
+    if (
+        key
+        and check
+        and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key)
+    ):
         key = ()
     known = {name.casefold(): name for name in tables}
     foreign: list[ForeignKey] = []

@@ -31,7 +31,7 @@ from almanaq.text.sql_literals import string_literal
 
 # --- the cache --------------------------------------------------------------------------------------------------------
 
-VERSION = 4
+VERSION = 5
 """Of what readers decide: a change makes every cached file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
@@ -243,7 +243,10 @@ def _from_json(found: dict[str, Any]) -> Loaded:
         LoadReport(
             each["table"],
             each["rows"],
-            tuple(ColumnReport(**{**c, "examples": tuple(c["examples"])}) for c in each["columns"]),
+            tuple(
+                ColumnReport(**{**c, "examples": tuple(c["examples"]), "notes": tuple(c["notes"])})
+                for c in each["columns"]
+            ),
             tuple(each["warnings"]),
             each["origin"],
             each["repeated"],
@@ -311,7 +314,7 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class _Closing:
-    """What is done when a database is let go of; it holds until then what must live so long."""
+    """What is done when a database is closed; it holds until then what must live so long."""
 
     save: Save | None
     held: object

@@ -410,7 +410,8 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         named_by=known.get(said.named_by.casefold(), relation.named_by),
         roles=said.roles or relation.roles,
         columns=tuple(
-            _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place, relation) for c in relation.columns
+            _apply_column(c, entry, place, relation) if (entry := columns.get(c.name.casefold())) else c
+            for c in relation.columns
         ),
     )
 

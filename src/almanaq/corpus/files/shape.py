@@ -1,0 +1,296 @@
+"""Where tables lie among the rows of a sheet or a delimited file: titles, headers, units, totals, notes below."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from almanaq.values import parse_number
+
+Row: TypeAlias = Sequence[Any]
+
+# --- rows and their cells ---------------------------------------------------------------------------------------------
+
+
+def is_filled(cell: Any) -> bool:
+    """Tell whether a cell holds something."""
+    return cell is not None and (not isinstance(cell, str) or bool(cell.strip()))
+
+
+def _filled(row: Row) -> list[int]:
+    return [at for at, cell in enumerate(row) if is_filled(cell)]
+
+
+def as_number(value: Any) -> float | None:
+    """Return the number that a cell holds or writes, None for another."""
+    if isinstance(value, str):
+        read = parse_number(value)
+        return None if read is None else float(read)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _is_label(cell: Any) -> bool:
+    return isinstance(cell, str) and is_filled(cell) and as_number(cell) is None
+
+
+# --- above: titles and remarks, headers of two rows, units ------------------------------------------------------------
+
+_LONGEST_PREAMBLE = 10
+_UNIT = re.compile(
+    r"[(\[][^)\]]{1,20}[)\]]|%|‰|[€$£¥]|°[CF]|[kmcµn]?(?:g|m|s|l|L|W|Wh|V|A|Hz|Pa|J)|[A-Z]{3}|[km]?m[²³23]|t"
+)
+_HALF = 0.5
+
+
+def count_preamble(rows: Sequence[Row], has_header: Callable[[Sequence[Row]], bool]) -> int:
+    """Return how many rows stand above a table, as titles and remarks do: each is narrower than most rows.
+
+    A row just above may lack one cell and be the header all the same (of row names): it is none of them only where the
+    first row of full width reads like a header.
+    """
+    extents = [at[-1] + 1 if (at := _filled(row)) else 0 for row in rows]
+    counted = Counter(extent for extent in extents if extent > 1)
+    if not counted:
+        return 0
+    width = max(counted, key=lambda extent: (counted[extent], extent))
+    lead = next(i for i, extent in enumerate(extents) if extent >= width)
+    if not 0 < lead <= _LONGEST_PREAMBLE or len(rows) - lead < 2:
+        return 0
+    below = [extent for extent in extents[lead:] if extent]
+    if sum(extent == width for extent in below) < _HALF * len(below):
+        return 0
+    single = [len(_filled(row)) <= 1 for row in rows[:lead]]
+    if not all(single) and not has_header(rows[lead:]):
+        return next((i for i, alone in enumerate(single) if not alone), 0)
+    return lead
+
+
+def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
+    """Return the names that two rows give together, None where the first alone holds them.
+
+    A name of the first row counts for the columns on its right without one.
+
+    >>> join_headers([(None, "2023", None), ("City", "Men", "Women"), ("Bern", 1, 2)])
+    ('City', '2023 Men', '2023 Women')
+    """
+    if len(rows) < 3:
+        return None
+    top, second, body = rows[0], rows[1], rows[2:]
+    gaps = [at for at in range(len(second)) if not is_filled(top[at])]
+    again = len({str(cell) for cell in top if is_filled(cell)}) < len(_filled(top))
+    numeric = [
+        at for at in range(len(second)) if sum(as_number(row[at]) is not None for row in body) > len(body) * _HALF
+    ]
+    if not (gaps or again) or not numeric or not all(map(_is_label, second)) or len(_filled(top)) < 1:
+        return None
+    if not any(at + 1 in gaps or top[at] in top[:at] for at in _filled(top)):
+        return None
+    names, group = [], ""
+    for above, name in zip(top, second, strict=True):
+        group = str(above).strip() if is_filled(above) else group
+        own = str(name).strip()
+        names.append(own if not group or group == own else f"{group} {own}")
+    return tuple(names)
+
+
+def read_units(body: Sequence[Row]) -> tuple[str, ...] | None:
+    """Return the units that a row below the header gives its columns, "" for those without; None where it is none.
+
+    >>> read_units([("", "kg"), ("a", "5"), ("b", "7")])
+    ('', 'kg')
+    """
+    if len(body) < 2:
+        return None
+    units = ["" if not is_filled(cell) else str(cell).strip() for cell in body[0]]
+    said = [at for at, unit in enumerate(units) if unit]
+    if not said or not all(_UNIT.fullmatch(units[at]) for at in said):
+        return None
+    for at in said:
+        below = [row[at] for row in body[1:] if is_filled(row[at])]
+        if not below or sum(as_number(cell) is not None for cell in below) < 0.9 * len(below):
+            return None
+    return tuple(unit.strip("()[]") for unit in units)
+
+
+# --- below: rows that sum up others, which a query would count twice; notes -------------------------------------------
+
+_WORDS = frozenset(
+    """
+    total totals sum overall gesamt gesamtsumme summe insgesamt totale somma suma totaal som summa yhteensä итого всего
+    合计 合計 总计 總計 小計 subtotal subtotals sub-total zwischensumme sous-total
+    """.split()
+)
+_OF_NAMES = frozenset({"totals", "sum", "som", "overall", "suma"})
+"""Beside other words these are as likely part of a name."""
+_PHRASES = frozenset({"grand total", "total general", "total général", "total geral", "totale generale"})
+_CENT = 0.005
+"""Sums of rounded amounts differ from the rounded sum by less than this for each row."""
+MOST_BELOW = 12
+"""Totals and notes are looked for in so many rows at the end."""
+_NOTE = re.compile(
+    r"\s*(?:[*#†‡(¹²³]|source|note|quelle|fuente|hinweis|remark|generated|exported|last updated|as of)", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A row at the end of a table, or within it, that is none of its rows; `kept`: it is one, but says it is none."""
+
+    at: int
+    why: str
+    kept: bool = False
+
+
+def is_total_row(row: Row, above: Sequence[Row]) -> bool:
+    """Tell whether a row sums up those above it: it says so, and its numbers are the sums or means of their columns.
+
+    A row that holds the word alone counts too: its formulas were never computed.
+
+    >>> is_total_row(("Total", None, 7), [("Rome", "a", 3), ("Oslo", "b", 4)])
+    True
+    >>> is_total_row(("Total", None, 9), [("Rome", "a", 3), ("Oslo", "b", 4)])
+    False
+    """
+    return len(above) > 1 and _sums_up(row, lambda at: numbers_of(other[at] for other in above))
+
+
+def numbers_of(cells: Iterable[Any]) -> list[float]:
+    """Return the numbers that some cells hold or write."""
+    return [number for number in map(as_number, cells) if number is not None]
+
+
+def _sums_up(row: Row, column: Callable[[int], list[float]]) -> bool:
+    filled = _filled(row)
+    label = row[filled[0]] if filled else None
+    if filled and not _is_label(label):  # nothing says so: each number has to be a sum, and there is no text
+        pairs = [(as_number(row[at]), column(at)) for at in filled]
+        unlabelled = filled[0] > 0 and all(value is not None for value, _ in pairs)
+        return unlabelled and all(len(above) > 1 and _is_sum(value, above, exact=True) for value, above in pairs)
+    if not filled or not _says_total(label):
+        return False
+    rest = [at for at in filled[1:] if row[at] != label]  # a merged cell repeats the word
+    sums = [_is_sum(as_number(row[at]), column(at)) for at in rest]
+    means = [_is_mean(as_number(row[at]), column(at)) for at in rest]
+    return (any(sums) or not rest) and all(sum_ or mean for sum_, mean in zip(sums, means, strict=True))
+
+
+def _says_total(value: Any) -> bool:
+    words = value.casefold().strip(" :=").replace(":", "").split() if isinstance(value, str) else []
+    among = _WORDS if len(words) == 1 else _WORDS - _OF_NAMES
+    return " ".join(words) in _PHRASES or (len(words) < 5 and not among.isdisjoint(words))
+
+
+def _is_sum(value: float | None, above: list[float], *, exact: bool = False) -> bool:
+    if value is None or not above:
+        return False
+    total = math.fsum(above)
+    rounded = 0.0 if exact else _half_unit(value)
+    return math.isclose(value, total, rel_tol=1e-9, abs_tol=max(_CENT * len(above), rounded) if total else 0.0)
+
+
+def _is_mean(value: float | None, above: list[float]) -> bool:
+    return value is not None and bool(above) and abs(value - math.fsum(above) / len(above)) <= _half_unit(value)
+
+
+def _half_unit(value: float) -> float:
+    """Return half of the last digit that a number shows: it may have been rounded."""
+    return _HALF * 10.0 ** -len(f"{value!r}".partition(".")[2].rstrip("0"))
+
+
+def _column_of(rows: Sequence[Row], at: int) -> list[float]:
+    return numbers_of(row[at] for row in rows)
+
+
+def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -> list[LeftOut]:
+    """Return which of the last rows of a table are none of its rows, the last first.
+
+    Args:
+        rows: the last rows, or all; the place of each in what is given back counts from the first of these.
+        column: the numbers above the row at a place, of a column.
+    """
+    found: list[LeftOut] = []
+    widest = max((len(_filled(row)) for row in rows), default=0)
+    if widest < 2:
+        return found
+    at = len(rows)
+    while at > 1:
+        at -= 1
+        row, filled = rows[at], _filled(rows[at])
+        if not filled:
+            continue
+        alone = filled == [0] and _is_label(row[0]) and not _says_total(row[0])
+        if alone and (widest > 2 or _NOTE.match(row[0]) or not _filled(rows[at - 1])):
+            found.append(LeftOut(at, "a note below the table"))
+        elif _sums_up(row, partial(column, at)):
+            found.append(LeftOut(at, "which sums the others"))
+        elif _is_label(row[filled[0]]) and len(str(row[filled[0]]).split()) == 1 and _says_total(row[filled[0]]):
+            return [*found, LeftOut(at, "says it is a total, but its numbers are not the sums: it is kept", kept=True)]
+        else:
+            return found
+    return found
+
+
+def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
+    """Return the rows within a table that sum up those since the one before, and the last one that sums up all."""
+    found: list[LeftOut] = []
+    group: list[Row] = []
+    for at, row in enumerate(rows):
+        filled = _filled(row)
+        if filled and _says_total(row[filled[0]]) and len(filled) > 1:
+            if group and _sums_up(row, partial(_column_of, tuple(group))):
+                found.append(LeftOut(at, "which sums up those above it"))
+                group = []
+                continue
+        group.append(row)
+    return found if len(found) > 1 else []
+
+
+# --- several tables on one sheet --------------------------------------------------------------------------------------
+
+Numbered: TypeAlias = tuple[int, Row]
+"""The number of a row, as people see it, and its cells."""
+
+
+def split_tables(rows: Sequence[Numbered]) -> list[list[Numbered]]:
+    """Return the rows of each table of a sheet: blank rows lie between them, and each has a header of its own."""
+    tables: list[list[Numbered]] = []
+    for block in _blocks(rows):
+        titles = next((i for i, (_, row) in enumerate(block) if len(_filled(row)) > 1), len(block))
+        body = [row for _, row in block[titles:]]
+        if tables and not (_has_table(tables[-1]) and len(body) > 1 and _begins_table(body, tables[-1])):
+            tables[-1] += block
+        else:
+            tables.append(list(block))
+    return tables
+
+
+def _blocks(rows: Sequence[Numbered]) -> list[list[Numbered]]:
+    blocks: list[list[Numbered]] = []
+    last = None
+    for number, row in rows:
+        if not _filled(row):
+            continue
+        if last is None or number > last + 1:
+            blocks.append([])
+        blocks[-1].append((number, row))
+        last = number
+    return blocks
+
+
+def _has_table(rows: Sequence[Numbered]) -> bool:
+    """Tell whether rows are more than a few settings above a table: a header and two rows."""
+    return sum(len(_filled(row)) > 1 for _, row in rows) > 2
+
+
+def _begins_table(body: Sequence[Row], before: Sequence[Numbered]) -> bool:
+    """Tell whether rows begin with a header: labels over all columns, numbers below or other columns than before."""
+    first, used = _filled(body[0]), {at for row in body for at in _filled(row)}
+    if set(first) != used or not all(_is_label(body[0][at]) for at in first) or _says_total(body[0][first[0]]):
+        return False
+    typed = any(not _is_label(row[at]) for row in body[1:] for at in _filled(row))
+    return typed or used != {at for _, row in before for at in _filled(row)}
