@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.files.documents import read_documents
 from almanaq.corpus.files.listing import (
     KNOWN,
     FetchedFolder,
@@ -25,7 +26,7 @@ from almanaq.corpus.files.listing import (
     list_paths,
     not_opened,
 )
-from almanaq.corpus.files.reader import SheetTable, read_parts, read_rows, read_workbook
+from almanaq.corpus.files.reader import Header, SheetTable, read_parts, read_rows, read_workbook
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import (
     SQLITE,
@@ -176,12 +177,20 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     notes: tuple[str, ...] = ()
     if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
         rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, because it is large",)
-    header, read = read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
+    header, read = _read_file(found, rows)
     cells = tuple(tuple(map(cell_text, row)) for row in read)
     warnings = header.warnings + notes
     return Table(
         table_id, header.names, cells, title=table_id.table, context={"warnings": warnings} if warnings else {}
     )
+
+
+def _read_file(found: FoundFile, rows: int | None) -> tuple[Header, list[list[Any]]]:
+    if found.kind.format is Format.DOCUMENTS:
+        documents = read_documents(found, rows)
+        cells = map(list, zip(*documents.columns.values(), strict=True))
+        return Header(tuple(documents.columns), documents.notes), list(cells)
+    return read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
 
 
 def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, Callable[[TableId], Table]]:

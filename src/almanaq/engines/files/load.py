@@ -1,8 +1,8 @@
-"""Files of rows as a database: each is opened or reported, loaded into DuckDB, and cached so for the next time."""
+"""Files as a database: each is opened or reported, loaded into DuckDB, and cached so for the next time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 
+from almanaq.corpus.files.documents import is_mail, read_documents
 from almanaq.corpus.files.listing import (
     Format,
     FoundFile,
@@ -36,6 +37,7 @@ from almanaq.engines.files.sqlite import SQLiteTables, load_sqlite
 from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, fingerprint, open_loaded
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.catalog.reading import relation_names
+from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -125,7 +127,7 @@ def read_table(path: Path) -> tuple[Any, LoadReport]:
 
 def _is_worth_caching(listing: Listing) -> bool:
     """Tell whether reading the files takes long enough for their tables to be cached: Parquet is read in place."""
-    read = [found.path for found in listing.files if found.kind.format is not Format.PARQUET]
+    read = [path for found in listing.files if found.kind.format is not Format.PARQUET for path in found.paths]
     read += listing.databases
     return len(read) >= TableCache.LEAST_FILES or (bool(read) and total_bytes(read) >= TableCache.LEAST_BYTES)
 
@@ -231,13 +233,19 @@ def _load_values(
     names: Sequence[str],
     columns: Sequence[list[Any]],
     said: tuple[tuple[str, ...], str],
+    as_text: Collection[str] = (),
 ) -> None:
-    """Load columns of Python values; `said` is what to say of them, and where they are from."""
+    """Load columns of Python values; `said` is what to say of them, and where they are from.
+
+    Args:
+        as_text: columns whose values are no numbers or days, even if they look so.
+    """
     import pyarrow as pa
 
     reading = load.reading(table_id)
+    types = dict.fromkeys(map(str.casefold, as_text), "text") | dict(reading.types)
     typed = [
-        value_column(name, values, ColumnHints(said=reading.marks, type=reading.types.get(name.casefold(), "")))
+        value_column(name, values, ColumnHints(said=reading.marks, type=types.get(name.casefold(), "")))
         for name, values in zip(names, columns, strict=True)
     ]
     load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
@@ -291,11 +299,27 @@ def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
     load.declared[table_id] = RelationSchema(columns=units)
 
 
+def _load_documents(load: _Load, found: FoundFile) -> None:
+    """Load the documents of a source; their paths are the key, by which quotes are cited."""
+    read = read_documents(found)
+    files = "1 document" if len(found.paths) == 1 else f"{len(found.paths):,} documents"
+    said = (read.notes, f"{found.path.name if len(found.paths) == 1 else found.root}: {files}")
+    as_text = {name for name, values in read.columns.items() if {type(v) for v in values} <= {str, type(None)}}
+    _load_values(load, found.id, list(read.columns), list(read.columns.values()), said, as_text)
+    mail = "" if any(not is_mail(path) for path in found.paths) else ", mails, messages"
+    load.declared[found.id] = RelationSchema(
+        description=f"Documents; also called files{mail}",
+        key=("path",),
+        columns={"text": ColumnSchema(kind=ColumnKind.FREE_TEXT)},
+    )
+
+
 _LOADERS = {
     Format.DELIMITED: _load_delimited,
     Format.JSON: _load_json,
     Format.SHEETS: _load_sheets,
     Format.PARQUET: _load_parquet,
+    Format.DOCUMENTS: _load_documents,
 }
 
 
