@@ -347,7 +347,8 @@ def _read_delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[li
 
 def _json_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
     records = read_records(path)
-    columns = flat_columns(records.rows[:limit])
+    read = [{"table": name, **row} for name, rows in records.tables.items() for row in rows] or records.rows
+    columns = flat_columns((read or [records.whole or {}])[:limit])
     header = clean_header(list(columns), path.name)
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return Header(header.names, records.notes + header.warnings), rows

@@ -23,7 +23,7 @@ from almanaq.corpus.files.listing import (
     total_bytes,
 )
 from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
-from almanaq.corpus.files.records import RecordTable, open_records
+from almanaq.corpus.files.records import Records, RecordTable, open_records, share_keys
 from almanaq.corpus.files.sniff import ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import raise_if_cancelled
@@ -53,6 +53,7 @@ class _Load:
         reports: by the table's schema and name, how it was read.
         declared: what is known of a table beside its columns: the units of numbers, the parent of a child.
         typed: tables whose file declares types.
+        objects: JSON files that are one object each, by their database: they may be rows of one table.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -61,6 +62,7 @@ class _Load:
     reports: dict[TableId, LoadReport] = field(default_factory=dict)
     declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
     typed: set[TableId] = field(default_factory=set)
+    objects: dict[str, list[tuple[FoundFile, Records]]] = field(default_factory=dict)
 
     def reading(self, table_id: TableId) -> ReadOptions:
         """Return what the schema file says of how a table's file is to be read."""
@@ -138,6 +140,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
+    _load_objects(load)
     load.declared.update(infer_keys(connection, DATABASE, load.declared))
     _count_repeated(load)
     for path in listing.databases:
@@ -199,8 +202,44 @@ def _load_delimited(load: _Load, found: FoundFile) -> None:
 
 
 def _load_json(load: _Load, found: FoundFile) -> None:
-    file = found.path.name
     records = read_records(found.path)
+    if records.whole is not None:
+        load.objects.setdefault(found.id.database, []).append((found, records))
+    else:
+        _load_records(load, found, records)
+
+
+def _load_objects(load: _Load) -> None:
+    """Load JSON files that are one object each: those of a folder as the rows of one table, where they are alike."""
+    for place, files in load.objects.items():
+        objects = [records.whole or {} for _, records in files]
+        if len(files) > 1 and share_keys(objects):
+            folder = files[0][0].path.parent.resolve().name
+            named = any("file" in each for each in objects)
+            rows = (
+                objects
+                if named
+                else [{"file": f.path.stem, **each} for (f, _), each in zip(files, objects, strict=True)]
+            )
+            note = f"{folder}: its {len(rows):,} JSON files of one object each are the rows of one table"
+            merged = replace(files[0][0], id=load.free(TableId(place, folder)))
+            _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), (note,))))
+            continue
+        for found, records in files:
+            _load_or_report(load, found.path.name, partial(_load_records, load, found, records))
+
+
+def _load_records(load: _Load, found: FoundFile, records: Records) -> None:
+    """Load the objects of a file; raises SourceError where it is one object."""
+    file = found.path.name
+    for name, rows in records.tables.items():
+        taken = load.free(TableId(found.id.database, name)).table != name
+        part = replace(found, id=TableId(found.id.database, f"{found.id.table}_{name}" if taken else name))
+        _load_records(load, part, Records(rows, records.notes if name == next(iter(records.tables)) else ()))
+    if records.tables:
+        return
+    if not records.rows:
+        raise SourceError("it holds one object, not a list of rows: write an array of objects, or one object per line")
     tables = open_records(records.rows, found.id.table)
     records.rows.clear()  # room for the columns
     ids = {table.name: load.free(TableId(found.id.database, table.name)) for table in tables}
