@@ -107,6 +107,7 @@ def total_bytes(paths: Sequence[Path]) -> int:
 _PARTITION = re.compile(r"[^=]+=[^=]*")
 _PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)
 """What Spark and its like call the files of one table."""
+_PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 _DEEPEST = 12
 """No table is parted by more columns than this."""
 
@@ -134,11 +135,14 @@ class FoundFile:
     Attributes:
         root: of parts, the folder under which the names of their folders are values (`year=2020`); of documents, the
             folder that their paths begin at.
+        columns: names of the columns that the paths say; values: of each path.
     """
 
     id: TableId
     paths: tuple[Path, ...]
     root: Path | None = None
+    columns: tuple[str, ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
 
     @property
     def path(self) -> Path:
@@ -166,22 +170,26 @@ class Listing:
     databases: tuple[Path, ...] = ()
 
 
-def list_folder(folder: Path) -> Listing:
+def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     """List the tables of a folder: its own files and those of its sub-folders, each in a database named after it.
 
-    A folder of Parquet parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder. So are its
-    documents, however deep they lie.
+    A folder of parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder. So are its documents,
+    however deep they lie.
+
+    Args:
+        separate: parts are tables of their own, unless they are Parquet.
 
     Raises:
         SourceError: there is no table, not even one that cannot be opened.
     """
     found: list[FoundFile] = []
     problems: list[Problem] = []
-    parts = _parts(folder, folder.resolve().parent.name or "data", problems)
+    endings = (".parquet",) if separate else _PARTED
+    parts = _parts(folder, folder.resolve().parent.name or "data", problems, endings)
     if parts is not None:
         return Listing((parts,), tuple(problems))
     for place in [folder, *_folders(folder, problems)]:
-        whole = _parts(place, folder.resolve().name, problems) if place is not folder else None
+        whole = _parts(place, folder.resolve().name, problems, endings) if place is not folder else None
         found += [whole] if whole else _own(place, problems)
     if documents := list(_walk_documents(str(folder))):
         found.append(FoundFile(TableId(folder.resolve().name, folder.resolve().name), tuple(documents), folder))
@@ -192,7 +200,7 @@ def list_folder(folder: Path) -> Listing:
     return listing
 
 
-def list_paths(paths: Iterable[Path]) -> Listing:
+def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
     """List files that were named one by one, or by a glob; a folder among them stands for its files."""
     found: list[FoundFile] = []
     problems: list[Problem] = []
@@ -200,7 +208,7 @@ def list_paths(paths: Iterable[Path]) -> Listing:
     documents: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inner = list_folder(path)
+            inner = list_folder(path, separate=separate)
             found += inner.files
             databases += inner.databases
             problems += inner.problems
@@ -228,7 +236,7 @@ def holds_rows(folder: Path) -> bool:
     """Tell whether a folder or a sub-folder of it holds a file of rows."""
     return (
         any(kind_of(p) for place in [folder, *_folders(folder, [])] for p in place.iterdir())
-        or bool(_parts(folder, "", []))
+        or bool(_parts(folder, "", [], _PARTED))
         or any(_walk_documents(str(folder)))
     )
 
@@ -296,26 +304,34 @@ def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
     return [folder / name for name, linked in inner if not linked]
 
 
-def _parts(folder: Path, database: str, problems: list[Problem]) -> FoundFile | None:
-    """Return the one table that a folder of Parquet parts is, None where it is none."""
+def _parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
+    """Return the one table that a folder of parts is, None where it is none."""
     inner = [p for p in _folders(folder, []) if _PARTITION.fullmatch(p.name)]
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
     own = [name for name in names if name.lower().endswith(".parquet")]
     if not inner and not (own and all(_PART.fullmatch(Path(name).stem) for name in own)):
         return None
     paths: list[Path] = []
-    _collect(folder, paths, problems, 0)
-    return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder) if paths else None
+    _collect(folder, paths, problems, endings if inner else (".parquet",))
+    if not paths:
+        return None
+    ending = paths[0].suffix.lower()
+    problems += [not_opened(p.name, f"the other parts are {ending}") for p in paths if p.suffix.lower() != ending]
+    paths = [path for path in paths if path.suffix.lower() == ending]
+    said = [dict(part.split("=", 1) for part in path.parent.relative_to(folder).parts) for path in paths]
+    columns = tuple(dict.fromkeys(key for each in said for key in each))
+    values = tuple(tuple(each.get(key, "") for key in columns) for each in said)
+    return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder, columns, values)
 
 
-def _collect(folder: Path, paths: list[Path], problems: list[Problem], depth: int) -> None:
+def _collect(folder: Path, paths: list[Path], problems: list[Problem], endings: Sequence[str], depth: int = 0) -> None:
     for path in sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_"))):
-        if path.suffix.lower() == ".parquet" and not path.is_dir():
+        if path.suffix.lower() in endings and not path.is_dir():
             why = _odd(path)
             problems += [not_opened(path.name, why)] if why else []
             paths += [] if why else [path]
         elif path.is_dir() and not path.is_symlink() and depth < _DEEPEST and _PARTITION.fullmatch(path.name):
-            _collect(path, paths, problems, depth + 1)
+            _collect(path, paths, problems, endings, depth + 1)
 
 
 def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
@@ -331,7 +347,7 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
             other = files[database, table.casefold()].path.name
             message = f"it is the table {name!r}, since {other} is {table!r} already; rename one to choose its name"
             problems.append(Problem(each.path.name, message))
-        files[database, name.casefold()] = FoundFile(TableId(database, name), each.paths, each.root)
+        files[database, name.casefold()] = replace(each, id=TableId(database, name))
     return Listing(tuple(files.values()), tuple(problems))
 
 

@@ -257,7 +257,9 @@ def _document(path: Path, name: str) -> Records:
         whole = value if rest else None
         if len(lists) > 1:
             left = (f"{name}: read without its {', '.join(map(repr, rest))}",) if rest else ()
-            tables = {key: [each for each in value[key] if isinstance(each, dict)] for key in lists}
+            tables: dict[str, list[Record]] = {}
+            for key in lists:
+                tables[key] = [each for each in value[key] if isinstance(each, dict)]
             return Records(notes=left, whole=whole, tables=tables)
         if lists:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)

@@ -22,7 +22,16 @@ from almanaq.corpus.files.listing import (
     not_opened,
     total_bytes,
 )
-from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
+from almanaq.corpus.files.partitions import join_files
+from almanaq.corpus.files.reader import (
+    clean_header,
+    in_utf8,
+    join_delimited,
+    name_paths_columns,
+    open_delimited,
+    read_records,
+    read_workbook,
+)
 from almanaq.corpus.files.records import Records, RecordTable, open_records, share_keys
 from almanaq.corpus.files.sniff import ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport
@@ -87,6 +96,7 @@ def open_files(
     name: str = "",
     held: object = None,
     seconds: float | None = None,
+    separate: bool = False,
 ) -> DuckDBDatabase:
     """Open a folder of files of rows, one such file or several, as a database.
 
@@ -98,13 +108,15 @@ def open_files(
         name: of the source; "": that of the folder or file.
         held: what must live as long as the database, as a folder of files that were fetched.
         seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
+        separate: each file is a table of its own, even if several look like parts of one.
 
     Raises:
         SourceError: no file can be opened.
     """
     paths = [source] if isinstance(source, Path) else list(source)
     folder = len(paths) == 1 and paths[0].is_dir()
-    listing = list_folder(paths[0]) if folder else list_paths(paths)
+    listing = list_folder(paths[0], separate=separate) if folder else list_paths(paths, separate=separate)
+    listing = listing if separate else join_files(listing)
     name = name or paths[0].name or str(paths[0])
     declared = schema or Schema()
     key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
@@ -193,6 +205,14 @@ def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tu
 
 def _load_delimited(load: _Load, found: FoundFile) -> None:
     reading = load.reading(found.id)
+    if found.columns:
+        with join_delimited(found, reading.hints) as (joined, notes):
+            whole = replace(found, paths=(joined,), columns=(), values=())
+            _load_delimited(load, whole)
+            report = load.reports[found.id]
+            origin = f"{found.path.name} and {len(found.paths) - 1:,} more files: delimited text"
+            load.reports[found.id] = replace(report, warnings=(*notes, *report.warnings), origin=origin)
+        return
     with open_delimited(found.path, reading.hints) as file:
         dialect, header = file.dialect, file.header
         with in_utf8(file.path, dialect.encoding, dialect.errors) as text:
@@ -202,11 +222,24 @@ def _load_delimited(load: _Load, found: FoundFile) -> None:
 
 
 def _load_json(load: _Load, found: FoundFile) -> None:
+    if found.columns:
+        read = [read_records(path) for path in found.paths]
+        rows = [
+            row | dict(zip(name_paths_columns(found.columns, list(row)), map(_path_value, values), strict=True))
+            for records, values in zip(read, found.values, strict=True)
+            for row in map(dict, records.rows)
+        ]
+        _load_records(load, found, Records(list(rows), tuple(note for records in read for note in records.notes)))
+        return
     records = read_records(found.path)
     if records.whole is not None:
         load.objects.setdefault(found.id.database, []).append((found, records))
     else:
         _load_records(load, found, records)
+
+
+def _path_value(text: str) -> int | str:
+    return int(text) if text.isdecimal() and str(int(text)) == text else text
 
 
 def _load_objects(load: _Load) -> None:
@@ -401,7 +434,7 @@ def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
     """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
     read = [found for found in listing.files if _is_parquet(found.path)]
     folders = [found.root.resolve() for found in read if found.root is not None]
-    paths = [found.path.resolve() for found in read if found.root is None]
+    paths = [path.resolve() for found in read if found.root is None for path in found.paths]
     for setting, places in (("allowed_directories", folders), ("allowed_paths", paths)):
         # What is read is checked as it is written in the view, too.
         both = dict.fromkeys((*map(string_literal, places), *map(file_literal, places)))
@@ -426,6 +459,13 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _source(found: FoundFile) -> str:
+    if found.root is None and found.columns:
+        selects = []
+        for path, (value,) in zip(found.paths, found.values, strict=True):
+            literal = value if isinstance(_path_value(value), int) else string_literal(value)
+            file = file_literal(path.resolve())
+            selects.append(f"SELECT *, {literal} AS {quote(found.columns[0])} FROM read_parquet({file})")
+        return f"({' UNION ALL '.join(selects)})"
     files = _list(file_literal(path.resolve()) for path in found.paths)
     parted = ", hive_partitioning = true" if found.root is not None else ""
     return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
