@@ -333,7 +333,7 @@ def warn_of_source(messages: Sequence[str], source: str) -> None:
         warn(messages)
         return
     missing = sum(": not opened: " in message for message in messages)
-    left_out = f", {missing:,} of them on files not opened" if missing else ""
+    left_out = f" ({missing:,} not opened)" if missing else ""
     warn([f"{len(messages):,} notes about these files{left_out}: almanaq schema {shlex.quote(source)}"])
 
 
