@@ -89,6 +89,24 @@ class Connection(ErrorsAsAttributes):
         """
         return self.engine.catalog
 
+    def register(self, name: str, frame: Any) -> None:
+        """Add a table of Arrow, pandas or polars to those of the source, which itself is left alone.
+
+        A table registered before under the name is replaced. Results that were given keep their rows.
+
+        Raises:
+            UsageError: the source has a table of that name, it is none that DuckDB holds, or the frame is no table.
+
+        >>> con.register("owners", {"dog": ["Rex", "Bella"], "owner": ["Ann", "Bob"]})
+        >>> con.sql("SELECT owner FROM dogs JOIN owners ON dog = name WHERE age > 5").rows
+        [('Ann',)]
+        """
+        engine, register = self.engine, getattr(self._database, "register", None)
+        if register is None:
+            raise UsageError(f"{self._database.name} takes no further tables: register works over files and DuckDB")
+        register(name, frame)
+        self._make_engine, self._agent = engine.over(self._database), None
+
     @property
     def examples(self) -> Examples:
         """Questions with their SUQL that a person wrote for the source; () where there is no such file.
@@ -518,6 +536,7 @@ def connect(
     reasoning_effort: str | None = None,
     context_tokens: int | None = None,
     cache: bool = True,
+    separate: bool = False,
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
@@ -568,6 +587,7 @@ def connect(
             32,000. Longer texts are read in parts.
         cache: keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for
             the connection: equal calls are made once.
+        separate: files that look like parts of one table (`sales-2024-01.csv`, …) are tables of their own.
         allow_http: fetch the file that a source of the form `https://…` names.
 
     Raises:
@@ -599,6 +619,7 @@ def _open(
     reasoning_effort: str | None,
     context_tokens: int | None,
     cache: bool,
+    separate: bool,
     allow_http: bool,
 ) -> Connection:
     """Open a source with the models that read it."""
@@ -615,7 +636,9 @@ def _open(
         model = choose_model().name
     settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
     shots = find_examples(source) if examples is None else read_examples(examples)
-    database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline)
+    database = open_database(
+        source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline, separate=separate
+    )
     try:
         models = open_models(model, embedder=embedder, cache=cache, settings=settings)
     except BaseException:

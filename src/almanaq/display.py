@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -31,6 +32,9 @@ def _escape(found: re.Match[str]) -> str:
 
 ROWS, CELL, QUOTES = 20, 300, 60
 """Most rows of a table, characters of a cell, and quotes that are shown."""
+
+
+_PARTS = {".pdf": "page", ".pptx": "slide"}
 
 
 class Quoted(Protocol):
@@ -97,9 +101,19 @@ def quotes_html(evidence: Sequence[Sequence[Quoted]]) -> str:
     return f"<details><summary>Quotes ({len(found):,})</summary><ul>{lines}{left}</ul></details>"
 
 
+def passage_name(column: str, key: str, otherwise: str = "passage") -> str:
+    """Return what the passages of a text are called: of documents, whose key is their path, pages or slides.
+
+    >>> passage_name("text", "reports/2024.pdf"), passage_name("about", "7")
+    ('page', 'passage')
+    """
+    return _PARTS.get(os.path.splitext(key)[1].lower(), otherwise) if column == "text" else otherwise
+
+
 def place(quote: Quoted) -> str:
     """Return where a quote comes from and which question it answers."""
-    where = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
+    part = passage_name(quote.column, quote.key)
+    where = f"{quote.relation}.{quote.column} of {quote.key}, {part} {quote.passage + 1}"
     return cell_text(f"{where}: {quote.question}")
 
 

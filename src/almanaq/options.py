@@ -550,6 +550,14 @@ _AFTER = (
         url=True,
     ),
     Option(
+        name="separate",
+        annotation="bool",
+        default=False,
+        help="Keep files that look like parts of one table apart.",
+        python="Files that look like parts of one table (`sales-2024-01.csv`, …) are tables of their own.",
+        commands=_EVERY_COMMAND,
+    ),
+    Option(
         name="allow_http",
         annotation="bool",
         default=False,

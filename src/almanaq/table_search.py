@@ -242,7 +242,9 @@ def index(
     return IndexedTables(made, "hybrid", embedder)
 
 
-def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None, allow_http: bool = False) -> Corpus:
+def read_tables(
+    source: Source, *, schema: str | os.PathLike[str] | None = None, allow_http: bool = False, separate: bool = False
+) -> Corpus:
     """Open a corpus: a folder in the dataset layout, a file or folder of tables, or whatever else `connect` takes.
 
     This is where text of tables is made for whatever finds them. Where a schema file marks a column as private, the
@@ -257,7 +259,7 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
 
     in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
     if not in_text:
-        return _read_database(source, schema, allow_http=allow_http)
+        return _read_database(source, schema, allow_http=allow_http, separate=separate)
     assert isinstance(source, str | os.PathLike)
     from almanaq.corpus.dataset import is_dataset_folder, open_corpus_folder
 
@@ -266,23 +268,25 @@ def read_tables(source: Source, *, schema: str | os.PathLike[str] | None = None,
             raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
         return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
-        return _read_database(source, schema, allow_http=allow_http)
+        return _read_database(source, schema, allow_http=allow_http, separate=separate)
     from almanaq.corpus.readers import read_corpus
 
     try:
-        return read_corpus(str(source), allow_http=allow_http)
+        return read_corpus(str(source), allow_http=allow_http, separate=separate)
     except PrivateTablesError:
-        return _read_database(source, None, allow_http=allow_http)
+        return _read_database(source, None, allow_http=allow_http, separate=separate)
 
 
-def _read_database(source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool) -> Corpus:
+def _read_database(
+    source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool, separate: bool
+) -> Corpus:
     """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
     from almanaq.corpus.readers import LARGE_BYTES
     from almanaq.engines.open_source import open_database
     from almanaq.engines.table_corpus import ROWS, database_corpus
 
     declared = None if schema is None else Path(schema)
-    database = open_database(source, schema=declared, allow_http=allow_http)
+    database = open_database(source, schema=declared, allow_http=allow_http, separate=separate)
     path = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None
     if path is None or not path.exists():
         return database_corpus(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -167,3 +168,32 @@ def test_ask_gives_a_response():
     assert reply.status == "answered"
     assert reply.answer
     assert "restaurants" in reply.suql
+
+
+@pytest.mark.parametrize("kind", ["files", "frames", "duckdb"])
+def test_a_frame_is_registered_beside_the_tables(tmp_path: Path, kind: str) -> None:
+    import duckdb
+
+    (tmp_path / "dogs.csv").write_text("name,age\nRex,7\nBella,3\n")
+    own = duckdb.connect()
+    own.execute("CREATE TABLE dogs AS SELECT 'Rex' AS name, 7 AS age")
+    sources = {"files": tmp_path, "frames": {"dogs": {"name": ["Rex"], "age": [7]}}, "duckdb": own}
+    with almanaq.connect(sources[kind]) as connection:
+        connection.register("owners", {"dog": ["Rex"], "owner": ["Ann"], "about": ["Ann is friendly to all dogs."]})
+        join = "SELECT owner FROM dogs JOIN owners ON dog = name WHERE answer(about, 'is Ann friendly?') = 'Yes'"
+        assert connection.sql(join).rows == [("Ann",)]
+        assert connection.ask("Who owns Rex?").status
+        connection.register("owners", {"dog": ["Rex"]})
+        assert connection.sql("SELECT * FROM owners").rows == [("Rex",)]
+        assert "owners (1 rows): dog text" in repr(connection.catalog)
+        with pytest.raises(almanaq.UsageError, match="the source has a table 'dogs'"):
+            connection.register("DOGS", {"dog": ["Rex"]})
+    assert own.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)
+
+
+def test_a_catalog_shows_itself_on_a_screen() -> None:
+    tables = {f"t{n}": {f"a_column_{i}": [1] for i in range(30)} for n in range(40)}
+    lines = repr(almanaq.connect(tables).catalog).splitlines()
+    assert len(lines) == 21
+    assert max(map(len, lines)) <= 120
+    assert lines[-1] == "… and 20 more"

@@ -20,7 +20,7 @@ def test_a_folder_and_its_sub_folders(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "a.csv").write_text("x;y\n1,5;é\n;\n", encoding="utf-8")
     (tmp_path / "sub" / "b.jsonl").write_text('{"k": null, "t": ["p", "q"], "b": true}\n')
-    (tmp_path / "ignored.md").write_text("# no table")
+    (tmp_path / "ignored.css").write_text("# no table")
     pq.write_table(pa.table({"n": [1.5, None]}), tmp_path / "c.parquet")
     corpus = read_corpus(tmp_path)
     tables = {table.id: table for table in corpus}

@@ -107,7 +107,7 @@ def test_enum_is_inferred_for_text_files_only(tmp_path: Path) -> None:
         ("none.jsonl", b"\n\n", r"none\.jsonl: not opened: is empty"),
         ("bad.parquet", b"PAR1 but not really", r"bad\.parquet: not opened: is not a Parquet file"),
         ("bad.sqlite", b"certainly no database" * 100, "bad.sqlite is not a SQLite database"),
-        ("notes.txt", b"hello", "cannot be opened; known"),
+        ("notes.css", b"hello", "cannot be opened; known"),
     ],
 )
 def test_a_file_at_fault_says_where(tmp_path: Path, name: str, content: bytes, message: str) -> None:

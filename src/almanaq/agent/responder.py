@@ -12,6 +12,7 @@ from almanaq.agent.parser import Parsed
 from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import ConditionCount
 from almanaq.agent.small_talk import detect_language, small_talk
+from almanaq.display import passage_name
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import AllOf, LanguageModel
 from almanaq.suql.catalog.relations import Catalog
@@ -182,7 +183,8 @@ def format_quote(evidence: Evidence) -> str:
     """Return a quote with its column and passage."""
     text = " ".join(evidence.quote.split())
     text = text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + "…"
-    return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
+    part = passage_name(evidence.column, evidence.key, words(evidence.column))
+    return f"“{text}” ({part} {evidence.passage + 1})"
 
 
 def _long(whole: bool) -> int:

@@ -63,6 +63,7 @@ def find(
         bool, typer.Option("--explain", help="Show each table's indexed text, and what matched.")
     ] = False,
     schema: Annotated[str | None, flag("schema")] = None,
+    separate: Annotated[bool, flag("separate")] = False,
     allow_http: Annotated[bool, flag("allow_http")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
@@ -74,7 +75,7 @@ def find(
         raise UsageError("give the tables once: SOURCE, --corpus SOURCE or --index DIR")
     corpus = corpus if source is None else source
     _check_flags(k, retriever, explain=explain, as_json=as_json)
-    how = _SearchFlags(retriever, fields, embedder, max_calls, nearest, schema, allow_http)
+    how = _SearchFlags(retriever, fields, embedder, max_calls, nearest, schema, allow_http, separate)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
     _print_hits(found, as_json)
@@ -135,10 +136,11 @@ class _SearchFlags:
     nearest: bool
     schema: str | None
     allow_http: bool
+    separate: bool
 
     def read(self, corpus: str) -> Corpus:
         """Open a corpus."""
-        return read_tables(corpus, schema=self.schema, allow_http=self.allow_http)
+        return read_tables(corpus, schema=self.schema, allow_http=self.allow_http, separate=self.separate)
 
 
 def _open_index(folder: Path, how: _SearchFlags) -> StoredIndex:
@@ -209,7 +211,7 @@ def _search(question: str, corpus: str, k: int, how: _SearchFlags) -> list[tuple
         tell(opened.note)
     tables = how.read(corpus)
     (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
-    warn_of_source(getattr(tables, "faults", ()))
+    warn_of_source(getattr(tables, "faults", ()), corpus)
     hits = _keep_fitting(found, nearest=how.nearest)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
@@ -279,11 +281,11 @@ def open_budget(max_calls: int | None) -> Budget:
     return Budget(calls, money=money, setting="--max-calls or ALMANAQ_MAX_CALLS", money_setting="ALMANAQ_MAX_MONEY")
 
 
-def read_tables(source: str, *, schema: str | None = None, allow_http: bool = False) -> Corpus:
+def read_tables(source: str, *, schema: str | None = None, allow_http: bool = False, separate: bool = False) -> Corpus:
     """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
     from almanaq.table_search import read_tables
 
-    return read_tables(source, schema=schema, allow_http=allow_http)
+    return read_tables(source, schema=schema, allow_http=allow_http, separate=separate)
 
 
 def _print_hits(found: Sequence[tuple[TableEntry, float]], as_json: bool) -> None:

@@ -59,6 +59,7 @@ def index(
     ] = None,
     shards: Annotated[int, typer.Option("--shards", metavar="N", help="With --spark: into so many parts.")] = 8,
     schema: Annotated[str | None, flag("schema")] = None,
+    separate: Annotated[bool, flag("separate")] = False,
     allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
@@ -75,7 +76,8 @@ def index(
     if vectors is not None and not embedder:
         raise UsageError("--vectors sets how vectors are stored: choose the model for them with --embedder")
     precision = parse_precision(vectors or "float16")
-    tables = read_tables(name_source(corpus, db, command="index"), schema=schema, allow_http=allow_http)
+    source = name_source(corpus, db, command="index")
+    tables = read_tables(source, schema=schema, allow_http=allow_http, separate=separate)
     if spark is not None:
         if update:
             raise UsageError("--spark rebuilds the index: leave out --update")
@@ -108,10 +110,10 @@ def index(
         stemmed = None if language == "none" else language or "english"
         store = vector_store(embedder or "")
         made = build_index(tables, out, chosen, show_tables_done(), language=stemmed, store=store, vectors=precision)
-        warn_of_source(getattr(tables, "faults", ()))
+        warn_of_source(getattr(tables, "faults", ()), source)
         say(f"{len(made)} tables indexed in {out}{_describe_codes(made)}")
         return
-    warn_of_source(getattr(tables, "faults", ()))
+    warn_of_source(getattr(tables, "faults", ()), source)
     summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
     say(f"{len(made)} tables in {out}: {summary}" + ("; rebuilt" if change.rebuilt else ""))
 

@@ -41,6 +41,14 @@ def flag(name: str) -> Any:
     return typer.Option(option.spelling, metavar=option.metavar, help=option.help, min=least)
 
 
+_QUIET = inspect.Parameter(
+    "quiet",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--quiet", help="Print no notes about how files were read.")],
+)
+
+
 def take_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags that the schema lists for it, in the place of its parameter `chosen`."""
     offered = {_parameter(option): option for option in OPTIONS.values() if command.__name__ in option.commands.split()}
@@ -49,17 +57,22 @@ def take_options(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name == "chosen":
             shown += [_declare(name, option) for name, option in offered.items()]
+            shown.append(_QUIET)
         else:
             shown.append(parameter.replace(annotation=hints[parameter.name]))
     signature = inspect.Signature(shown)
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
+        from almanaq.cli.terminal import silence_notes
+
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         own = {name: value for name, value in bound.arguments.items() if name not in offered}
+        quiet = own.pop("quiet", False)
         values = {option.name: _read(option, bound.arguments[name]) for name, option in offered.items()}
-        command(**own, chosen={name: value for name, value in values.items() if value is not None})
+        with silence_notes(quiet):
+            command(**own, chosen={name: value for name, value in values.items() if value is not None})
 
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
@@ -130,7 +143,7 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     load_arrow()
     arguments = {**chosen, **settings.options(), "model": model}
     with connect(source, **arguments) as connection:
-        warn_of_source(connection.warnings)
+        warn_of_source(connection.warnings, source)
         yield connection
 
 

@@ -22,6 +22,7 @@ def schema(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="With --write: replace the file that is there; its settings are kept.")
     ] = False,
+    separate: Annotated[bool, flag("separate")] = False,
     allow_http: Annotated[bool, flag("allow_http")] = False,
 ) -> None:
     """Print the relations and columns of a source, and how its files were read.
@@ -41,7 +42,7 @@ def schema(
     target = schema_path(source) if write else None
     if target is not None:
         _check_target(source, target, overwrite=overwrite)
-    database = open_database(source, schema=schema, allow_http=allow_http)
+    database = open_database(source, schema=schema, allow_http=allow_http, separate=separate)
     try:
         catalog = database.catalog()
         catalog.check_readable()

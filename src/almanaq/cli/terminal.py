@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -203,8 +204,6 @@ def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Co
 
 QUOTE = 300
 """Longest quote, in characters."""
-MESSAGES = 20
-"""Most messages about a source that a command prints."""
 
 # BETWEEN is a token so that its AND does not start a line.
 _TOKEN = re.compile(
@@ -313,11 +312,29 @@ def warn_of_result(trace: Trace, *more: str) -> None:
     warn([*trace.warnings, *(f"unknown: {line}" for line in describe_unknown(trace, UNKNOWN_SHOWN)), *more])
 
 
-def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
-    """Print the warnings of opening a source; a long list is cut, and the rest is counted."""
-    warn(messages[:most])
-    if len(messages) > most:
-        warn([f"… and {len(messages) - most:,} more;  `almanaq schema SOURCE` lists them all"])
+_quiet: ContextVar[bool] = ContextVar("almanaq_quiet", default=False)
+
+
+@contextmanager
+def silence_notes(quiet: bool) -> Iterator[None]:
+    """Leave out the notes about sources within the block, if `quiet`."""
+    token = _quiet.set(quiet)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def warn_of_source(messages: Sequence[str], source: str) -> None:
+    """Print one line on the notes of opening a source: the only one, or how many there are and where to read them."""
+    if _quiet.get() or not messages:
+        return
+    if len(messages) == 1:
+        warn(messages)
+        return
+    missing = sum(": not opened: " in message for message in messages)
+    left_out = f" ({missing:,} not opened)" if missing else ""
+    warn([f"{len(messages):,} notes about these files{left_out}: almanaq schema {shlex.quote(source)}"])
 
 
 def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:

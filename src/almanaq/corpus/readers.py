@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.files.documents import read_documents
 from almanaq.corpus.files.listing import (
     KNOWN,
     FetchedFolder,
@@ -25,7 +26,8 @@ from almanaq.corpus.files.listing import (
     list_paths,
     not_opened,
 )
-from almanaq.corpus.files.reader import SheetTable, read_parts, read_rows, read_workbook
+from almanaq.corpus.files.partitions import join_files
+from almanaq.corpus.files.reader import Header, SheetTable, read_parts, read_rows, read_workbook
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import (
     SQLITE,
@@ -88,7 +90,9 @@ class SourceTables:
             self.faults.append(message)
 
 
-def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool = False) -> SourceTables:
+def read_corpus(
+    source: str | Path, *, rows: int | None = None, allow_http: bool = False, separate: bool = False
+) -> SourceTables:
     """Return the tables of a source as text, one at a time.
 
     Args:
@@ -97,6 +101,7 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
             folder's own files lie in the database named after the folder, those of a sub-folder in one named after it;
             deeper folders are not looked at, but for the parts of a Parquet table.
         rows: at most so many rows of each table; None reads all.
+        separate: files that look like parts of one table are tables of their own.
 
     Raises:
         SourceError: there is no such source, it holds no table, or one of its files is at fault.
@@ -108,11 +113,11 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
     named = find_named_files(str(source), allow_http=allow_http)
     if named is not None:
         refuse_private(named.paths)
-        return replace(_files(list_paths(named.paths), rows), held=named.held)
+        return replace(_files(_join(list_paths(named.paths, separate=separate), separate), rows), held=named.held)
     path = find_path(source)
     refuse_private([path])
     if path.is_dir():
-        return _files(list_folder(path), rows)
+        return _files(_join(list_folder(path, separate=separate), separate), rows)
     kind = kind_of(path)
     if kind is not None:
         return _files(list_paths([path]), rows, database=kind.stem)
@@ -122,6 +127,10 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
         return _duckdb(path, rows)
     known = ", ".join((KNOWN, *SQLITE, *DUCKDB))
     raise SourceError(f"{path.name}: files of this kind cannot be read; known: a folder, or a file ending in {known}")
+
+
+def _join(listing: Listing, separate: bool) -> Listing:
+    return listing if separate else join_files(listing)
 
 
 def table_from_arrow(table_id: TableId, arrow: Any, *, rows: int | None = None) -> Table:
@@ -176,12 +185,20 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     notes: tuple[str, ...] = ()
     if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
         rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, because it is large",)
-    header, read = read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
+    header, read = _read_file(found, rows)
     cells = tuple(tuple(map(cell_text, row)) for row in read)
     warnings = header.warnings + notes
     return Table(
         table_id, header.names, cells, title=table_id.table, context={"warnings": warnings} if warnings else {}
     )
+
+
+def _read_file(found: FoundFile, rows: int | None) -> tuple[Header, list[list[Any]]]:
+    if found.kind.format is Format.DOCUMENTS:
+        documents = read_documents(found, rows)
+        cells = map(list, zip(*documents.columns.values(), strict=True))
+        return Header(tuple(documents.columns), documents.notes), list(cells)
+    return read_parts(found, rows) if found.root is not None or found.columns else read_rows(found.path, rows)
 
 
 def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, Callable[[TableId], Table]]:

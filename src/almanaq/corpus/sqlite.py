@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -72,9 +73,10 @@ def _without_traces(path: Path) -> Iterator[tuple[Path, str]]:
 
 def sqlite_files(folder: Path) -> list[Path]:
     """Return the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
-    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    found = [p for place in [folder, *below] for p in place.iterdir() if p.is_file() and not p.name.startswith(".")]
-    return sorted(p for p in found if p.suffix.lower() in SQLITE)
+    with os.scandir(folder) as entries:
+        below = [Path(e.path) for e in entries if not e.name.startswith(".") and e.is_dir()]
+    named = (place / name for place in [folder, *below] for name in os.listdir(place) if name.lower().endswith(SQLITE))
+    return sorted(path for path in named if path.is_file() and not path.name.startswith("."))
 
 
 def sqlite_tables(connection: sqlite3.Connection) -> list[str]:

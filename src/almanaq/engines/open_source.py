@@ -49,6 +49,7 @@ def open_database(
     keep: bool = True,
     allow_http: bool = False,
     seconds: float | None = None,
+    separate: bool = False,
 ) -> Database:
     """Open a source, read-only.
 
@@ -61,6 +62,7 @@ def open_database(
         keep: keep the tables of files in the user's cache folder, so that they open at once the next time.
         allow_http: fetch a file that an `https://` address names.
         seconds: how long the views of SQLite files may take to be loaded; None takes half a minute.
+        separate: files that look like parts of one table are tables of their own.
 
     Raises:
         SourceError: there is no such source, or it cannot be read, or the schema file does not fit it.
@@ -77,21 +79,25 @@ def open_database(
         if named is not None:
             keep = keep and named.held is None
             declared = declared or schema_beside(named.paths)
-            return _open_files(named.paths, declared, seconds, keep=keep, name=named.name, held=named.held)
-        return _open_text(str(source), declared, seconds, keep=keep)
+            return _open_files(
+                named.paths, declared, seconds, keep=keep, name=named.name, held=named.held, separate=separate
+            )
+        return _open_text(str(source), declared, seconds, keep=keep, separate=separate)
     listed = as_list(source)
     if listed is not None:
-        return _open_files(listed, declared or schema_beside(listed), seconds, keep=keep)
+        return _open_files(listed, declared or schema_beside(listed), seconds, keep=keep, separate=separate)
     return _open_object(source, declared)
 
 
-def _open_text(source: str, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
+def _open_text(
+    source: str, schema: Schema | None, seconds: float | None, *, keep: bool, separate: bool = False
+) -> Database:
     if source.startswith(_SAMPLE):
         return _open_sample(source.removeprefix(_SAMPLE), schema)
     if _URL.match(source):
         return _open_url(source, schema)
     path = find_path(source)
-    return _open_path(path, schema or schema_beside([path]), seconds, keep=keep)
+    return _open_path(path, schema or schema_beside([path]), seconds, keep=keep, separate=separate)
 
 
 def _open_files(
@@ -102,17 +108,21 @@ def _open_files(
     keep: bool,
     name: str = "",
     held: object = None,
+    separate: bool = False,
 ) -> Database:
     from almanaq.engines.files.load import open_files
     from almanaq.engines.files.table_cache import default_table_cache
 
     cache = default_table_cache() if keep else None
     return open_within(
-        lambda: open_files(paths, schema=schema, cache=cache, name=name, held=held, seconds=seconds), seconds
+        lambda: open_files(paths, schema=schema, cache=cache, name=name, held=held, seconds=seconds, separate=separate),
+        seconds,
     )
 
 
-def _open_path(path: Path, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
+def _open_path(
+    path: Path, schema: Schema | None, seconds: float | None, *, keep: bool, separate: bool = False
+) -> Database:
     suffix = path.suffix.lower()
     only_sqlite = path.is_dir() and not holds_rows(path) and bool(sqlite_files(path))
     if only_sqlite or (not path.is_dir() and kind_of(path) is None and (suffix in SQLITE or is_sqlite(path))):
@@ -123,7 +133,7 @@ def _open_path(path: Path, schema: Schema | None, seconds: float | None, *, keep
         cache = default_table_cache() if keep else None
         return open_within(lambda: open_(path, schema=schema, seconds=seconds, cache=cache), seconds)
     if path.is_dir() or kind_of(path) is not None:
-        return _open_files([path], schema, seconds, keep=keep)
+        return _open_files([path], schema, seconds, keep=keep, separate=separate)
     if suffix in DUCKDB:
         from almanaq.engines.duckdb.engine import open_duckdb_file
 

@@ -125,6 +125,7 @@ class Engine:
             vectors=self._vectors,
             rules=self._rules,
             query_rules=self._query_rules,
+            proxy_models=self._proxy_models,
         )
 
     @cached_property

@@ -67,7 +67,8 @@ class Evidence:
         >>> evidence.place
         'dogs.about, row 1, passage 1'
         """
-        return f"{_place(self.relation, self.column, self.key, by_row=self.by_row)}, passage {self.passage + 1}"
+        part = display.passage_name(self.column, self.key)
+        return f"{_place(self.relation, self.column, self.key, by_row=self.by_row)}, {part} {self.passage + 1}"
 
     @property
     def row_known(self) -> bool:

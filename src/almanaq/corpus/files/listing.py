@@ -1,15 +1,16 @@
-"""Which files of rows a source names: a file, a folder, a folder of parts, a glob; and what lies there and is none."""
+"""Which files of rows and documents a source names: a file, a folder, a glob; and what lies there and is none."""
 
 from __future__ import annotations
 
 import glob
+import os
 import re
 import shutil
 import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -31,6 +32,7 @@ class Format(Enum):
     JSON = "JSON"
     PARQUET = "Parquet"
     SHEETS = "a workbook"
+    DOCUMENTS = "documents"
 
 
 ENDINGS = {
@@ -45,6 +47,7 @@ ENDINGS = {
     ".xlsm": Format.SHEETS,
     ".xls": Format.SHEETS,
     ".ods": Format.SHEETS,
+    **dict.fromkeys((".txt", ".md", ".html", ".htm", ".eml", ".mbox", ".pdf", ".docx", ".pptx"), Format.DOCUMENTS),
 }
 UNREAD = {
     ".duckdb": "a DuckDB file is a separate source: name it",
@@ -54,6 +57,8 @@ UNREAD = {
         (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
         "files of this kind cannot be read: convert it to CSV, JSON or Parquet",
     ),
+    **dict.fromkeys((".doc", ".ppt", ".odt", ".odp", ".rtf", ".epub"), "save it as .docx, .pptx, .html or .pdf"),
+    ".msg": "save it as .eml",
 }
 """Files of data that are none of these, and what to do with them."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
@@ -102,6 +107,7 @@ def total_bytes(paths: Sequence[Path]) -> int:
 _PARTITION = re.compile(r"[^=]+=[^=]*")
 _PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)
 """What Spark and its like call the files of one table."""
+_PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 _DEEPEST = 12
 """No table is parted by more columns than this."""
 
@@ -124,15 +130,19 @@ def not_opened(file: str, why: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One table of a source: a file, or the files of a table that is kept in parts.
+    """One table of a source: a file, the files of a table that is kept in parts, or all its documents.
 
     Attributes:
-        root: of parts, the folder under which the names of their folders are values (`year=2020`).
+        root: of parts, the folder under which the names of their folders are values (`year=2020`); of documents, the
+            folder that their paths begin at.
+        columns: names of the columns that the paths say; values: of each path.
     """
 
     id: TableId
     paths: tuple[Path, ...]
     root: Path | None = None
+    columns: tuple[str, ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
 
     @property
     def path(self) -> Path:
@@ -160,22 +170,29 @@ class Listing:
     databases: tuple[Path, ...] = ()
 
 
-def list_folder(folder: Path) -> Listing:
+def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     """List the tables of a folder: its own files and those of its sub-folders, each in a database named after it.
 
-    A folder of Parquet parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder.
+    A folder of parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder. So are its documents,
+    however deep they lie.
+
+    Args:
+        separate: parts are tables of their own, unless they are Parquet.
 
     Raises:
         SourceError: there is no table, not even one that cannot be opened.
     """
     found: list[FoundFile] = []
     problems: list[Problem] = []
-    parts = _parts(folder, folder.resolve().parent.name or "data", problems)
+    endings = (".parquet",) if separate else _PARTED
+    parts = _parts(folder, folder.resolve().parent.name or "data", problems, endings)
     if parts is not None:
         return Listing((parts,), tuple(problems))
     for place in [folder, *_folders(folder, problems)]:
-        whole = _parts(place, folder.resolve().name, problems) if place is not folder else None
+        whole = _parts(place, folder.resolve().name, problems, endings) if place is not folder else None
         found += [whole] if whole else _own(place, problems)
+    if documents := list(_walk_documents(str(folder))):
+        found.append(FoundFile(TableId(folder.resolve().name, folder.resolve().name), tuple(documents), folder))
     databases = sqlite_files(folder)
     listing = replace(_distinct(found, problems), databases=tuple(databases))
     if not listing.files and not databases and not listing.problems:
@@ -183,14 +200,15 @@ def list_folder(folder: Path) -> Listing:
     return listing
 
 
-def list_paths(paths: Iterable[Path]) -> Listing:
+def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
     """List files that were named one by one, or by a glob; a folder among them stands for its files."""
     found: list[FoundFile] = []
     problems: list[Problem] = []
     databases: list[Path] = []
+    documents: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inner = list_folder(path)
+            inner = list_folder(path, separate=separate)
             found += inner.files
             databases += inner.databases
             problems += inner.problems
@@ -203,22 +221,31 @@ def list_paths(paths: Iterable[Path]) -> Listing:
             problems.append(not_opened(path.name, f"files of this kind cannot be read; known: {KNOWN}"))
         elif why := _odd(path, named=True):
             problems.append(not_opened(path.name, why))
+        elif kind.format is Format.DOCUMENTS:
+            documents.append(path)
         else:
             found.append(FoundFile(TableId("data", kind.stem), (path,)))
+    if documents:
+        root = Path(os.path.commonpath([path.parent.absolute() for path in documents]))
+        name = documents[0].stem if len(documents) == 1 else root.name
+        found.append(FoundFile(TableId("data", name), tuple(path.absolute() for path in documents), root))
     return replace(_distinct(found, problems), databases=tuple(databases))
 
 
 def holds_rows(folder: Path) -> bool:
     """Tell whether a folder or a sub-folder of it holds a file of rows."""
-    return any(kind_of(p) for place in [folder, *_folders(folder, [])] for p in place.iterdir()) or bool(
-        _parts(folder, "", [])
+    return (
+        any(kind_of(p) for place in [folder, *_folders(folder, [])] for p in place.iterdir())
+        or bool(_parts(folder, "", [], _PARTED))
+        or any(_walk_documents(str(folder)))
     )
 
 
 def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
     """List the files of rows that lie in a folder itself."""
     found = []
-    for path in sorted(p for p in place.iterdir() if not p.name.startswith((".", "~$"))):
+    names = [name for name in os.listdir(place) if not name.startswith((".", "~$")) and not _is_document(name)]
+    for path in (place / name for name in sorted(names)):
         kind = kind_of(path)
         if kind is None and not path.is_dir() and (advice := unread_advice(path)):
             problems.append(not_opened(path.name, advice))
@@ -229,6 +256,27 @@ def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
         else:
             found.append(FoundFile(TableId(place.resolve().name, kind.stem), (path,)))
     return found
+
+
+_DOCUMENT_ENDINGS = tuple(ending for ending, format_ in ENDINGS.items() if format_ is Format.DOCUMENTS)
+
+
+def _is_document(name: str) -> bool:
+    return name.lower().endswith(_DOCUMENT_ENDINGS)
+
+
+def _walk_documents(folder: str) -> Iterator[Path]:
+    """Yield the documents of a folder and of all folders in it, by their paths; hidden ones and links are left out."""
+    with os.scandir(folder) as entries:
+        # By strings, and the kind of an entry from the folder itself: there may be ten thousands.
+        found = {e.name: e.is_dir(follow_symlinks=False) for e in entries if not e.is_symlink()}
+    for name in sorted(found):
+        if name.startswith((".", "~$")):
+            continue
+        if found[name]:
+            yield from _walk_documents(os.path.join(folder, name))
+        elif _is_document(name):
+            yield Path(folder, name)
 
 
 def _odd(path: Path, *, named: bool = False) -> str:
@@ -246,34 +294,44 @@ def _odd(path: Path, *, named: bool = False) -> str:
 
 def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
     """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
-    found = []
-    for path in sorted(p for p in folder.iterdir() if not p.name.startswith(".")):
-        if path.is_symlink() and path.is_dir():
-            problems.append(not_opened(path.name + "/", "it is a link to a folder, and links are not followed"))
-        elif path.is_dir():
-            found.append(path)
-    return found
+    with os.scandir(folder) as entries:
+        inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and e.is_dir())
+    problems += [
+        not_opened(f"{name}/", "it is a link to a folder, and links are not followed")
+        for name, linked in inner
+        if linked
+    ]
+    return [folder / name for name, linked in inner if not linked]
 
 
-def _parts(folder: Path, database: str, problems: list[Problem]) -> FoundFile | None:
-    """Return the one table that a folder of Parquet parts is, None where it is none."""
+def _parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
+    """Return the one table that a folder of parts is, None where it is none."""
     inner = [p for p in _folders(folder, []) if _PARTITION.fullmatch(p.name)]
-    own = [p for p in folder.iterdir() if p.suffix.lower() == ".parquet" and not p.name.startswith((".", "_"))]
-    if not inner and not (own and all(_PART.fullmatch(p.stem) for p in own)):
+    names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
+    own = [name for name in names if name.lower().endswith(".parquet")]
+    if not inner and not (own and all(_PART.fullmatch(Path(name).stem) for name in own)):
         return None
     paths: list[Path] = []
-    _collect(folder, paths, problems, 0)
-    return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder) if paths else None
+    _collect(folder, paths, problems, endings if inner else (".parquet",))
+    if not paths:
+        return None
+    ending = paths[0].suffix.lower()
+    problems += [not_opened(p.name, f"the other parts are {ending}") for p in paths if p.suffix.lower() != ending]
+    paths = [path for path in paths if path.suffix.lower() == ending]
+    said = [dict(part.split("=", 1) for part in path.parent.relative_to(folder).parts) for path in paths]
+    columns = tuple(dict.fromkeys(key for each in said for key in each))
+    values = tuple(tuple(each.get(key, "") for key in columns) for each in said)
+    return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder, columns, values)
 
 
-def _collect(folder: Path, paths: list[Path], problems: list[Problem], depth: int) -> None:
+def _collect(folder: Path, paths: list[Path], problems: list[Problem], endings: Sequence[str], depth: int = 0) -> None:
     for path in sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_"))):
-        if path.suffix.lower() == ".parquet" and not path.is_dir():
+        if path.suffix.lower() in endings and not path.is_dir():
             why = _odd(path)
             problems += [not_opened(path.name, why)] if why else []
             paths += [] if why else [path]
         elif path.is_dir() and not path.is_symlink() and depth < _DEEPEST and _PARTITION.fullmatch(path.name):
-            _collect(path, paths, problems, depth + 1)
+            _collect(path, paths, problems, endings, depth + 1)
 
 
 def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
@@ -289,7 +347,7 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
             other = files[database, table.casefold()].path.name
             message = f"it is the table {name!r}, since {other} is {table!r} already; rename one to choose its name"
             problems.append(Problem(each.path.name, message))
-        files[database, name.casefold()] = FoundFile(TableId(database, name), each.paths, each.root)
+        files[database, name.casefold()] = replace(each, id=TableId(database, name))
     return Listing(tuple(files.values()), tuple(problems))
 
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -342,20 +342,49 @@ def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[A
 
 
 def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
-    """Return the columns and rows of a table of Parquet parts; what the names of their folders say is a column."""
-    assert found.root is not None
+    """Return the columns and rows of a table that is kept in several files; what their paths say are columns, too."""
     names: dict[str, None] = {}
-    read = []
-    count = 0
-    for path in found.paths:
-        partition = dict(part.split("=", 1) for part in path.parent.relative_to(found.root).parts)
-        header, rows = _parquet_rows(path, None if limit is None else limit - count)
-        names |= dict.fromkeys((*header.names, *partition))
-        read += [dict(zip(header.names, row, strict=True)) | partition for row in rows]
-        count += len(rows)
-        if limit is not None and count >= limit:
+    read: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for path, values in zip(found.paths, found.values or [()] * len(found.paths), strict=True):
+        header, rows = read_rows(path, None if limit is None else limit - len(read))
+        notes += header.warnings
+        said = dict(zip(name_paths_columns(found.columns, header.names), values, strict=True))
+        names |= dict.fromkeys((*header.names, *said))
+        read += [dict(zip(header.names, row, strict=True)) | said for row in rows]
+        if limit is not None and len(read) >= limit:
             break
-    return Header(tuple(names)), [[row.get(name) for name in names] for row in read]
+    return Header(tuple(names), tuple(notes)), [[row.get(name) for name in names] for row in read]
+
+
+def name_paths_columns(columns: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Return the names of columns that paths say, other than those of the files."""
+    folded = {name.casefold() for name in taken}
+    return [f"{name}_2" if name.casefold() in folded else name for name in columns]
+
+
+@contextmanager
+def join_delimited(found: FoundFile, hints: Hints = _NO_HINTS) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Give delimited files as one, with what their paths say, and what to say of them; types are found in all cells."""
+    notes: list[str] = []
+    headers: dict[str, None] = {}
+    for path in found.paths:
+        with open_delimited(path, hints) as file:
+            headers |= dict.fromkeys(file.header.names)
+    said = name_paths_columns(found.columns, list(headers))
+    with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+        target = Path(folder, f"{found.id.table}.csv")
+        with target.open("w", encoding="utf-8", newline="") as joined:
+            writer = csv.writer(joined)
+            writer.writerow([*headers, *said])
+            for path, values in zip(found.paths, found.values, strict=True):
+                mended = Repairs()
+                with open_delimited(path, hints) as file:
+                    for row in read_delimited(file.path, file.dialect, mended):
+                        cells = dict(zip(file.header.names, row, strict=True))
+                        writer.writerow([*map(cells.get, headers), *values])
+                    notes += file.notes(mended)
+        yield target, tuple(notes)
 
 
 def _read_delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
@@ -367,7 +396,8 @@ def _read_delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[li
 
 def _json_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
     records = read_records(path)
-    columns = flat_columns(records.rows[:limit])
+    read = [{"table": name, **row} for name, rows in records.tables.items() for row in rows] or records.rows
+    columns = flat_columns((read or [records.whole or {}])[:limit])
     header = clean_header(list(columns), path.name)
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return Header(header.names, records.notes + header.warnings), rows

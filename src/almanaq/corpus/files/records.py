@@ -1,4 +1,4 @@
-"""JSON as tables: an array of objects, lines of objects, or an object that holds an array; nested ones opened up.
+"""JSON as tables: arrays of objects, objects one after another, objects that hold arrays; nested ones opened up.
 
 An object within a record becomes columns (`address_city`), a list of objects a table of its own (`orders_items`) with
 the number of the record that it belongs to; a list of plain values stays one column.
@@ -141,10 +141,17 @@ MOST_BYTES = 512 << 20
 
 @dataclass(slots=True)
 class Records:
-    """The objects of a file, and what was left out of it."""
+    """The objects of a file, and what was left out of it.
+
+    Attributes:
+        whole: the object that the file is as a whole, where that may be a row among those of other files.
+        tables: lists of objects that stand side by side in it, by their names; then `rows` is empty.
+    """
 
     rows: list[Record] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    whole: Record | None = None
+    tables: Mapping[str, list[Record]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -243,31 +250,42 @@ def _document(path: Path, name: str) -> Records:
     except ValueError as error:
         raise SourceError(f"{name} is not JSON ({error}): fix it there, or write one object per line") from error
     notes: tuple[str, ...] = ()
+    whole: Record | None = None
     if isinstance(value, dict):
         lists = [key for key, inner in value.items() if _objects(inner)]
-        if len(lists) == 1:
+        rest = [key for key in value if key not in lists]
+        whole = value if rest else None
+        if len(lists) > 1:
+            left = (f"{name}: read without its {', '.join(map(repr, rest))}",) if rest else ()
+            tables: dict[str, list[Record]] = {}
+            for key in lists:
+                tables[key] = [each for each in value[key] if isinstance(each, dict)]
+            return Records(notes=left, whole=whole, tables=tables)
+        if lists:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
         elif (shaped := reshape_rows(value)) is not None:
-            value, notes = shaped, (f"{name}: one object, read as {len(shaped):,} rows",)
+            value, whole, notes = shaped, None, (f"{name}: one object, read as {len(shaped):,} rows",)
         else:
-            raise SourceError(
-                f"{name} holds one object, not a list of rows: write an array of objects, or one object per line"
-            )
+            return Records(whole=value)
     rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     if not rows:
         raise SourceError(f"{name} holds no objects: write an array of objects, or one object per line")
     if len(rows) < len(value):
         notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are not objects and are left out")
-    return Records(rows, notes)
+    return Records(rows, notes, whole)
 
 
 def _parse_stream(stream: JSONStream) -> Any:
-    """Return a JSON text's value, read element by element where it is an array or holds one."""
+    """Return a JSON text's value, read element by element where it is an array or holds one; of several, a list."""
     first = stream.peek()
     if first == "[":
         value: Any = list(stream.elements())
     elif first == "{":
         value = {key: list(stream.elements()) if stream.peek() == "[" else stream.value() for key in stream.members()}
+        if stream.peek() == "{":
+            value = [value]
+            while stream.peek() == "{":
+                value.append(stream.value())
     else:
         value = stream.value()
     stream.finish()
@@ -278,8 +296,10 @@ def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
     """Return the rows of an object that is a table in another shape, None where it is none.
 
     `{"a": {"x": 1}, "b": {"x": 2}}` names its rows, in a column `key`; `{"x": [1, 2]}` and pandas' `{"x": {"0": 1,
-    "1": 2}}` hold columns of one length.
+    "1": 2}}` hold columns of one length; pandas' `{"columns": ["x"], "index": [0, 1], "data": [[1], [2]]}` lists them.
     """
+    if (split := _reshape_split(value)) is not None:
+        return split
     parts = list(value.values())
     if parts and all(isinstance(part, dict) and part for part in parts):
         if all(list(part) == [str(n) for n in range(len(part))] for part in parts):
@@ -292,6 +312,32 @@ def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
         if not any(isinstance(cell, list | dict) for column in columns for cell in column):
             return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
     return None
+
+
+def _reshape_split(value: Mapping[str, Any]) -> list[Record] | None:
+    """Return the rows of an object in pandas' orientation `split`; an index that only counts is left out."""
+    columns, data = value.get("columns"), value.get("data")
+    if not isinstance(columns, list) or not isinstance(data, list) or not set(value) <= {"columns", "data", "index"}:
+        return None
+    if not data or not all(isinstance(row, list) and len(row) == len(columns) for row in data):
+        return None
+    rows = [dict(zip(map(str, columns), row, strict=True)) for row in data]
+    index = value.get("index", [])
+    if len(index) != len(rows) or index == list(range(len(rows))):
+        return list(rows)
+    name = _free("index", map(str, columns))
+    return [{name: at, **row} for at, row in zip(index, rows, strict=True)]
+
+
+def share_keys(objects: Sequence[Record]) -> bool:
+    """Return whether objects are of one kind: half of their keys, and of those in their lists, nearly all have."""
+    shapes = [
+        {*each, *(f"{key} {inner}" for key, value in each.items() if _objects(value) for inner in value[0])}
+        for each in objects
+    ]
+    counts = Counter(key for shape in shapes for key in shape)
+    common = sum(count for count in counts.values() if count >= _ALIKE * len(objects))
+    return 2 * common >= counts.total()
 
 
 def _are_alike(parts: Sequence[Record]) -> bool:

@@ -29,6 +29,8 @@ from almanaq.text.sql_literals import quote, string_literal
 
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
+_REGISTERED = "registered"
+"""The schema of tables that were added to a source, in the database of our own."""
 _LOCK = (
     "TimeZone = 'UTC'",
     "enable_external_access = false",
@@ -104,6 +106,7 @@ class DuckDBDatabase:
         self._finish = weakref.finalize(self, _finish, on_close, self._found)
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
+        self._registered: dict[str, Relation] = {}
         self._lock = threading.Lock()
         self._work = f"work_{uuid.uuid4().hex[:8]}"
         connection.execute(f"ATTACH ':memory:' AS {quote(self._work)}")
@@ -119,10 +122,30 @@ class DuckDBDatabase:
                     with self._connection.cursor() as cursor:
                         loaded = self._loaded
                         reader = CatalogReader(cursor, self._database, self._infer_enums, loaded.typed, loaded.made)
-                        self._catalog = self._read(reader)
+                        found = self._read(reader)
+                        self._catalog = replace(found, relations=(*found.relations, *self._registered.values()))
                 except duckdb.Error as error:
                     raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
             return self._catalog
+
+    def register(self, name: str, frame: Any) -> None:
+        """Copy a table of Arrow, pandas or polars beside those of the source, in place of one registered before.
+
+        Raises:
+            UsageError: the source has a table of that name, or the frame is no table.
+        """
+        known = self.catalog().find(name)
+        if known is not None and known.name not in self._registered:
+            raise UsageError(f"the source has a table {known.name!r}: register the frame under another name")
+        table = as_arrow(name, frame)
+        with self._lock, self._connection.cursor() as cursor:
+            place = (self._work, _REGISTERED, name)
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(*place[:2])}")
+            cursor.execute(f"DROP TABLE IF EXISTS {quote(*place)}")
+            load_table(cursor, place, table)
+            made = CatalogReader(cursor, self._work, made=frozenset([place[1:]]))
+            self._registered |= {relation.name: relation for relation in made.read().relations}
+            self._catalog = None
 
     def language(self, catalog: Catalog) -> DuckDBLanguage:
         """Return DuckDB's SQL over the relations of a catalog: this one's, or what is left of it."""

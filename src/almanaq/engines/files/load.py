@@ -1,8 +1,8 @@
-"""Files of rows as a database: each is opened or reported, loaded into DuckDB, and cached so for the next time."""
+"""Files as a database: each is opened or reported, loaded into DuckDB, and cached so for the next time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 
+from almanaq.corpus.files.documents import is_mail, read_documents
 from almanaq.corpus.files.listing import (
     Format,
     FoundFile,
@@ -21,8 +22,17 @@ from almanaq.corpus.files.listing import (
     not_opened,
     total_bytes,
 )
-from almanaq.corpus.files.reader import clean_header, in_utf8, open_delimited, read_records, read_workbook
-from almanaq.corpus.files.records import RecordTable, open_records
+from almanaq.corpus.files.partitions import join_files
+from almanaq.corpus.files.reader import (
+    clean_header,
+    in_utf8,
+    join_delimited,
+    name_paths_columns,
+    open_delimited,
+    read_records,
+    read_workbook,
+)
+from almanaq.corpus.files.records import Records, RecordTable, open_records, share_keys
 from almanaq.corpus.files.sniff import ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with_units
 from almanaq.corpus.read_cancellation import raise_if_cancelled
@@ -36,6 +46,7 @@ from almanaq.engines.files.sqlite import SQLiteTables, load_sqlite
 from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, fingerprint, open_loaded
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.catalog.reading import relation_names
+from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -51,6 +62,7 @@ class _Load:
         reports: by the table's schema and name, how it was read.
         declared: what is known of a table beside its columns: the units of numbers, the parent of a child.
         typed: tables whose file declares types.
+        objects: JSON files that are one object each, by their database: they may be rows of one table.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -59,6 +71,7 @@ class _Load:
     reports: dict[TableId, LoadReport] = field(default_factory=dict)
     declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
     typed: set[TableId] = field(default_factory=set)
+    objects: dict[str, list[tuple[FoundFile, Records]]] = field(default_factory=dict)
 
     def reading(self, table_id: TableId) -> ReadOptions:
         """Return what the schema file says of how a table's file is to be read."""
@@ -83,6 +96,7 @@ def open_files(
     name: str = "",
     held: object = None,
     seconds: float | None = None,
+    separate: bool = False,
 ) -> DuckDBDatabase:
     """Open a folder of files of rows, one such file or several, as a database.
 
@@ -94,13 +108,15 @@ def open_files(
         name: of the source; "": that of the folder or file.
         held: what must live as long as the database, as a folder of files that were fetched.
         seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
+        separate: each file is a table of its own, even if several look like parts of one.
 
     Raises:
         SourceError: no file can be opened.
     """
     paths = [source] if isinstance(source, Path) else list(source)
     folder = len(paths) == 1 and paths[0].is_dir()
-    listing = list_folder(paths[0]) if folder else list_paths(paths)
+    listing = list_folder(paths[0], separate=separate) if folder else list_paths(paths, separate=separate)
+    listing = listing if separate else join_files(listing)
     name = name or paths[0].name or str(paths[0])
     declared = schema or Schema()
     key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
@@ -125,7 +141,7 @@ def read_table(path: Path) -> tuple[Any, LoadReport]:
 
 def _is_worth_caching(listing: Listing) -> bool:
     """Tell whether reading the files takes long enough for their tables to be cached: Parquet is read in place."""
-    read = [found.path for found in listing.files if found.kind.format is not Format.PARQUET]
+    read = [path for found in listing.files if found.kind.format is not Format.PARQUET for path in found.paths]
     read += listing.databases
     return len(read) >= TableCache.LEAST_FILES or (bool(read) and total_bytes(read) >= TableCache.LEAST_BYTES)
 
@@ -136,6 +152,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
+    _load_objects(load)
     keys, nearly = infer_keys(connection, DATABASE, load.declared)
     load.declared.update(keys)
     for place, notes in nearly.items():
@@ -192,6 +209,14 @@ def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tu
 
 def _load_delimited(load: _Load, found: FoundFile) -> None:
     reading = load.reading(found.id)
+    if found.columns:
+        with join_delimited(found, reading.hints) as (joined, notes):
+            whole = replace(found, paths=(joined,), columns=(), values=())
+            _load_delimited(load, whole)
+            report = load.reports[found.id]
+            origin = f"{found.path.name} and {len(found.paths) - 1:,} more files: delimited text"
+            load.reports[found.id] = replace(report, warnings=(*notes, *report.warnings), origin=origin)
+        return
     with open_delimited(found.path, reading.hints) as file:
         dialect, header = file.dialect, file.header
         with in_utf8(file.path, dialect.encoding, dialect.errors) as text:
@@ -202,8 +227,57 @@ def _load_delimited(load: _Load, found: FoundFile) -> None:
 
 
 def _load_json(load: _Load, found: FoundFile) -> None:
-    file = found.path.name
+    if found.columns:
+        read = [read_records(path) for path in found.paths]
+        rows = [
+            row | dict(zip(name_paths_columns(found.columns, list(row)), map(_path_value, values), strict=True))
+            for records, values in zip(read, found.values, strict=True)
+            for row in map(dict, records.rows)
+        ]
+        _load_records(load, found, Records(list(rows), tuple(note for records in read for note in records.notes)))
+        return
     records = read_records(found.path)
+    if records.whole is not None:
+        load.objects.setdefault(found.id.database, []).append((found, records))
+    else:
+        _load_records(load, found, records)
+
+
+def _path_value(text: str) -> int | str:
+    return int(text) if text.isdecimal() and str(int(text)) == text else text
+
+
+def _load_objects(load: _Load) -> None:
+    """Load JSON files that are one object each: those of a folder as the rows of one table, where they are alike."""
+    for place, files in load.objects.items():
+        objects = [records.whole or {} for _, records in files]
+        if len(files) > 1 and share_keys(objects):
+            folder = files[0][0].path.parent.resolve().name
+            named = any("file" in each for each in objects)
+            rows = (
+                objects
+                if named
+                else [{"file": f.path.stem, **each} for (f, _), each in zip(files, objects, strict=True)]
+            )
+            note = f"{folder}: its {len(rows):,} JSON files of one object each are the rows of one table"
+            merged = replace(files[0][0], id=load.free(TableId(place, folder)))
+            _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), (note,))))
+            continue
+        for found, records in files:
+            _load_or_report(load, found.path.name, partial(_load_records, load, found, records))
+
+
+def _load_records(load: _Load, found: FoundFile, records: Records) -> None:
+    """Load the objects of a file; raises SourceError where it is one object."""
+    file = found.path.name
+    for name, rows in records.tables.items():
+        taken = load.free(TableId(found.id.database, name)).table != name
+        part = replace(found, id=TableId(found.id.database, f"{found.id.table}_{name}" if taken else name))
+        _load_records(load, part, Records(rows, records.notes if name == next(iter(records.tables)) else ()))
+    if records.tables:
+        return
+    if not records.rows:
+        raise SourceError("it holds one object, not a list of rows: write an array of objects, or one object per line")
     tables = open_records(records.rows, found.id.table)
     records.rows.clear()  # room for the columns
     ids = {table.name: load.free(TableId(found.id.database, table.name)) for table in tables}
@@ -237,13 +311,19 @@ def _load_values(
     columns: Sequence[list[Any]],
     said: tuple[tuple[str, ...], str],
     units: Sequence[str] = (),
+    as_text: Collection[str] = (),
 ) -> None:
-    """Load columns of Python values; `said` is what to say of them, and where they are from."""
+    """Load columns of Python values; `said` is what to say of them, and where they are from.
+
+    Args:
+        as_text: columns whose values are no numbers or days, even if they look so.
+    """
     import pyarrow as pa
 
     reading = load.reading(table_id)
+    types = dict.fromkeys(map(str.casefold, as_text), "text") | dict(reading.types)
     typed = [
-        value_column(name, values, ColumnHints(said=reading.marks, type=reading.types.get(name.casefold(), "")))
+        value_column(name, values, ColumnHints(said=reading.marks, type=types.get(name.casefold(), "")))
         for name, values in zip(names, columns, strict=True)
     ]
     load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
@@ -297,11 +377,27 @@ def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
     load.declared[table_id] = RelationSchema(columns=units)
 
 
+def _load_documents(load: _Load, found: FoundFile) -> None:
+    """Load the documents of a source; their paths are the key, by which quotes are cited."""
+    read = read_documents(found)
+    files = "1 document" if len(found.paths) == 1 else f"{len(found.paths):,} documents"
+    said = (read.notes, f"{found.path.name if len(found.paths) == 1 else found.root}: {files}")
+    as_text = {name for name, values in read.columns.items() if {type(v) for v in values} <= {str, type(None)}}
+    _load_values(load, found.id, list(read.columns), list(read.columns.values()), said, as_text=as_text)
+    mail = "" if any(not is_mail(path) for path in found.paths) else ", mails, messages"
+    load.declared[found.id] = RelationSchema(
+        description=f"Documents; also called files{mail}",
+        key=("path",),
+        columns={"text": ColumnSchema(kind=ColumnKind.FREE_TEXT)},
+    )
+
+
 _LOADERS = {
     Format.DELIMITED: _load_delimited,
     Format.JSON: _load_json,
     Format.SHEETS: _load_sheets,
     Format.PARQUET: _load_parquet,
+    Format.DOCUMENTS: _load_documents,
 }
 
 
@@ -350,7 +446,7 @@ def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
     """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
     read = [found for found in listing.files if _is_parquet(found.path)]
     folders = [found.root.resolve() for found in read if found.root is not None]
-    paths = [found.path.resolve() for found in read if found.root is None]
+    paths = [path.resolve() for found in read if found.root is None for path in found.paths]
     for setting, places in (("allowed_directories", folders), ("allowed_paths", paths)):
         # What is read is checked as it is written in the view, too.
         both = dict.fromkeys((*map(string_literal, places), *map(file_literal, places)))
@@ -375,6 +471,13 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _source(found: FoundFile) -> str:
+    if found.root is None and found.columns:
+        selects = []
+        for path, (value,) in zip(found.paths, found.values, strict=True):
+            literal = value if isinstance(_path_value(value), int) else string_literal(value)
+            file = file_literal(path.resolve())
+            selects.append(f"SELECT *, {literal} AS {quote(found.columns[0])} FROM read_parquet({file})")
+        return f"({' UNION ALL '.join(selects)})"
     files = _list(file_literal(path.resolve()) for path in found.paths)
     parted = ", hive_partitioning = true" if found.root is not None else ""
     return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"

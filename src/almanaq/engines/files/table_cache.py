@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 import duckdb
 
-from almanaq.corpus.files.listing import Listing
+from almanaq.corpus.files.listing import Format, FoundFile, Listing
 from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import current_read
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded
@@ -176,6 +176,9 @@ def fingerprint(listing: Listing, said: Schema) -> str:
     digest.update(repr([(name, entry.as_read_options()) for name, entry in said.relations.items()]).encode())
     digest.update(repr([str(problem) for problem in listing.problems]).encode())
     for found in listing.files:
+        if found.kind.format is Format.DOCUMENTS:
+            _add_documents(digest, found)
+            continue
         for path in found.paths:
             _add(digest, repr(found.id), path)
     _add_databases(digest, {path.stem: path for path in listing.databases})
@@ -199,6 +202,15 @@ def _add_databases(digest: _Digest, files: Mapping[str, Path]) -> None:
         for beside in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
             if beside.is_file() and beside.stat().st_size:
                 _add(digest, place, beside)
+
+
+def _add_documents(digest: _Digest, found: FoundFile) -> None:
+    """Add documents without opening them, as there may be many; a change of content changes `st_ctime`."""
+    assert found.root is not None
+    digest.update(repr((found.id, str(found.root.resolve()))).encode())
+    for path in map(str, found.paths):
+        known = os.stat(path)
+        digest.update(f"{path}\0{known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}\n".encode())
 
 
 def _add(digest: _Digest, called: str, path: Path) -> None:
@@ -282,7 +294,9 @@ def _schema_from_json(entry: dict[str, Any]) -> RelationSchema:
         key=tuple(entry["key"]),
         foreign_keys=tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"]),
         columns={
-            name: ColumnSchema(description=c["description"], written=c["written"])
+            name: ColumnSchema(
+                ColumnKind(c["kind"]) if c["kind"] else None, description=c["description"], written=c["written"]
+            )
             for name, c in entry["columns"].items()
         },
         named_by=entry["named_by"],

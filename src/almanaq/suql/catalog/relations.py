@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
+from textwrap import shorten
 from typing import Any
 
 from sqlglot import exp
@@ -230,7 +231,11 @@ class Relation:
         return next((c for c in self.columns if c.name.casefold() == folded), None)
 
 
-@dataclass(frozen=True, slots=True)
+_MOST_LINES, _WIDEST = 20, 120
+"""Of a catalog as it is shown."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Catalog:
     """The relations of one source, in a stable order.
 
@@ -261,6 +266,20 @@ class Catalog:
         named = by_place | {r.name.casefold(): r for r in self.relations}
         unlisted = {name: r for r in self.unlisted for name in (*_list_qualified_names(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
+
+    def __repr__(self) -> str:
+        """Return the relations with their rows and columns, as many as fit on a screen."""
+        lines = [
+            shorten(
+                f"{relation.name} ({'?' if relation.rows is None else f'{relation.rows:,}'} rows): "
+                + ", ".join(f"{column.name} {column.type}{'[]' * column.array}" for column in relation.columns),
+                _WIDEST,
+                placeholder=" …",
+            )
+            for relation in self.relations[:_MOST_LINES]
+        ]
+        more = len(self.relations) - _MOST_LINES
+        return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])]) or "no relations"
 
     def in_dialect(self, dialect: str) -> Catalog:
         """Return the catalog for queries of a dialect."""

@@ -6,6 +6,12 @@ import { button, el, say, visible } from "./dom.js";
 const WIDE = matchMedia("(min-width: 60rem)");
 let opener = null;
 
+// Documents have their path for a key.
+export function passageName({ column, key, passage }) {
+  const part = column === "text" && { pdf: "page", pptx: "slide" }[key.split(".").pop().toLowerCase()];
+  return `${part || column} ${passage + 1}`;
+}
+
 // `quotes` are all of an answer, in order; `index` says which to show.
 export async function read(quotes, index, answer, from = document.activeElement) {
   opener = from;
@@ -24,7 +30,7 @@ export async function read(quotes, index, answer, from = document.activeElement)
     button(text, () => read(quotes, index + by, answer, opener), { disabled: !quotes[index + by] });
   show(
     el("div", { class: "reading" },
-      el("h2", { tabindex: -1 }, `${quote.relation} ${quote.key}, ${quote.column} ${quote.passage + 1}`),
+      el("h2", { tabindex: -1 }, `${quote.relation} ${quote.key}, ${passageName(quote)}`),
       el("p", {}, "Asked: ", visible(quote.question)),
       body,
       el("p", { class: "buttons" }, step(-1, "Previous quote"), step(1, "Next quote"), button("Close", close)),

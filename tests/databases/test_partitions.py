@@ -1,0 +1,86 @@
+"""Files that are one table: by the values of their folders, by dates or numbers in their names, by their header."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import almanaq
+
+ROWS = "id,amount\n1,1.10\n2,x\n"
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def tables(source: Any, **options: Any) -> dict[str, list[tuple[Any, ...]]]:
+    with almanaq.connect(source, **options) as connection:
+        names = [relation.name for relation in connection.catalog.relations]
+        return {name: sorted(connection.sql(f'SELECT * FROM "{name}"').rows) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"sales-2024-01.csv": "id,n\n1,2\n", "sales-2024-02.csv": "id,n\n1,x\n"},
+            {"sales": [(1, "2", "2024-01"), (1, "x", "2024-02")]},
+        ),
+        (
+            {"year=2020/a.csv": "id\n1\n", "year=2021/month=3/b.csv": "id\n2\n"},
+            {"data": [(1, 2020, None), (2, 2021, 3)]},
+        ),
+        (
+            {"WalMartStock_20240103.tsv": "n\tm\n1\t2\n", "WalMartStock_20240104.tsv": "n\tm\n3\t4\n"},
+            {"WalMartStock": [(1, 2, datetime.date(2024, 1, 3)), (3, 4, datetime.date(2024, 1, 4))]},
+        ),
+        (
+            {f"{name}.tsv": f"day\tbikes\n1\t{n}\n" for n, name in enumerate(("north", "port", "west"))},
+            {"data": [(1, 0, "north"), (1, 1, "port"), (1, 2, "west")]},
+        ),
+        (
+            {"log2023.jsonl": '{"a": 1, "year": "x"}', "log2024.jsonl": '{"a": 2, "year": "y"}'},
+            {"log": [(1, "x", 2023), (2, "y", 2024)]},
+        ),
+        ({"a1.csv": "id,n\n1,2\n", "a2.csv": "id,m\n1,2\n"}, {"a1": [(1, 2)], "a2": [(1, 2)]}),
+        (
+            {"dogs.csv": "id,name\n1,Rex\n", "cats.csv": "id,name\n1,Tom\n"},
+            {"dogs": [(1, "Rex")], "cats": [(1, "Tom")]},
+        ),
+    ],
+    ids=["months", "folders", "days", "one header", "lines of JSON", "other headers", "two of one header"],
+)
+def test_files_of_one_table(tmp_path: Path, files: dict[str, str], expected: dict[str, Any]) -> None:
+    folder = write(tmp_path / "data", files)
+    (folder / "README.css").write_text("no table")
+    assert tables(folder) == {name: sorted(rows) for name, rows in expected.items()}
+    found = {table.id.table: len(table.rows) for table in almanaq.tables(folder)}
+    assert found == {name: len(rows) for name, rows in expected.items()}
+
+
+def test_monthly_parquet_is_read_in_place_as_one(tmp_path: Path) -> None:
+    for month in ("01", "02"):
+        pq.write_table(pa.table({"id": [int(month)], "month": ["x"]}), tmp_path / f"trips_2024-{month}.parquet")
+    assert tables(tmp_path) == {"trips": [(1, "x", "2024-01"), (2, "x", "2024-02")]}
+    assert set(tables(tmp_path, separate=True)) == {"trips_2024-01", "trips_2024-02"}
+
+
+def test_it_is_said_and_separate_keeps_them_apart(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", {"s-2024-01.csv": ROWS, "s-2024-02.csv": ROWS, "year=2020/a.csv": ROWS})
+    (folder / "year=2020" / "a.csv").unlink()
+    (folder / "year=2020").rmdir()
+    with almanaq.connect(folder) as connection:
+        assert any("2 files are one table, and the column 'month'" in said for said in connection.warnings)
+    assert set(tables(folder, separate=True)) == {"s-2024-01", "s-2024-02"}
+    parts = write(tmp_path / "parts", {"year=2020/a.csv": ROWS, "year=2021/b.csv": ROWS})
+    assert set(tables(parts, separate=True)) == {"a", "b"}
