@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.catalog.relations import Catalog
+    from almanaq.suql.catalog.terms import Terms
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -113,6 +114,7 @@ class Connection(ErrorsAsAttributes):
         """
         reports = getattr(self._database, "reports", ())
         loaded = tuple(message for report in reports for message in report.messages)
+        loaded += self.catalog.left_out
         return loaded + tuple(f"the view {name!r} is left out: {why}" for name, why in self._database.catalog().broken)
 
     def sql(
@@ -471,6 +473,7 @@ def connect(
     model: str | Reader | LanguageModel | Models = "local",
     embedder: str | Embedder | None = None,
     schema: str | None = None,
+    terms: str | None = None,
     examples: str | None = None,
     max_calls: int | None = None,
     max_money: float | None = None,
@@ -511,6 +514,8 @@ def connect(
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
+        terms: a file of metrics, dimensions and joins: Open Semantic Interchange (YAML) or dbt's semantic manifest
+            (JSON); None: `SOURCE.terms.yaml` or `.json`, or a file's `target/semantic_manifest.json`, where it exists.
         examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
@@ -576,12 +581,14 @@ def _open(
     context_tokens: int | None,
     cache: bool,
     allow_http: bool,
+    terms: str | None,
 ) -> Connection:
     """Open a source with the models that read it."""
     from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model
+    from almanaq.suql.catalog.definitions import find_terms, read_terms
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named
@@ -591,17 +598,22 @@ def _open(
         model = choose_model().name
     settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
     shots = find_examples(source) if examples is None else read_examples(examples)
+    place = find_terms(source) if terms is None else terms
+    defined = None if place is None else read_terms(place)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline)
     try:
         models = open_models(model, embedder=embedder, cache=cache, settings=settings)
+        engine = _make_engine(database, models, options, by_vectors=embedder is not None, cache=cache, terms=defined)
+        engine.check_terms()
     except BaseException:
         database.close()
         raise
-    engine = _make_engine(database, models, options, by_vectors=embedder is not None, cache=cache)
     return Connection(engine, database, bound_models(models, options.deadline), shots)
 
 
-def _make_engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
+def _make_engine(
+    database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool, terms: Terms | None
+) -> Engine:
     """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.model_names import ModelSettings, open_models
@@ -620,7 +632,9 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
         return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(probabilities=True))
 
     proxies = cached(proxy_models)
-    return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)
+    return Engine(
+        database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors, terms=terms
+    )
 
 
 def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:

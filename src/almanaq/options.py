@@ -492,6 +492,16 @@ _BEFORE = (
         url=True,
     ),
     Option(
+        name="terms",
+        annotation="str | None",
+        help="Metrics of a semantic layer, OSI's YAML or dbt's manifest; default SOURCE.terms.yaml.",
+        python="A file of metrics, dimensions and joins: Open Semantic Interchange (YAML) or dbt's semantic manifest "
+        "(JSON); None: `SOURCE.terms.yaml` or `.json`, or a file's `target/semantic_manifest.json`, where it exists.",
+        metavar="FILE",
+        commands=_EVERY_COMMAND,
+        url=True,
+    ),
+    Option(
         name="examples",
         annotation="str | None",
         help="Questions with their SUQL for the model; default SOURCE.examples.toml.",

@@ -59,6 +59,7 @@ from almanaq.agent.schema_text import Examples, fits_prompt
 from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
+from almanaq.agent.terms import say_terms
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
@@ -465,7 +466,8 @@ class Agent:
             table=result.table,
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
-        notes = (*write_notes(ran.parsed, result.trace), *doubts)
+        defined = say_terms(question, ran.suql, self._engine.catalog)
+        notes = (*write_notes(ran.parsed, result.trace), *defined, *doubts)
         responder = self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)

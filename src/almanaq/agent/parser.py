@@ -15,6 +15,7 @@ from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.response import Reading
 from almanaq.agent.schema_text import Examples, choose_examples, generate_examples, schema_text
 from almanaq.agent.tables import ShowRows
+from almanaq.agent.terms import write_terms
 from almanaq.agent.unanswerable import say_unanswerable
 from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
@@ -164,6 +165,7 @@ class PromptedParser:
                 self._find_facts(catalog) if self._find_facts else None,
             ),
             "examples": choose_examples(self._shots, catalog) or generate_examples(catalog),
+            "terms": write_terms(question[:_QUESTION_LENGTH], catalog),
             "others": self._others(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
             "locale": self._language,
