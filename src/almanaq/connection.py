@@ -12,6 +12,7 @@ from almanaq.errors import UsageError
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
+    from almanaq.agent.checked import Checked, CheckedAnswers
     from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Event, Response
@@ -50,7 +51,15 @@ class Connection(ErrorsAsAttributes):
 
     errorhandler: ErrorHandler | None = None
 
-    def __init__(self, engine: Engine, database: Database, models: Models, shots: Examples = ()) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        database: Database,
+        models: Models,
+        shots: Examples = (),
+        checked: CheckedAnswers | None = None,
+    ) -> None:
+        self._checked = checked
         self._make_engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
@@ -99,6 +108,34 @@ class Connection(ErrorsAsAttributes):
         'Somewhere in San Francisco for ramen, not too pricey, where we do not have to queue?'
         """
         return self._shots
+
+    @property
+    def checked(self) -> CheckedAnswers:
+        """The questions whose queries a person called right, on the page, with `confirm` or by `almanaq verdicts`."""
+        from almanaq.agent.checked import CheckedAnswers
+
+        self._checked = self._checked or CheckedAnswers()
+        return self._checked
+
+    def confirm(self, question: str, suql: str, *, by: str = "") -> Checked:
+        """Keep a query as the right one for a question: it answers the same question again, with other values too.
+
+        Args:
+            by: who says so.
+
+        Raises:
+            QueryError: the query cannot be run over this source.
+
+        >>> con.confirm("How many dogs are over 5?", "SELECT count(*) FROM dogs WHERE age > 5", by="Ann").rows
+        1
+        >>> con.ask("How many dogs are over 2?").rows
+        ((2,),)
+        """
+        from almanaq.agent.checked import measure_checked
+
+        made = measure_checked(question, suql, by, self.engine)
+        self.checked.put(made)
+        return made
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -399,7 +436,7 @@ class Connection(ErrorsAsAttributes):
 
         if self._agent is None or self._make_engine is None:
             options = self.engine.options.for_agent()
-            self._agent = Agent(self.engine, self._models, shots=self._shots, options=options)
+            self._agent = Agent(self.engine, self._models, shots=self._shots, options=options, checked=self.checked)
         return self._agent
 
     def _agent_with(self, options: Options | None) -> Agent:
@@ -417,7 +454,7 @@ class Connection(ErrorsAsAttributes):
 
         self.check_open()
         database = RedactedDatabase(self._database)
-        made = Connection(self.engine.over(database), database, self._models, self._shots)
+        made = Connection(self.engine.over(database), database, self._models, self._shots, self.checked)
         made._is_public = True
         return made
 
@@ -584,6 +621,7 @@ def _open(
     terms: str | None,
 ) -> Connection:
     """Open a source with the models that read it."""
+    from almanaq.agent.checked import CheckedAnswers, find_checked
     from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
@@ -608,7 +646,8 @@ def _open(
     except BaseException:
         database.close()
         raise
-    return Connection(engine, database, bound_models(models, options.deadline), shots)
+    checked = CheckedAnswers.of(source, find_checked(source, examples), keep=cache)
+    return Connection(engine, database, bound_models(models, options.deadline), shots, checked)
 
 
 def _make_engine(

@@ -218,7 +218,8 @@ def mcp(
 ) -> None:
     """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
 
-    Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
+    Eight tools; confirm keeps a right query, all others only read.
+    Private columns are not there. What a program asks for may lower --max-calls and
     --deadline, never raise them. Several may be started over one source.
     """
     named = name_source(source, db, command="mcp")

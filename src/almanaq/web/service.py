@@ -6,15 +6,14 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from almanaq.agent.checked import source_id
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
@@ -382,12 +381,6 @@ def open_service(
     shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
-        file, _identity(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+        file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
     )
     return Service(shown, connection, store, limits or Limits(), worker or Worker())
-
-
-def _identity(source: str) -> str:
-    """Return what two servers over one source have in common, without a password in it."""
-    path = Path(source).expanduser()
-    return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]

@@ -251,8 +251,7 @@ class CatalogIndex:
                 self._holding[full].append(column)
 
     def _index_term(self, term: Term) -> None:
-        """Index a term by its names, unless a relation is called so; one that is a column gives that column more names.
-        """
+        """Index a term by its names, unless a relation is called so; one that is a column gives it more names."""
         column = None if term.grain else self.column(term.relation, term.expression.strip('"`'))
         names = [identifier_stems(term.name), *map(stems, term.synonyms)]
         for words in filter(None, dict.fromkeys(names)):
