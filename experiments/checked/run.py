@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -30,7 +31,10 @@ def main() -> None:
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
     chosen = [s for s in SOURCES if s.half == "open" and s.name in (given.source or [s.name])]
-    by_source = {source.name: measure(source, given.folder) for source in chosen}
+    by_source = {}
+    for source in chosen:
+        by_source[source.name] = measure(source, given.folder)
+        print(source.name, by_source[source.name], file=sys.stderr)
     total: dict[str, Any] = {}
     for counts in by_source.values():
         for name, value in counts.items():

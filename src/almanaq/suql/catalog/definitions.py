@@ -42,8 +42,9 @@ def read_terms(path: str | Path) -> Terms:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"cannot read the terms {str(path)!r}: {error}") from error
-    reader = dbt_manifest if path.suffix == ".json" and '"semantic_models"' in text else osi
-    return reader.parse_terms(text, path.name)
+    if path.suffix == ".json" and '"semantic_models"' in text:
+        return dbt_manifest.parse_terms(text, path.name)
+    return osi.parse_terms(text, path.name)
 
 
 def apply_terms(catalog: Catalog, terms: Terms) -> Catalog:
@@ -56,11 +57,11 @@ def apply_terms(catalog: Catalog, terms: Terms) -> Catalog:
     known = {(term.kind, term.name, term.relation) for term in catalog.terms}
     found = []
     for term in terms.terms:
-        relation = names.get(term.relation) or getattr(catalog.find(term.relation), "name", None)
-        if relation is None:
+        held = catalog.find(names.get(term.relation, term.relation))
+        if held is None:
             left_out.append(f"{term.place}: the {term.kind} {term.name!r} is left out: no relation {term.relation!r}")
-        elif (term.kind, term.name, relation) not in known:  # what the schema file defines goes before
-            found.append(replace(term, relation=relation))
+        elif (term.kind, term.name, held.name) not in known:  # what the schema file defines goes before
+            found.append(replace(term, relation=held.name))
     joins = [
         (one.name, own, other.name, theirs)
         for given, own, to, theirs in terms.joins
@@ -130,12 +131,13 @@ def _parse(sql: str, term: Term, catalog: Catalog) -> exp.Expr:
     given = {name for name, value in tree.args.items() if value}
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or given != {"expressions"}:
         raise SourceError(f"{_where(term)} must be one expression, not {sql!r}")
-    return tree.expressions[0].unalias().copy()
+    expression: exp.Expr = tree.expressions[0].unalias().copy()
+    return expression
 
 
 def _resolve(tree: exp.Expr, term: Term, catalog: Catalog, within: tuple[str, ...]) -> exp.Expr:
     """Put its relation before each column, and its definition in the place of each other term."""
-    outer = exp.paren(tree)
+    outer = exp.Paren(this=tree)
     for column in [each for each in outer.find_all(exp.Column) if each.find_ancestor(exp.Select) is None]:
         given = ".".join(part.name for part in column.parts[:-1]) or term.relation
         relation = _find(catalog, catalog.tables.get(given, given))
@@ -153,7 +155,8 @@ def _resolve(tree: exp.Expr, term: Term, catalog: Catalog, within: tuple[str, ..
                 f"{_where(term)}: no {'column' if relation else 'relation'} {missing!r}{suggest(missing, near)}"
             )
         column.replace(exp.paren(_write(other, catalog, within)))
-    return outer.this
+    resolved: exp.Expr = outer.this
+    return resolved
 
 
 def _where(term: Term) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from almanaq.errors import MissingExtraError, SourceError
@@ -124,7 +124,7 @@ def write_osi(catalog: Catalog, name: str) -> str:
     return head + written
 
 
-def _field(name: str, sql: str, description: str, synonyms: tuple[str, ...] = ()) -> Mapping[str, Any]:
+def _field(name: str, sql: str, description: str, synonyms: tuple[str, ...] = ()) -> dict[str, Any]:
     return {
         "name": name,
         "expression": {"dialects": [{"dialect": _ANSI, "expression": sql}]},
