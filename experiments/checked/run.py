@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -31,23 +30,24 @@ def main() -> None:
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
     chosen = [s for s in SOURCES if s.half == "open" and s.name in (given.source or [s.name])]
-    by_source = {}
+    by_source: dict[str, dict[str, Any]] = {}
     for source in chosen:
         by_source[source.name] = measure(source, given.folder)
-        print(source.name, by_source[source.name], file=sys.stderr)
-    total: dict[str, Any] = {}
-    for counts in by_source.values():
-        for name, value in counts.items():
-            total[name] = (
-                Counter(total.get(name, {})) + Counter(value)
-                if isinstance(value, dict)
-                else (total.get(name, 0) + value)
-            )
-    record = {"command": "python -m experiments.checked.run DIR", "model": "local", **total, "by source": by_source}
-    text = json.dumps(record, indent=2)
+        text = json.dumps(record(by_source), indent=2)
+        if given.out is not None:
+            given.out.write_text(text + "\n", encoding="utf-8")
     print(text)
-    if given.out is not None:
-        given.out.write_text(text + "\n", encoding="utf-8")
+
+
+def record(by_source: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the counts of all sources together, and of each."""
+    total: dict[str, Any] = {name: sum(each[name] for each in by_source.values()) for name in ("confirmed", "asked")}
+    for name in ("before", "after", "confirmed again"):
+        counts = [each[name] for each in by_source.values()]
+        total[name] = {outcome: sum(each[outcome] for each in counts) for outcome in counts[0]}
+    sources = "".join(f" --source {name}" for name in by_source)
+    command = f"python -m experiments.checked.run DIR{sources}"
+    return {"command": command, "model": "local", **total, "by source": by_source}
 
 
 def measure(source: Source, folder: Path) -> dict[str, Any]:

@@ -626,7 +626,7 @@ def _open(
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model
-    from almanaq.suql.catalog.definitions import find_terms, read_terms
+    from almanaq.suql.catalog.term_files import find_terms, read_terms
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named

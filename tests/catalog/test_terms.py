@@ -13,7 +13,7 @@ import almanaq
 from almanaq.agent.terms import write_terms
 from almanaq.cli.app import app
 from almanaq.errors import SourceError
-from almanaq.suql.catalog.definitions import read_terms
+from almanaq.suql.catalog.term_files import read_terms
 
 ORDERS = """id,customer,price,quantity,status,day
 1,1,10,2,paid,2024-01-05

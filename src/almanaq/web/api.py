@@ -281,7 +281,7 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         await _run_aside(lambda: known.put(id, about, body.verdict, rest, columns))
         learns = body.about.kind == "answer"
         taught = learns and await _run_aside(
-            lambda: teach(service, id, body.verdict, rest.get("expected") or {}, body.by)
+            lambda: teach(service.connection, service.store, id, body.verdict, rest.get("expected") or {}, body.by)
         )
         verdicts = [each.record() for each in await _run_aside(lambda: known.of(id))]
         return Document({"verdicts": verdicts, "taught": taught})

@@ -28,7 +28,7 @@ from almanaq.web.store import (
 )
 
 if TYPE_CHECKING:
-    from almanaq.web.service import Service
+    from almanaq.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +124,15 @@ class Verdicts:
         return found
 
 
-def teach(service: Service, id: str, verdict: str | None, expected: Mapping[str, Any], by: str) -> bool:
+def teach(
+    connection: Connection, store: AnswerStore, id: str, verdict: str | None, expected: Mapping[str, Any], by: str
+) -> bool:
     """Keep the query that a verdict calls right for its question, or forget it; return whether one is kept.
 
     None is kept of a follow-up, whose words mean nothing without the turns before it, nor one that cannot run.
     """
-    answer, connection = service.store.get(id), service.connection
-    if answer is None or answer.kind != "ask" or service.store.turns(answer.conversation)[:1] != (answer.turn,):
+    answer = store.get(id)
+    if answer is None or answer.kind != "ask" or store.turns(answer.conversation)[:1] != (answer.turn,):
         return False
     answered = answer.record.get("suql") if verdict == "right" and answer.record.get("status") == "answered" else None
     suql = expected.get("suql") or answered

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from almanaq.errors import MissingExtraError, SourceError
+from almanaq.suql.catalog.definitions import write_definition
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.terms import Join, Term, Terms
 
@@ -89,7 +90,6 @@ def write_osi(catalog: Catalog, name: str) -> str:
 
     Units and default filters are written into descriptions and expressions.
     """
-    from almanaq.suql.catalog.definitions import write_definition
 
     def entry(term: Term) -> dict[str, Any]:
         sql = write_definition(term, catalog).sql(catalog.dialect, normalize_functions=False)
