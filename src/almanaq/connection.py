@@ -12,6 +12,7 @@ from almanaq.errors import UsageError
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Accuracy, Options, choose_options
 
 if TYPE_CHECKING:
+    from almanaq.agent.checked import Checked, CheckedAnswers
     from almanaq.agent.conversation import Agent, Chat
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Event, Response
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.catalog.relations import Catalog
+    from almanaq.suql.catalog.terms import Terms
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -50,7 +52,15 @@ class Connection(ErrorsAsAttributes):
 
     errorhandler: ErrorHandler | None = None
 
-    def __init__(self, engine: Engine, database: Database, models: Models, shots: Examples = ()) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        database: Database,
+        models: Models,
+        shots: Examples = (),
+        checked: CheckedAnswers | None = None,
+    ) -> None:
+        self._checked = checked
         self._make_engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
@@ -119,6 +129,34 @@ class Connection(ErrorsAsAttributes):
         return self._shots
 
     @property
+    def checked(self) -> CheckedAnswers:
+        """The questions whose queries a person called right, on the page, with `confirm` or by `almanaq verdicts`."""
+        from almanaq.agent.checked import CheckedAnswers
+
+        self._checked = self._checked or CheckedAnswers()
+        return self._checked
+
+    def confirm(self, question: str, suql: str, *, by: str = "") -> Checked:
+        """Keep a query as the right one for a question: it answers the same question again, with other values too.
+
+        Args:
+            by: who says so.
+
+        Raises:
+            QueryError: the query cannot be run over this source.
+
+        >>> con.confirm("How many dogs are over 5?", "SELECT count(*) FROM dogs WHERE age > 5", by="Ann").rows
+        1
+        >>> con.ask("How many dogs are over 2?").rows
+        ((2,),)
+        """
+        from almanaq.agent.checked import measure_checked
+
+        made = measure_checked(question, suql, by, self.engine)
+        self.checked.put(made)
+        return made
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What was mended or could not be read while the source was loaded; () for a database that is read in place.
 
@@ -132,6 +170,7 @@ class Connection(ErrorsAsAttributes):
         """
         reports = getattr(self._database, "reports", ())
         loaded = tuple(message for report in reports for message in report.messages)
+        loaded += self.catalog.left_out
         return loaded + tuple(f"the view {name!r} is left out: {why}" for name, why in self._database.catalog().broken)
 
     def sql(
@@ -416,7 +455,7 @@ class Connection(ErrorsAsAttributes):
 
         if self._agent is None or self._make_engine is None:
             options = self.engine.options.for_agent()
-            self._agent = Agent(self.engine, self._models, shots=self._shots, options=options)
+            self._agent = Agent(self.engine, self._models, shots=self._shots, options=options, checked=self.checked)
         return self._agent
 
     def _agent_with(self, options: Options | None) -> Agent:
@@ -433,7 +472,7 @@ class Connection(ErrorsAsAttributes):
         from almanaq.engines.redacted import RedactedDatabase
 
         self.check_open()
-        return self._over(RedactedDatabase(self._database), self._shots, is_public=True)
+        return self._over(RedactedDatabase(self._database), self._shots, self.checked, is_public=True)
 
     def for_user(self, user: User) -> Connection:
         """Return a connection to what a user's roles may see of the source, as the schema file says.
@@ -454,10 +493,12 @@ class Connection(ErrorsAsAttributes):
             return self
         database = RestrictedDatabase(self._database, user)
         database.catalog()  # a rule that cannot be applied is told here, not by the first query
-        return self._over(database, (), is_public=self._is_public)
+        return self._over(database, (), None, is_public=self._is_public)
 
-    def _over(self, database: Database, shots: Examples, *, is_public: bool) -> Connection:
-        made = Connection(self.engine.over(database), database, self._models, shots)
+    def _over(
+        self, database: Database, shots: Examples, checked: CheckedAnswers | None, *, is_public: bool
+    ) -> Connection:
+        made = Connection(self.engine.over(database), database, self._models, shots, checked)
         made._is_public = is_public
         return made
 
@@ -513,6 +554,7 @@ def connect(
     model: str | Reader | LanguageModel | Models = "local",
     embedder: str | Embedder | None = None,
     schema: str | None = None,
+    terms: str | None = None,
     examples: str | None = None,
     max_calls: int | None = None,
     max_money: float | None = None,
@@ -554,6 +596,8 @@ def connect(
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
+        terms: a file of metrics, dimensions and joins: Open Semantic Interchange (YAML) or dbt's semantic manifest
+            (JSON); None: `SOURCE.terms.yaml` or `.json`, or a file's `target/semantic_manifest.json`, where it exists.
         examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
@@ -621,12 +665,15 @@ def _open(
     cache: bool,
     separate: bool,
     allow_http: bool,
+    terms: str | None,
 ) -> Connection:
     """Open a source with the models that read it."""
+    from almanaq.agent.checked import CheckedAnswers, find_checked
     from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model
+    from almanaq.suql.catalog.term_files import find_terms, read_terms
 
     if options.dialect is not None:
         from almanaq.suql.transpile import dialect_named
@@ -636,19 +683,25 @@ def _open(
         model = choose_model().name
     settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
     shots = find_examples(source) if examples is None else read_examples(examples)
+    place = find_terms(source) if terms is None else terms
+    defined = None if place is None else read_terms(place)
     database = open_database(
         source, schema=schema, keep=cache, allow_http=allow_http, seconds=options.deadline, separate=separate
     )
     try:
         models = open_models(model, embedder=embedder, cache=cache, settings=settings)
+        engine = _make_engine(database, models, options, by_vectors=embedder is not None, cache=cache, terms=defined)
+        engine.check_terms()
     except BaseException:
         database.close()
         raise
-    engine = _make_engine(database, models, options, by_vectors=embedder is not None, cache=cache)
-    return Connection(engine, database, bound_models(models, options.deadline), shots)
+    checked = CheckedAnswers.of(source, find_checked(source, examples), keep=cache)
+    return Connection(engine, database, bound_models(models, options.deadline), shots, checked)
 
 
-def _make_engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
+def _make_engine(
+    database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool, terms: Terms | None
+) -> Engine:
     """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.model_names import ModelSettings, open_models
@@ -667,7 +720,9 @@ def _make_engine(database: Database, models: Models, options: Options, *, by_vec
         return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(probabilities=True))
 
     proxies = cached(proxy_models)
-    return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)
+    return Engine(
+        database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors, terms=terms
+    )
 
 
 def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:

@@ -21,6 +21,8 @@ AGENT_DEADLINE = 120.0
 """Seconds that a turn of the agent may take where no deadline was given."""
 AGENT_ROWS = 10_000
 _EVERY_COMMAND = "sql ask chat shell serve mcp"
+_CHECKED = "verdicts rerun"
+"""The commands on answers once checked: `almanaq test` is `rerun` in the code."""
 _NUMBERS: Mapping[str, type] = {"int": int, "float": float, "bool": bool}
 
 
@@ -465,7 +467,7 @@ _BEFORE = (
         python="`local` (no language model), `openai:MODEL`, an object with the methods of a Reader or LanguageModel, "
         "or opened Models, which keep replies as `open_models(…, cache=…)` says, whatever `cache` is here.",
         metavar="NAME",
-        commands=f"demo {_EVERY_COMMAND}",
+        commands=f"demo {_EVERY_COMMAND} {_CHECKED}",
         setting=True,
         untrusted=("local",),
         url=True,
@@ -477,7 +479,7 @@ _BEFORE = (
         python="`lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for "
         "finding tables, and shared words for the order of similarity, which then costs nothing.",
         metavar="NAME",
-        commands=f"demo {_EVERY_COMMAND}",
+        commands=f"demo {_EVERY_COMMAND} {_CHECKED}",
         setting=True,
         untrusted=("lexical", "static", "local"),
         url=True,
@@ -488,7 +490,17 @@ _BEFORE = (
         help="Column kinds and descriptions; default SOURCE.almanaq.toml.",
         python="A TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.",
         metavar="FILE",
-        commands=_EVERY_COMMAND,
+        commands=f"{_EVERY_COMMAND} {_CHECKED}",
+        url=True,
+    ),
+    Option(
+        name="terms",
+        annotation="str | None",
+        help="Metrics of a semantic layer, OSI's YAML or dbt's manifest; default SOURCE.terms.yaml.",
+        python="A file of metrics, dimensions and joins: Open Semantic Interchange (YAML) or dbt's semantic manifest "
+        "(JSON); None: `SOURCE.terms.yaml` or `.json`, or a file's `target/semantic_manifest.json`, where it exists.",
+        metavar="FILE",
+        commands=f"{_EVERY_COMMAND} {_CHECKED}",
         url=True,
     ),
     Option(
@@ -498,7 +510,7 @@ _BEFORE = (
         python="A TOML file of questions with their SUQL, which show a language model how queries over the source are "
         "written; None: `SOURCE.examples.toml` where it exists, else some are generated.",
         metavar="FILE",
-        commands="ask chat shell serve mcp",
+        commands=f"ask chat shell serve mcp {_CHECKED}",
         url=True,
     ),
 )
@@ -546,7 +558,7 @@ _AFTER = (
         python="Keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for"
         " the connection: equal calls are made once.",
         flag="--no-cache",
-        commands=_EVERY_COMMAND,
+        commands=f"{_EVERY_COMMAND} {_CHECKED}",
         url=True,
     ),
     Option(
@@ -563,7 +575,7 @@ _AFTER = (
         default=False,
         help="Fetch a SOURCE of the form https://….",
         python="Fetch the file that a source of the form `https://…` names.",
-        commands=_EVERY_COMMAND,
+        commands=f"{_EVERY_COMMAND} {_CHECKED}",
     ),
 )
 CONNECTION_OPTIONS = (*_BEFORE, *_AFTER)

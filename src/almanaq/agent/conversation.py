@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
+from almanaq.agent.checked import CheckedAnswers, find_nearest
 from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
@@ -59,6 +60,7 @@ from almanaq.agent.schema_text import Examples, fits_prompt
 from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
+from almanaq.agent.terms import say_terms
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
@@ -115,6 +117,7 @@ class Agent:
         classifier: tells kinds of turns where no language model does; `local` unless given.
         parser, relaxer, responder, checker: replace the ones that `models` calls for.
         options: how queries are run.
+        checked: questions whose queries a person called right: they answer the same ones again, without a call.
         shots: examples of questions with their SUQL, for the prompt of a language model, or for `local` to know again.
     """
 
@@ -131,12 +134,14 @@ class Agent:
         checker: Checker | None = None,
         options: Options | None = None,
         shots: Examples = (),
+        checked: CheckedAnswers | None = None,
     ) -> None:
         small = is_small(models.language)
         # A small model only writes queries; all else about a turn is done as without one.
         language = None if small else models.language
         self._engine, self._options = engine, options
         self._keyed: dict[str, KeyedQuery | None] = {}
+        self._checked, self._embedder = checked or CheckedAnswers(), models.embedder
         self._tables = tables or make_chooser()
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
@@ -149,6 +154,7 @@ class Agent:
             PromptedParser(
                 language,
                 shots=shots,
+                find_near=self._find_near,
                 show_rows=SmallTables(engine, options),
                 find_links=ValueLinks(engine),
                 find_facts=SourceFacts(engine, options),
@@ -249,7 +255,8 @@ class Agent:
         doubted: _Executed | None = None
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
-            parsed = self._parser.parse(question, catalog, history, tuple(failures))
+            parsed = None if failures else self._recall(question, history)
+            parsed = parsed or self._parser.parse(question, catalog, history, tuple(failures))
             if parsed.why:
                 try:
                     return (yield from self._explain(parsed, history))
@@ -288,6 +295,29 @@ class Agent:
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
             except AlmanaqError as error:
                 return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
+
+    def _recall(self, question: str, history: History) -> Parsed | None:
+        """Return the query of a checked question that is the same but for values; None where there is none."""
+        catalog = self._engine.catalog
+        for known in reversed(self._checked.all()):
+            suql = self._local.recall(question, known.question, known.suql, catalog)
+            alone = suql is not None and (not history or self._local.stands_alone(question, history, catalog))
+            if suql is not None and alone and self._is_usable(suql):
+                return Parsed("query", suql, remarks=(known.say(),))
+        return None
+
+    def _is_usable(self, suql: str) -> bool:
+        try:
+            self._engine.check(suql)
+        except QueryError:
+            return False
+        return True
+
+    def _find_near(self, question: str) -> Examples:
+        """Return the checked questions nearest to one, for a prompt; none that speaks of private columns."""
+        private = self._engine.private_columns
+        shown = [each for each in self._checked.all() if self._is_usable(each.suql) and not private(each.suql)]
+        return find_nearest(question, shown, self._embedder)
 
     def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:
         """Explain why rows are, or are not, among those of the last query; raises QueryError where that cannot be."""
@@ -464,7 +494,8 @@ class Agent:
             table=result.table,
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
-        notes = (*write_notes(ran.parsed, result.trace), *doubts)
+        defined = say_terms(question, ran.suql, self._engine.catalog)
+        notes = (*write_notes(ran.parsed, result.trace), *defined, *doubts)
         responder = self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)

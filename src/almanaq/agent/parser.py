@@ -15,6 +15,7 @@ from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.response import Reading
 from almanaq.agent.schema_text import Examples, choose_examples, generate_examples, schema_text
 from almanaq.agent.tables import ShowRows
+from almanaq.agent.terms import write_terms
 from almanaq.agent.unanswerable import say_unanswerable
 from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
@@ -111,6 +112,7 @@ class PromptedParser:
         find_links: finds the values of columns that words of a question spell; None shows none.
         find_facts: counts missing cells and references that nobody declared; None says nothing of them.
         source: returns the whole catalog, of which a turn sees a part: the prompt names the other tables.
+        find_near: finds the checked questions that are nearest to one; None shows none.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
     """
@@ -124,11 +126,13 @@ class PromptedParser:
         today: Callable[[], datetime.date] = datetime.date.today,
         language: str | None = None,
         shots: Examples = (),
+        find_near: Callable[[str], Examples] | None = None,
         show_rows: ShowRows | None = None,
         find_links: FindLinks | None = None,
         find_facts: Callable[[Catalog], Facts] | None = None,
         source: Callable[[], Catalog] | None = None,
     ) -> None:
+        self._find_near = find_near
         self._source, self._find_facts = source, find_facts
         self._show_rows, self._find_links = show_rows, find_links
         self._model, self._today, self._shots = model, today, shots
@@ -163,7 +167,11 @@ class PromptedParser:
                 self._show_rows(catalog) if self._show_rows else None,
                 self._find_facts(catalog) if self._find_facts else None,
             ),
-            "examples": choose_examples(self._shots, catalog) or generate_examples(catalog),
+            "examples": (
+                *(choose_examples(self._find_near(question), catalog) if self._find_near else ()),
+                *(choose_examples(self._shots, catalog) or generate_examples(catalog)),
+            ),
+            "terms": write_terms(question[:_QUESTION_LENGTH], catalog),
             "others": self._others(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
             "locale": self._language,

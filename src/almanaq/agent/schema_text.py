@@ -270,14 +270,20 @@ def examples_path(source: str | Path) -> Path:
 
 def find_examples(source: object) -> Examples:
     """Return the examples of the file next to a source; () when there is none."""
+    path = examples_beside(source)
+    return () if path is None else read_examples(path)
+
+
+def examples_beside(source: object) -> Path | None:
+    """Return the path of the examples of a source; None where it has none."""
     if not isinstance(source, str | Path):
-        return ()
+        return None
     if str(source).startswith("sample:"):
         from almanaq.sample import examples_path as bundled
 
-        return read_examples(bundled(str(source).removeprefix("sample:")))
+        return Path(bundled(str(source).removeprefix("sample:")))
     path = examples_path(Path(source).expanduser())
-    return read_examples(path) if path.is_file() else ()
+    return path if path.is_file() else None
 
 
 def read_examples(path: str | Path) -> Examples:
@@ -294,9 +300,15 @@ def read_examples(path: str | Path) -> Examples:
     return tuple(_example(entry, f"{path.name}, example {i}") for i, entry in enumerate(document.get("example", []), 1))
 
 
+CHECKED_KEYS = ("by", "on", "rows", "digest")
+"""What a file of examples may say of one that a person checked: who, which day, and what it gave then."""
+
+
 def _example(entry: object, where: str) -> tuple[str, str | None]:
-    if not isinstance(entry, dict) or set(entry) - {"question", "suql"}:
-        raise SourceError(f"{where}: only `question` and `suql` are expected")
+    if not isinstance(entry, dict) or set(entry) - {"question", "suql", *CHECKED_KEYS}:
+        raise SourceError(
+            f"{where}: only `question`, `suql`, {', '.join(f'`{key}`' for key in CHECKED_KEYS)} are expected"
+        )
     question, suql = entry.get("question"), entry.get("suql")
     if not isinstance(question, str) or not question.strip() or not isinstance(suql, str | None):
         raise SourceError(f"{where}: `question` must be text, and `suql` text or left out")

@@ -11,9 +11,11 @@ from sqlglot.errors import SqlglotError
 from almanaq.agent.dialects import quote_name
 from almanaq.agent.history import Turn
 from almanaq.agent.queries import QueryEngine, tables_of
+from almanaq.agent.terms import terms_named
 from almanaq.agent.turn import options_of_turn
 from almanaq.errors import AlmanaqError
 from almanaq.options import Options
+from almanaq.suql.catalog.definitions import usable_terms
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
@@ -43,7 +45,8 @@ def choose_relations(
     last = next((t.suql for t in reversed(history) if t.suql), None)
     read = tables_of(last, catalog.dialect) if last else ()
     earlier = [r.name for r in map(catalog.find, read) if r is not None]
-    chosen = [catalog.relation(name) for name in choose(question, catalog)]
+    defined = [term.relation for term in terms_named(question, catalog)]
+    chosen = [catalog.relation(name) for name in dict.fromkeys((*defined, *choose(question, catalog)))]
     neighbours = _neighbours(chosen, catalog)
     kept = dict.fromkeys([*earlier, *neighbours])
     for relation in () if one_database and neighbours else chosen:
@@ -77,7 +80,7 @@ def main_database(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
 def restrict_catalog(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Return a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
-    return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
+    return usable_terms(replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept)))
 
 
 def add_relations(catalog: Catalog, whole: Catalog, suql: str) -> Catalog:

@@ -20,6 +20,7 @@ from almanaq.cli.schema import schema
 from almanaq.cli.serve import mcp, serve
 from almanaq.cli.shell import shell
 from almanaq.cli.sql import sql
+from almanaq.cli.verdicts import rerun, verdicts
 from almanaq.errors import MissingExtraError, nearest
 from almanaq.plugins import load_plugin, plugin_names
 
@@ -34,6 +35,8 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "index": index,
     "serve": serve,
     "mcp": mcp,
+    "verdicts": verdicts,
+    "test": rerun,
     "models": models,
     "cache": cache,
     "trust": trust,

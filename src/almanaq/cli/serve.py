@@ -140,11 +140,12 @@ def _serve(
     from contextlib import closing
 
     from almanaq.accounts import AuditLog, Ledger
+    from almanaq.agent.checked import source_id
     from almanaq.cli.terminal import say
     from almanaq.engines.restricted import check_users
     from almanaq.models.private_files import default_cache_folder
     from almanaq.web.app import create_app
-    from almanaq.web.service import hash_source, open_service
+    from almanaq.web.service import open_service
     from almanaq.web.serving import serve
 
     runs = _open_runs(bench)
@@ -152,7 +153,7 @@ def _serve(
     service = open_service(connection, source, limits, store_mb=store_mb, worker=worker, log=log)
     ledger = None
     if access.users is not None:
-        ledger = Ledger(None if store_mb is None else default_cache_folder() / "calls.sqlite", hash_source(source))
+        ledger = Ledger(None if store_mb is None else default_cache_folder() / "calls.sqlite", source_id(source))
         check_users(connection.catalog, access.users, connection.engine.dialect)
 
     def ready() -> None:
@@ -249,7 +250,8 @@ def mcp(
 ) -> None:
     """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
 
-    Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
+    Eight tools; confirm keeps a right query, all others only read.
+    Private columns are not there. What a program asks for may lower --max-calls and
     --deadline, never raise them. Several may be started over one source.
     """
     named = name_source(source, db, command="mcp")

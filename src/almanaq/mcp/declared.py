@@ -148,6 +148,13 @@ TOOLS = (
         {**_ROWS, "conversation": _TEXT},
     ),
     Tool(
+        "confirm",
+        "Keep suql as the right query for a question, once a person said so: it answers that question from then on.",
+        {"question": _TEXT, "suql": _SUQL, "by": _TEXT},
+        ("question", "suql"),
+        {"question": _TEXT, "rows": _WHOLE_OR_NOT, "notice": _TEXT},
+    ),
+    Tool(
         "why_not",
         "Why a row is not in a query's result: each condition on text with what it comes to, and quotes.",
         {"suql": _SUQL, "key": {"type": "object", "description": 'Columns that name the row: {"id": 7}'}},

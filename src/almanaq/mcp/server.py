@@ -149,19 +149,22 @@ class _Handlers:
     async def list_tools(self, context: Any, params: Any) -> Any:  # noqa: ARG002 - what the SDK passes
         """List the tools."""
         types = self._types
-        hints = types.ToolAnnotations(
-            read_only_hint=True,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=self._tools.remote,
-        )
+
+        def hints(name: str) -> Any:
+            return types.ToolAnnotations(
+                read_only_hint=name != "confirm",
+                destructive_hint=False,
+                idempotent_hint=True,
+                open_world_hint=self._tools.remote,
+            )
+
         listed = [
             types.Tool(
                 name=tool.name,
                 description=tool.description,
                 input_schema=tool.input_schema,
                 output_schema=tool.output_schema,
-                annotations=hints,
+                annotations=hints(tool.name),
             )
             for tool in TOOLS
         ]

@@ -257,6 +257,7 @@ class Tools:
             "find_tables": lambda given, _: find_tables(self.connection.catalog, given, self._choose),
             "describe_table": lambda given, _: describe_table(self.connection.catalog, given),
             "explain_query": lambda given, _: self._explain(given),
+            "confirm": lambda given, _: self._confirm(given),
             "run_query": lambda given, _: self._run(given),
             "ask": self._ask,
             "why_not": lambda given, _: self._why_not(given),
@@ -308,6 +309,10 @@ class Tools:
             "warnings": caps.clip_warnings(explanation.notes),
             "notice": NOTICE,
         }
+
+    def _confirm(self, given: Arguments) -> Record:
+        made = self.connection.confirm(given["question"], given["suql"], by=given.get("by", "a client of MCP"))
+        return {"question": made.question, "rows": made.rows, "notice": NOTICE}
 
     def _columns_sent(self, suql: str, params: list[Any]) -> list[str]:
         """Return the columns whose texts a model on another machine would see."""

@@ -28,8 +28,10 @@ from almanaq.suql.accuracy.estimates import (
     Sample,
 )
 from almanaq.suql.bind import Binder, read_parameters
+from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_terms
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.terms import Terms
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (
@@ -79,6 +81,7 @@ class Engine:
         similarity: scores passages for the order of similarity; None takes the words they share, which needs no model.
         proxy_models: opens the cheaper model that a query names as its proxy.
         vectors: what `similarity` compares texts by; None takes the vectors of the words that they share.
+        terms: definitions over the relations, in addition to those of the schema file.
         rules, query_rules: the optimizer's rules; for tests of each alone.
     """
 
@@ -93,7 +96,9 @@ class Engine:
         query_rules: tuple[QueryRule, ...] = QUERY_RULES,
         proxy_models: Callable[[str], Models] | None = None,
         vectors: TextVectors | None = None,
+        terms: Terms | None = None,
     ) -> None:
+        self._terms = terms
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
         self._plans: dict[tuple[object, ...], _Prepared] = {}
@@ -126,12 +131,14 @@ class Engine:
             rules=self._rules,
             query_rules=self._query_rules,
             proxy_models=self._proxy_models,
+            terms=self._terms,
         )
 
     @cached_property
     def catalog(self) -> Catalog:
         """The relations of the source, with the dialect in which queries name them."""
-        return self._database.catalog().in_dialect(self.dialect)
+        found = self._database.catalog().in_dialect(self.dialect)
+        return usable_terms(found if self._terms is None else apply_terms(found, self._terms))
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
         """Run a query and give its rows, the evidence for them and a trace.
@@ -196,6 +203,11 @@ class Engine:
         """Return the names of the relations that a query reads; raises QueryError."""
         with within_limits():
             return self._planner.read(query, self._options).relations
+
+    def check_terms(self) -> None:
+        """Have the database check every definition; raises SourceError with the file and line of a faulty one."""
+        found = self._database.catalog().in_dialect(self.dialect)
+        check_terms(found if self._terms is None else apply_terms(found, self._terms), self.check)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""

@@ -17,7 +17,7 @@ from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
 from almanaq.web.streaming import Document, run_job
-from almanaq.web.verdicts import Verdicts, export_examples, export_tests
+from almanaq.web.verdicts import Verdicts, export_examples, export_tests, teach
 
 Text = Annotated[str, Field(max_length=100_000)]
 Scalar = str | int | float | bool | None
@@ -106,6 +106,7 @@ class VerdictBody(_Exact):
     expected: Expected | None = None
     note: Annotated[str, Field(max_length=2_000)] | None = None
     sampled: bool = False
+    by: Annotated[str, Field(max_length=100)] = ""
 
 
 T = TypeVar("T")
@@ -278,7 +279,12 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         rest = body.model_dump(include={"expected", "note", "sampled"}, exclude_none=True)
         columns = all_columns(service.connection)
         await _run_aside(lambda: known.put(id, about, body.verdict, rest, columns))
-        return Document({"verdicts": [each.record() for each in await _run_aside(lambda: known.of(id))]})
+        learns = body.about.kind == "answer"
+        taught = learns and await _run_aside(
+            lambda: teach(service.connection, service.store, id, body.verdict, rest.get("expected") or {}, body.by)
+        )
+        verdicts = [each.record() for each in await _run_aside(lambda: known.of(id))]
+        return Document({"verdicts": verdicts, "taught": taught})
 
     @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)
     async def verdicts() -> Response:

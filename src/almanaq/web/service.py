@@ -6,16 +6,15 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from almanaq.accounts import Account, LastingBudget
+from almanaq.agent.checked import source_id
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
@@ -385,7 +384,7 @@ def open_service(
     shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
-        file, hash_source(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+        file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
     )
     return Service(shown, connection, store, limits or Limits(), worker or Worker(), Account(log=log))
 
@@ -394,9 +393,3 @@ def _hash_rights(connection: Connection) -> str:
     """Return what two users who may see the same have in common."""
     seen = [(r.name, r.definition, *(column.name for column in r.columns)) for r in connection.catalog.relations]
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:32]
-
-
-def hash_source(source: str) -> str:
-    """Return what two servers over one source have in common, without a password in it."""
-    path = Path(source).expanduser()
-    return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]

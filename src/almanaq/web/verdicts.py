@@ -6,11 +6,13 @@ import json
 import math
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from almanaq.agent.history import Turn
+from almanaq.errors import QueryError
 from almanaq.web.problems import NotFound
 from almanaq.web.store import (
     Answer,
@@ -24,6 +26,9 @@ from almanaq.web.store import (
     verdicts_of,
     verdicts_on,
 )
+
+if TYPE_CHECKING:
+    from almanaq.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,29 @@ class Verdicts:
             if store.shows(answer, is_there=True) and store.sees(columns_from_text(known["columns"])):
                 found.append(Verdict(answer, json.loads(about), known["verdict"], known["body"], made))
         return found
+
+
+def teach(
+    connection: Connection, store: AnswerStore, id: str, verdict: str | None, expected: Mapping[str, Any], by: str
+) -> bool:
+    """Keep the query that a verdict calls right for its question, or forget it; return whether one is kept.
+
+    None is kept of a follow-up, whose words mean nothing without the turns before it, nor one that cannot run.
+    """
+    answer = store.get(id)
+    if answer is None or answer.kind != "ask" or store.turns(answer.conversation)[:1] != (answer.turn,):
+        return False
+    answered = answer.record.get("suql") if verdict == "right" and answer.record.get("status") == "answered" else None
+    suql = expected.get("suql") or answered
+    try:
+        if suql:
+            connection.confirm(answer.asked, str(suql), by=by)
+            return True
+    except QueryError:
+        return False
+    if any(each.question == answer.asked for each in connection.checked.all()):
+        connection.checked.remove(answer.asked)
+    return False
 
 
 @dataclass(frozen=True, slots=True)

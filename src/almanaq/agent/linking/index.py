@@ -20,8 +20,9 @@ from almanaq.agent.linking.columns import (
     with_values,
 )
 from almanaq.agent.linking.english import english, read_data, share_root
-from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, stem, value_key
+from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, stem, stems, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
+from almanaq.suql.catalog.terms import Term
 from almanaq.text.spelling import edit_distance, tolerance
 
 Values = Callable[[str, str, int], Sequence[str]]
@@ -99,7 +100,10 @@ class CatalogIndex:
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
             self._index_relation(relation)
-        self.longest_name = max((len(words) for words in (*self._named, *self._tables)), default=1)
+        self._terms: dict[tuple[str, ...], list[Term]] = defaultdict(list)
+        for term in catalog.terms:
+            self._index_term(term)
+        self.longest_name = max((len(words) for words in (*self._named, *self._tables, *self._terms)), default=1)
 
     def all_columns(self) -> Iterable[LinkedColumn]:
         """Yield every column of every relation."""
@@ -130,6 +134,10 @@ class CatalogIndex:
     def relations_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the relations that stems name."""
         return self._tables.get(words, [])
+
+    def terms_named(self, words: tuple[str, ...]) -> list[Term]:
+        """Return the terms that stems name."""
+        return self._terms.get(words, [])
 
     def columns_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the columns that stems name, wholly or in part, the surest first."""
@@ -241,6 +249,18 @@ class CatalogIndex:
             full = stem(known.abbreviations.get(word, word))
             if full != word:
                 self._holding[full].append(column)
+
+    def _index_term(self, term: Term) -> None:
+        """Index a term by its names, unless a relation is called so; one that is a column gives it more names."""
+        column = None if term.grain else self.column(term.relation, term.expression.strip('"`'))
+        names = [identifier_stems(term.name), *map(stems, term.synonyms)]
+        for words in filter(None, dict.fromkeys(names)):
+            if any(not named.how and named.sureness > 1 for named in self._tables[words]):
+                continue  # "orders" are rows, and their number counts them
+            if column is None or term.kind != "dimension":
+                self._terms[words].append(term)
+            elif all(each.thing is not column for each in self._named[words]):
+                self._named[words].append(Named(column, 0.97))
 
     def _has_relation(self, words: Sequence[str]) -> bool:
         return any(tuple(words) == relation_words(relation) for relation in self.catalog.relations)

@@ -27,6 +27,7 @@ Kind = Literal[
     "direction",
     "part",
     "hold",
+    "term",
     "than",
     "noun",
     "silent",
@@ -41,7 +42,7 @@ class Span:
     Attributes:
         kind: what sort of thing; `meanings` what, the likeliest first.
             table: relations; column: LinkedColumns; value: ValueMeanings; number: (number, unit);
-            period: Period; compare: Comparison; superlative: Superlative; hold: Holding;
+            term: Terms; period: Period; compare: Comparison; superlative: Superlative; hold: Holding;
             aggregate, by, order, direction, part, average, …: the detail of the phrase.
         score: tokens covered, times how surely they mean it.
         how: "" as it is written; else "part", "synonym", "root", "described", "form", "code", "misspelt".

@@ -21,7 +21,16 @@ from almanaq.agent.local.texts import seeks, text_tests, wishes_of
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _ASKING_WORDS = frozenset("who whom whose why how when where".split())
 _ASKING = frozenset("is are was were does do did has have had can".split())
-_LEFT_OVER = {"unknown": 0.1, "value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8, "number": 0.1, "compare": 0.1}
+_LEFT_OVER = {
+    "unknown": 0.1,
+    "value": 0.15,
+    "column": 0.3,
+    "table": 0.6,
+    "noun": 0.8,
+    "number": 0.1,
+    "compare": 0.1,
+    "term": 0.1,
+}
 _LEFT_OUT = 0.55
 """The same for a search, whose reply says what it left out."""
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -39,6 +48,7 @@ class Composer(Ranking):
         self._name_tables()
         self._count_members()
         self.conditions.value_tests()
+        self._define()
         self._compute()
         self._group()
         self._count()

@@ -12,9 +12,10 @@ from sqlglot import exp
 from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.words import fold, tokenize
+from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
+from almanaq.agent.local.recall import recall
 from almanaq.agent.local.references import refers, refers_within
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
@@ -25,7 +26,6 @@ from almanaq.agent.response import Reading as Offered
 from almanaq.agent.schema_text import Examples
 from almanaq.agent.small_talk import answer_about_source, decline_language, detect_language, small_talk
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.text.sql_literals import string_literal
 
 CONFIDENCE = 0.65
 """The probability of being right below which readings are offered instead of an answer."""
@@ -122,8 +122,14 @@ class LocalDialogue:
             return Parsed("no_query", reply=decline_language(language))
         if (about := answer_about_source(question, catalog)) is not None:
             return Parsed("no_query", reply=about)
-        known = taught(question, self._examples, self.world(catalog))
-        return None if known is None else Parsed("query", known)
+        pairs = (pair for pair in self._examples if pair[1] is not None)
+        known = (self.recall(question, example, suql, catalog) for example, suql in pairs if suql is not None)
+        found = next((suql for suql in known if suql is not None), None)
+        return None if found is None else Parsed("query", found)
+
+    def recall(self, question: str, known: str, suql: str, catalog: Catalog) -> str | None:
+        """Return the query of a known question for one that differs in values alone; None for any other."""
+        return recall(question, known, suql, lambda: self.world(catalog), self._today())
 
     def stands_alone(self, question: str, history: Sequence[Turn], catalog: Catalog) -> bool:
         """Return whether a turn asks something whole, that needs nothing of those before it."""
@@ -225,45 +231,3 @@ def _find_choice(question: str, last: Turn) -> str | None:
         return None
     place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
     return last.offered[place] if place < len(last.offered) else None
-
-
-_LITERAL = re.compile(r"'((?:[^']|'')*)'")
-
-
-def taught(question: str, examples: Examples, world: World) -> str | None:
-    """Return the SUQL of an example whose question says the same as this one; None where none does.
-
-    Words that ask for nothing may differ, and so may a value that the query compares with: an example about Oslo
-    answers the question about Bergen, where both are values of one column.
-    """
-    asked = _plain(question)
-    for example, suql in examples:
-        if suql is None:
-            continue
-        if _plain(example) == asked:
-            return suql
-        for literal in dict.fromkeys(match[1].replace("''", "'") for match in _LITERAL.finditer(suql)):
-            found = _other_value(question, example, literal, world)
-            if found is not None:
-                return suql.replace(string_literal(literal), string_literal(found))
-    return None
-
-
-def _plain(question: str) -> tuple[str, ...]:
-    return tuple(t.stem for t in tokenize(question) if t.folded not in english().silent and t.is_word)
-
-
-def _other_value(question: str, example: str, literal: str, world: World) -> str | None:
-    """Return the value that a question has where an example has a literal, when all else is the same."""
-    at = example.casefold().find(literal.casefold())
-    if not literal or at < 0:
-        return None
-    before, after, asked = _plain(example[:at]), _plain(example[at + len(literal) :]), _plain(question)
-    size = len(asked) - len(before) - len(after)
-    if size < 1 or asked[: len(before)] != before or (after and asked[-len(after) :] != after):
-        return None
-    columns = {id(m.column) for m in world.index.values_spelled(literal) if not m.how}
-    said = " ".join(asked[len(before) : len(before) + size])
-    near = [*world.index.values_spelled(said), *world.index.values_of_stems(tuple(said.split()))]
-    fit = {m.value for m in near if not m.how and id(m.column) in columns}
-    return fit.pop() if len(fit) == 1 else None

@@ -9,7 +9,8 @@ from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_w
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import Hop, key_of
-from almanaq.agent.local.draft import Draft, NotComposed
+from almanaq.agent.local.definitions import Defined
+from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_there, part, plain, text
 from almanaq.suql.catalog.relations import Relation
 
@@ -23,7 +24,7 @@ def _is_kind(column: LinkedColumn) -> bool:
     )
 
 
-class Figures(Draft):
+class Figures(Defined):
     """Adds what is computed of many rows, and what these are put together by."""
 
     def _compute(self) -> None:
@@ -239,7 +240,7 @@ class Figures(Draft):
             if k is None:
                 continue
             kind = sentence.items[k].kind
-            if kind in ("aggregate", "count") or (sentence.used[k] and kind == "column"):
+            if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
             if self._ranks_by(i, k):
@@ -264,7 +265,7 @@ class Figures(Draft):
         if self.sentence.items[following].kind not in ("and", "by"):
             return None
         after = self.sentence.neighbour(following, 1, gap=1)
-        groups = after is not None and self.sentence.items[after].kind in ("column", "part", "table")
+        groups = after is not None and self.sentence.items[after].kind in ("column", "part", "table", "term")
         if groups:
             self.sentence.take(following)
         return after if groups else None
@@ -312,6 +313,8 @@ class Figures(Draft):
             return True
         if span.kind == "part":
             return self._group_by_part(k)
+        if span.kind == "term":
+            return self._group_by_term(k)
         if span.kind == "table":
             relation = next((r for r in span.meanings if r.name in self.world.graph.ways(self.main.name)), None)
             if relation is None:
@@ -417,7 +420,9 @@ class Figures(Draft):
         """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses."""
         sentence = self.sentence
         places = [
-            i for i in range(len(sentence.items)) if sentence.items[i].kind in ("column", "table", "part", "noun")
+            i
+            for i in range(len(sentence.items))
+            if sentence.items[i].kind in ("column", "table", "part", "noun", "term")
         ]
         for i in places:
             span = sentence.items[i]
@@ -430,7 +435,8 @@ class Figures(Draft):
                 if column is not None:
                     return i, column
                 continue
-            return i, None
+            if span.kind != "term" or span.meanings[0].kind == "dimension":
+                return i, None
         return None
 
     def _group_by_subject(self) -> bool:
@@ -450,8 +456,8 @@ class Figures(Draft):
             else:
                 self.extra.append(is_there(self.groups[-1]))  # rows of nobody are no row of it
             return True
-        if span.kind == "part":
-            return self._group_by_part(i)
+        if span.kind in ("part", "term"):
+            return self._group_by(i)
         if span.kind == "table" and self.main not in span.meanings and self._group_by(i):
             if isinstance(self.groups[-1], exp.Column):
                 self.extra.append(is_there(self.groups[-1]))
@@ -490,7 +496,7 @@ class Figures(Draft):
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]
-            of_figure = before is not None and sentence.items[before].kind in ("column", "table", "noun")
+            of_figure = before is not None and sentence.items[before].kind in ("column", "table", "noun", "term")
             if computed and before is not None and sentence.used[before] and of_figure:
                 if self.groups or self._group_by_subject():
                     sentence.take(i)

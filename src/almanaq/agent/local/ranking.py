@@ -35,6 +35,9 @@ class Ranking(Figures):
                     continue
                 self._rank_groups(count(), down, meant)
                 continue
+            if self.measures and self._defined_near(i):
+                self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
+                continue
             if self.measures and not self.groups and self._computed_near(i):
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
@@ -53,6 +56,11 @@ class Ranking(Figures):
         after = self.sentence.neighbour(i, 1, gap=3, over=("table", "noun", "column", "by", "value"))
         kind = self.sentence.items[after].kind if after is not None else ""
         return kind in ("aggregate", "count") or (not kind and self.sentence.has_kind("by"))
+
+    def _defined_near(self, i: int) -> bool:
+        """Return whether a defined metric is what ranks: "highest revenue", "top 5 shops by revenue"."""
+        after = self.sentence.neighbour(i, 1, gap=3, over=("table", "noun", "column", "by", "value"))
+        return after is not None and self.sentence.items[after].kind == "term"
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""

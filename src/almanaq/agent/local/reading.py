@@ -285,6 +285,8 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
         measured = getattr(span.meanings[0], "measured", None) if span.meanings else None
         if measured is not None:
             held += [column.relation for column, _ in world.index.measured_by(measured, world.index.columns)[:3]]
+    defined = [term for span in cover if span.kind == "term" for term in span.meanings]
+    held += [relation for term in defined if (relation := world.catalog.find(term.relation)) is not None]
     candidates = list({relation.name: relation for relation in (*named, *held)}.values())
     if not candidates and len(world.catalog.relations) == 1:
         candidates = list(world.catalog.relations)
@@ -301,6 +303,7 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
             if span.kind in ("superlative", "compare") and span.meanings[0].measured
         )
         explained += sum(1.0 for span in cover if span.kind == "table" and relation in span.meanings)
+        explained += sum(2.0 for term in defined if term.kind == "metric" and term.relation == relation.name)
         scored.append((explained, relation))
     scored.sort(key=lambda each: -each[0])
     found = []

@@ -12,7 +12,10 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
+from almanaq.text.sql_literals import is_plain
 
+TITLE = "title"
+"""The key of an expression's metadata that names it where it is shown."""
 TEXT_FUNCTIONS = ("answer", "summary", "similarity")
 
 
@@ -223,8 +226,9 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
 
 
 def _title_output(item: exp.Expr) -> exp.Expr:
-    """Return an output column; a number of rows has a name that a person can read."""
-    return exp.alias_(item.copy(), "count") if item == exp.Count(this=exp.Star()) else item.copy()
+    """Return an output column; what has no readable name of its own, or is a term's definition, has one."""
+    title = item.meta.get(TITLE) or ("count" if item == exp.Count(this=exp.Star()) else "")
+    return exp.alias_(item.copy(), title, quoted=not is_plain(title)) if title else item.copy()
 
 
 def _hops(read: Sequence[str], tested: set[str], ways: Mapping[str, Way]) -> dict:  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -229,7 +229,8 @@ class IbisDatabase:
         reader = IbisCatalogReader(session.backend, self.dialect, session.rows)
         catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.relations.key_holds)
-        return Catalog(tuple(reader.relations.complete(relation) for relation in catalog.relations))
+        relations = tuple(reader.relations.complete(relation) for relation in catalog.relations)
+        return replace(catalog, relations=relations)
 
     def _link(self, backend: Any) -> Link:
         return Link(backend, _canceller(backend, self._connect), _runner(backend))

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -385,7 +385,8 @@ class SparkDatabase:
         try:
             catalog = apply_schema(reader.read(), self._schema)
             check_keys(catalog, self._schema, reader.relations.key_holds)
-            return Catalog(tuple(reader.relations.complete(relation) for relation in catalog.relations))
+            relations = tuple(reader.relations.complete(relation) for relation in catalog.relations)
+            return replace(catalog, relations=relations)
         except Exception as error:
             raise self._source_error("read the catalog", error) from None
 

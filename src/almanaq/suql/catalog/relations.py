@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
@@ -18,6 +18,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
 from almanaq.errors import SourceError, UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.catalog.terms import Term
 
 _WHOLE = frozenset(
     [
@@ -244,6 +245,8 @@ class Catalog:
         broken: schema.view of each view that the database cannot read, and why; it is not among the relations.
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
+        terms: metrics, dimensions and filters that are defined over the relations; `tables` the names by which their
+            files call relations, `left_out` which definitions could not be taken, in sentences.
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
         dialect: sqlglot's name of the SQL of the engine that holds the relations: queries over them are written in it.
         restricted: whether the source holds more than its reader may see, so that nothing beside relations is read.
@@ -256,6 +259,9 @@ class Catalog:
     unlisted: tuple[Relation, ...] = ()
     dialect: str = "duckdb"
     restricted: bool = False
+    terms: tuple[Term, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 

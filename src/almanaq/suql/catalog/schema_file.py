@@ -15,8 +15,11 @@ from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
 from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
+from almanaq.suql.catalog.definitions import apply_terms
 from almanaq.suql.catalog.infer import naming_column
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, RoleRule
+from almanaq.suql.catalog.term_sections import TERM_KEYS, read_sections, write_sections
+from almanaq.suql.catalog.terms import Term, Terms
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
@@ -50,7 +53,7 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
             for own, other, theirs in relation.foreign_keys
         )
         lines.append(f"foreign_keys = [{keys}]")
-    lines += _file_lines(name, said)
+    lines += [*_file_lines(name, said), *write_sections(name, said.terms)]
     lines += [line for rule in relation.roles for line in _role_lines(name, rule)]
     types = said.as_read_options().types
     written = {given.casefold(): entry.values for given, entry in said.columns.items()}
@@ -127,7 +130,7 @@ def _key(name: str) -> str:
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 
-TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file", "roles")
+TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file", "roles", *TERM_KEYS)
 ROLE_KEYS = ("rows", "hidden", "masked")
 FILE_KEYS = ("header", "names", "separator", "encoding", "days", "decimal")
 COLUMN_KEYS = ("kind", "description", "private", "values", "vectors", "type")
@@ -159,6 +162,7 @@ class RelationSchema:
     hints: Hints = field(default_factory=Hints)
     marks: Marks = field(default_factory=Marks)
     roles: tuple[RoleRule, ...] = ()
+    terms: tuple[Term, ...] = ()
 
     def as_read_options(self) -> ReadOptions:
         """Return what is said of how the file is to be read."""
@@ -206,7 +210,10 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
         known = columns.get(name, column)
         columns[name] = replace(known, private=True) if column.private else known
     ruled = {rule.role for rule in first.roles}
-    return replace(first, columns=columns, roles=(*first.roles, *(r for r in other.roles if r.role not in ruled)))
+    roles = (*first.roles, *(rule for rule in other.roles if rule.role not in ruled))
+    named = {(term.kind, term.name) for term in first.terms}
+    terms = (*first.terms, *(term for term in other.terms if (term.kind, term.name) not in named))
+    return replace(first, columns=columns, roles=roles, terms=terms)
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -226,7 +233,11 @@ def parse_schema(text: str, name: str = "schema") -> Schema:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SourceError(f"{name} is not TOML: {error}") from error
-    return Schema({key: _relation(entry, f"{name}, [{key}]") for key, entry in document.items()}, name)
+    relations = {key: _relation(entry, f"{name}, [{key}]") for key, entry in document.items()}
+    return Schema(
+        {key: replace(each, terms=read_sections(key, document[key], text, name)) for key, each in relations.items()},
+        name,
+    )
 
 
 def _relation(entry: Any, where: str) -> RelationSchema:
@@ -351,7 +362,8 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
         declared[found.name] = entry
     nothing = RelationSchema()
     relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name)) for r in catalog.relations)
-    return replace(catalog, relations=relations)
+    terms = Terms(tuple(term for entry in declared.values() for term in entry.terms))
+    return apply_terms(replace(catalog, relations=relations), terms)
 
 
 def keep_private(catalog: Catalog, schema: Schema) -> Catalog:

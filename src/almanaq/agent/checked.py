@@ -1,0 +1,164 @@
+"""Answers once checked: questions with the queries that a person called right, with who and when."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from almanaq.agent.local.spec import TEXT_FUNCTIONS
+from almanaq.agent.queries import QueryEngine
+from almanaq.agent.schema_text import Examples, examples_beside
+from almanaq.errors import QueryError, SourceError, first_line
+from almanaq.models.private_files import default_cache_folder, make_private
+from almanaq.models.protocols import Embedder
+
+NEAREST = 3
+"""How many checked questions a prompt shows, those nearest to what is asked."""
+_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A question whose query is right.
+
+    Attributes:
+        by: who said so, "" where nobody gave a name; `on` the day, as `2026-03-01`.
+        rows: how many rows the query gave then, and `digest` a hash of them; None and "" where that was not kept.
+    """
+
+    question: str
+    suql: str
+    by: str = ""
+    on: str = ""
+    rows: int | None = None
+    digest: str = ""
+
+    def say(self) -> str:
+        """Return the sentence that a reply which uses it gives."""
+        return f"The query is the one for “{self.question}”, checked by {self.by or 'a person'} on {self.on}."
+
+
+class CheckedAnswers:
+    """What was checked over one source; the last word on a question counts.
+
+    Args:
+        file: lines of JSON that only their owner can read; None keeps them in memory.
+        more: those of the source's file of examples, which are not kept again.
+    """
+
+    def __init__(self, file: Path | None = None, more: Iterable[Checked] = ()) -> None:
+        self._file, self._more, self._held = file, tuple(more), ""
+
+    @classmethod
+    def of(cls, source: object, more: Iterable[Checked] = (), *, keep: bool = True) -> CheckedAnswers:
+        """Return those of a source that has a name; of any other, none that outlive the process."""
+        named = keep and isinstance(source, str | Path)
+        return cls(default_cache_folder() / "checked" / f"{source_id(str(source))}.jsonl" if named else None, more)
+
+    def all(self) -> tuple[Checked, ...]:
+        """Return the checked questions, the oldest first; raises SourceError where the file is damaged."""
+        found = {each.question: each for each in self._more}
+        for line in self._read().splitlines()[-_MOST:]:
+            try:
+                entry = json.loads(line)
+                found.pop(entry["question"], None)
+                if entry["suql"] is not None:
+                    found[entry["question"]] = Checked(**entry)
+            except (ValueError, KeyError, TypeError) as error:
+                raise SourceError(f"{self._file} is damaged: remove it, or the line {line[:60]!r}") from error
+        return tuple(found.values())
+
+    def put(self, checked: Checked) -> None:
+        """Keep a checked question, in the place of what was kept of it before."""
+        self._append(asdict(replace(checked, on=checked.on or time.strftime("%Y-%m-%d"))))
+
+    def remove(self, question: str) -> None:
+        """Take back what was kept of a question."""
+        self._append({"question": question, "suql": None})
+
+    def _read(self) -> str:
+        if self._file is None:
+            return self._held
+        try:
+            return self._file.read_text(encoding="utf-8") if self._file.exists() else ""
+        except OSError as error:
+            raise SourceError(f"cannot read {self._file}: {error.strerror}") from error
+
+    def _append(self, entry: dict[str, object]) -> None:
+        line = json.dumps(entry, ensure_ascii=False) + "\n"
+        if self._file is None:
+            self._held += line
+            return
+        try:
+            make_private(self._file)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            raise SourceError(f"cannot keep the answer in {self._file}: {error.strerror}") from error
+
+
+def source_id(source: str) -> str:
+    """Return what two programs over one source have in common, without a password in it."""
+    path = Path(source).expanduser()
+    return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]
+
+
+def find_checked(source: object, file: str | None) -> tuple[Checked, ...]:
+    """Return the examples that a person checked, of a file or of the one beside a source."""
+    path = Path(file) if file is not None else examples_beside(source)
+    if path is None:
+        return ()
+    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("example", [])
+    return tuple(Checked(**entry) for entry in entries if entry.get("on") and entry.get("suql"))
+
+
+def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
+    """Return checked questions, and other examples, as a file of examples."""
+    entries = []
+    for each in (*(Checked(question, suql or "") for question, suql in others), *checked):
+        fields = {name: value for name, value in asdict(each).items() if value not in ("", None)}
+        entries.append("".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items()))
+    return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(
+        f"[[example]]\n{entry}" for entry in entries
+    )
+
+
+def measure_checked(question: str, suql: str, by: str, engine: QueryEngine) -> Checked:
+    """Return a question with its right query, and what the query gives now; raises QueryError where it cannot run.
+
+    Nothing is kept of rows that are read off texts, as that may cost calls, or that show private columns.
+    """
+    engine.check(suql)
+    made = Checked(question.strip(), suql, by, time.strftime("%Y-%m-%d"))
+    if any(f"{name}(" in suql.casefold() for name in TEXT_FUNCTIONS) or engine.private_columns(suql):
+        return made
+    rows = engine.run(suql).rows
+    digest = hashlib.sha256(repr(sorted(map(repr, rows))).encode()).hexdigest()[:16]
+    return replace(made, rows=len(rows), digest=digest)
+
+
+def compare_checked(checked: Checked, engine: QueryEngine) -> str:
+    """Run a checked query again; return "same", or what changed: why it cannot run, or how many rows it gives now."""
+    try:
+        now = measure_checked(checked.question, checked.suql, checked.by, engine)
+    except QueryError as error:
+        return f"stale: {first_line(error)}"
+    if checked.rows is None or now.digest == checked.digest:
+        return "same"
+    if now.rows == checked.rows:
+        return f"changed: {now.rows} rows, with other values"
+    return f"changed: {now.rows} rows, were {checked.rows}"
+
+
+def find_nearest(question: str, checked: Sequence[Checked], embedder: Embedder) -> Examples:
+    """Return the checked questions that are nearest to a question, the nearest first."""
+    if not checked:
+        return ()
+    vectors = embedder.embed_questions([question, *(each.question for each in checked)])
+    nearness = vectors[1:] @ vectors[0]
+    return tuple((checked[i].question, checked[i].suql) for i in (-nearness).argsort(kind="stable")[:NEAREST])

@@ -1,0 +1,80 @@
+"""Defined terms in a query: metrics become measures, dimensions groups, filters conditions, each written out."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.agent.linking.words import identifier_stems, stems
+from almanaq.agent.local.draft import Draft, NotComposed
+from almanaq.agent.local.spec import TITLE, tables_in
+from almanaq.suql.catalog.definitions import write_definition
+from almanaq.suql.catalog.terms import Term
+
+
+class Defined(Draft):
+    """Adds what somebody defined."""
+
+    def _define(self) -> None:
+        """Turn the metrics and filters that are named into measures and conditions."""
+        sentence = self.sentence
+        for i in list(sentence.of("term")):
+            term = self._term(i)
+            if term.kind == "metric":
+                sentence.take(i)
+                before = sentence.neighbour(i, -1, gap=1)
+                whole = before is not None and sentence.items[before].kind in ("aggregate", "count")
+                if whole and sentence.items[before].meanings[0] in ("SUM", "COUNT"):
+                    sentence.take(before)  # "total revenue": the definition says how it is put together
+                self.measures.append(self._definition(term))
+            elif term.kind == "filter":
+                sentence.take(i)
+                self._select(term)
+
+    def _term(self, i: int) -> Term:
+        """Return the one term at a place that is about the rows, or raise NotComposed."""
+        single = [t for t in self.sentence.items[i].meanings if self._is_reached(t)]
+        own = [t for t in single if t.relation == self.main.name] or single
+        if not own:
+            raise NotComposed
+        if len(own) > 1:
+            self.choices.doubt(0.5, "several terms of one name")
+        return own[0]
+
+    def _is_reached(self, term: Term) -> bool:
+        if term.kind == "metric":
+            return term.relation == self.main.name
+        return term.relation in self.world.graph.ways(self.main.name)
+
+    def _definition(self, term: Term) -> exp.Expr:
+        """Return what a term stands for; raise NotComposed where joins would count rows of it twice."""
+        tree = write_definition(term, self.world.catalog)
+        others = [name for name in tables_in(tree) if name != self.main.name]
+        if any(not self.world.is_single(self.main.name, name) for name in others if term.kind != "filter"):
+            raise NotComposed
+        for call in tree.find_all(exp.AggFunc):
+            if set(tables_in(call)) - {self.main.name} and not isinstance(call.this, exp.Distinct):
+                raise NotComposed
+        tree.meta[TITLE] = term.name
+        return tree
+
+    def _select(self, term: Term) -> None:
+        condition = self._definition(term)
+        if self.world.is_single(self.main.name, term.relation):
+            self.extra.append(condition)
+        elif set(tables_in(condition)) == {term.relation}:
+            self.extra.append(self._member(self.world.catalog.relation(term.relation), [condition]))
+        else:
+            raise NotComposed
+        own = stems(self.main.name.replace("_", " "))[-1:]
+        names = (identifier_stems(term.name), *map(stems, term.synonyms))
+        if term.relation == self.main.name and any(name[-1:] == own for name in names):
+            self.names_main = True  # "active customers" names the rows too
+
+    def _group_by_term(self, k: int) -> bool:
+        """Group by a dimension."""
+        term = self._term(k)
+        if term.kind != "dimension":
+            return False
+        self.sentence.take(k)
+        self.groups.append(self._definition(term))
+        return True

@@ -1,0 +1,80 @@
+"""The terms of a catalog that a question needs, for prompts; and those that a query used, for replies."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from almanaq.agent.linking.words import identifier_stems, stems
+from almanaq.suql.catalog.definitions import write_definition
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.terms import Term
+
+MOST_TERMS = 12
+"""Terms that a prompt shows; of more, those that share most words with the question."""
+
+
+def write_terms(question: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return a line for each term that a prompt about a question shows: its names and its definition in SQL."""
+    held = [term for term in catalog.terms if catalog.find(term.relation)]
+    if len(held) > MOST_TERMS:
+        asked = set(stems(question))
+        shared = {id(term): len(asked & _words(term)) for term in held}
+        held = sorted((t for t in held if shared[id(t)]), key=lambda t: -shared[id(t)])[:MOST_TERMS]
+    return tuple(_line(term, catalog) for term in held)
+
+
+def _words(term: Term) -> set[str]:
+    return {word for name in _names(term) for word in name} | set(stems(term.description))
+
+
+def _names(term: Term) -> list[tuple[str, ...]]:
+    return [identifier_stems(term.name), *map(stems, term.synonyms)]
+
+
+def _line(term: Term, catalog: Catalog) -> str:
+    names = ", ".join((term.name, *term.synonyms))
+    more = "; ".join(filter(None, (term.unit and f"in {term.unit}", " ".join(term.description.split()))))
+    sql = write_definition(term, catalog).sql(catalog.dialect, normalize_functions=False)
+    return f"{term.kind} of {term.relation}: {names} = {sql}{f' ({more})' if more else ''}"
+
+
+def say_terms(question: str, suql: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return a sentence for each term that a question names and whose definition its query holds."""
+    if not catalog.terms:
+        return ()
+    try:
+        tree = sqlglot.parse_one(suql, read=catalog.dialect)
+    except SqlglotError:
+        return ()
+    held = {_plain(node, catalog) for node in tree.walk()}
+    found = []
+    for term in terms_named(question, catalog):
+        sql = write_definition(term, catalog)
+        parts = list(sql.flatten()) if isinstance(sql, exp.And) else [sql]
+        if all(_plain(part, catalog) in held for part in parts):
+            unit = f", in {term.unit}" if term.unit else ""
+            shown = sql.transform(_unqualified).sql(catalog.dialect, normalize_functions=False)
+            found.append(f"“{term.name.replace('_', ' ')}” is {shown}{unit}, as {term.place} defines it.")
+    return tuple(dict.fromkeys(found))
+
+
+def terms_named(question: str, catalog: Catalog) -> list[Term]:
+    """Return the terms that a question calls by a name or synonym."""
+    asked = stems(question.replace("_", " "))
+    return [term for term in catalog.terms if any(_holds(asked, name) for name in _names(term))]
+
+
+def _holds(asked: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    return bool(name) and any(asked[i : i + len(name)] == name for i in range(len(asked)))
+
+
+def _unqualified(node: exp.Expr) -> exp.Expr:
+    return exp.Column(this=node.this) if isinstance(node, exp.Column) else node
+
+
+def _plain(node: exp.Expr, catalog: Catalog) -> str:
+    """Return an expression in the form in which two that mean the same are equal: without relations and case."""
+    plain = node.transform(_unqualified).transform(lambda each: each.unnest() if isinstance(each, exp.Paren) else each)
+    return plain.sql(catalog.dialect).replace('"', "").casefold()

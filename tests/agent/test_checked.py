@@ -1,0 +1,96 @@
+"""Checked answers: the same question with other values is answered by the checked query, and nothing unsure is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import almanaq
+from almanaq.cli.app import app
+
+SHOPS = "shop,place,amt,day\nNorth Gate,Oslo,120,2024-01-05\nHarbour,Bergen,80,2024-02-01\nMill,Oslo,40,2024-02-09\n"
+KNOWN = (
+    ("how are we doing in Oslo?", "SELECT SUM(amt) FROM shops WHERE place = 'Oslo'"),
+    ("the 2 liveliest", "SELECT shop FROM shops ORDER BY amt DESC LIMIT 2"),
+    ("doings of February 2024", "SELECT SUM(amt) FROM shops WHERE day >= '2024-02-01' AND day < '2024-03-01'"),
+    ("hubbub of last month", "SELECT SUM(amt) FROM shops WHERE day >= '2001-02-01' AND day < '2001-03-01'"),
+    ("how many liven up Oslo", "SELECT COUNT(*) FROM shops WHERE place = 'Oslo'"),
+)
+
+
+@pytest.fixture
+def shops(tmp_path: Path) -> Path:
+    file = tmp_path / "shops.csv"
+    file.write_text(SHOPS)
+    return file
+
+
+@pytest.fixture(scope="module")
+def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[almanaq.Connection]:
+    file = tmp_path_factory.mktemp("checked") / "shops.csv"
+    file.write_text(SHOPS)
+    with almanaq.connect(file, cache=False) as connection:
+        for question, suql in KNOWN:
+            connection.confirm(question, suql, by="Ann")
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("how are we doing in Oslo?", ((160,),)),
+        ("Please tell me how are we doing in Bergen", ((80,),)),
+        ("the 1 liveliest", (("North Gate",),)),
+        ("doings of January 2024", ((120,),)),
+    ],
+)
+def test_the_same_question_with_other_values_is_answered_by_the_checked_query(
+    con: almanaq.Connection, question: str, rows: tuple[tuple[object, ...], ...]
+) -> None:
+    reply = con.ask(question)
+    assert reply.rows == rows
+    assert "checked by Ann" in reply.answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how are we doing in Paris?",  # no value of the column
+        "how are we doing in Harbour?",  # a value of another column
+        "how are we not doing in Oslo?",
+        "which liven up Oslo",
+        "the -1 liveliest",
+        "the 1.5 liveliest",
+        "doings of 2024",  # a year is no month
+        "doings since January 2024",
+        "hubbub of last month",  # it would be answered with days gone by
+    ],
+)
+def test_what_is_unsure_takes_the_ordinary_path(con: almanaq.Connection, question: str) -> None:
+    assert "checked by" not in con.ask(question).answer
+
+
+def test_it_is_kept_withdrawn_exported_and_goes_stale_by_name(shops: Path) -> None:
+    run = CliRunner().invoke
+    question, suql = KNOWN[0]
+    assert run(app, ["verdicts", str(shops), "--right", question, "--suql", suql, "--by", "Bo"]).exit_code == 0
+    with almanaq.connect(shops) as again:
+        assert again.ask("how are we doing in Bergen?").rows == ((80,),)
+    assert run(app, ["verdicts", str(shops), "--export"]).exit_code == 0
+    assert run(app, ["verdicts", str(shops), "--remove", question]).exit_code == 0
+    with almanaq.connect(shops) as again:  # the exported file has it still
+        assert [each.by for each in again.checked.all()] == []
+        assert again.examples == ((question, suql),)
+    same = run(app, ["test", str(shops)])
+    assert (same.exit_code, same.stdout.split()[0]) == (0, "same")
+    run(app, ["verdicts", str(shops), "--right", question, "--suql", suql, "--by", "Bo"])
+    shops.write_text(SHOPS.replace("Oslo,40", "Oslo,41"))
+    assert run(app, ["test", str(shops)]).stdout.startswith("changed: 1 rows, with other values")
+    shops.write_text(SHOPS.replace("place", "town"))
+    stale = run(app, ["test", str(shops)])
+    assert stale.exit_code == 1
+    assert "stale" in stale.stdout
+    assert "place" in stale.stdout

@@ -1,0 +1,178 @@
+"""Terms: read from three formats, checked, written out in queries, and named in replies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import almanaq
+from almanaq.agent.terms import write_terms
+from almanaq.cli.app import app
+from almanaq.errors import SourceError
+from almanaq.suql.catalog.term_files import read_terms
+
+ORDERS = """id,customer,price,quantity,status,day
+1,1,10,2,paid,2024-01-05
+2,1,20,1,lost,2024-01-20
+3,2,5,10,paid,2024-02-11
+"""
+CUSTOMERS = "id,name,country,visits\n1,Ann,Norway,9\n2,Bo,Chile,1\n"
+SCHEMA = """
+[orders]
+foreign_keys = [{columns = ["customer"], table = "customers", references = ["id"]}]
+[orders.metrics]
+revenue = {expression = "sum(price * quantity)", unit = "EUR", synonyms = ["turnover"], filter = "status <> 'lost'"}
+basket = "revenue / count(*)"
+[orders.dimensions]
+"order month" = {expression = "day", grain = "month"}
+[customers.filters]
+"active customers" = "visits > 3"
+"""
+OSI = """
+semantic_model:
+  - name: shop
+    datasets:
+      - name: sales
+        source: prod.public.orders
+        fields:
+          - {name: net, expression: {dialects: [{dialect: ANSI_SQL, expression: price * quantity}]}}
+          - name: status
+            expression: {dialects: [{dialect: ANSI_SQL, expression: status}]}
+            ai_context: {synonyms: [state]}
+      - {name: people, source: prod.public.customers}
+      - {name: lost, source: prod.public.parcels}
+    relationships:
+      - {name: of, from: sales, to: people, from_columns: [customer], to_columns: [id]}
+    metrics:
+      - name: revenue
+        expression: {dialects: [{dialect: ANSI_SQL, expression: SUM(sales.net)}]}
+        ai_context: {synonyms: [turnover]}
+      - name: per_head
+        expression: [{dialect: ANSI_SQL, expression: SUM(sales.net) / COUNT(DISTINCT people.id)}]
+      - {name: cube, expression: {dialects: [{dialect: MDX, expression: "[Measures]"}]}}
+"""
+ENTITY = {"type": "primary", "expr": "id"}
+DBT: dict[str, Any] = {
+    "semantic_models": [
+        {
+            "name": "sales",
+            "node_relation": {"alias": "orders", "relation_name": '"prod"."public"."orders"'},
+            "entities": [{"name": "order", **ENTITY}, {"name": "person", "type": "foreign", "expr": "customer"}],
+            "dimensions": [{"name": "state", "type": "categorical", "expr": "status"}],
+            "measures": [
+                {"name": "amount", "agg": "sum", "expr": "price * quantity"},
+                {"name": "order_count", "agg": "count", "expr": "id"},
+            ],
+        },
+        {
+            "name": "people",
+            "node_relation": {"alias": "customers", "relation_name": "prod.public.customers"},
+            "entities": [{"name": "person", **ENTITY}],
+            "dimensions": [],
+            "measures": [],
+        },
+    ],
+    "metrics": [
+        {
+            "name": "revenue",
+            "label": "Turnover",
+            "type": "simple",
+            "type_params": {"measure": {"name": "amount"}},
+            "filter": {"where_filters": [{"where_sql_template": "{{ Dimension('order__state') }} <> 'lost'"}]},
+        },
+        {"name": "number", "type": "simple", "type_params": {"measure": {"name": "order_count"}}},
+        {
+            "name": "basket",
+            "type": "ratio",
+            "type_params": {"numerator": {"name": "revenue"}, "denominator": {"name": "number"}},
+        },
+        {"name": "so_far", "type": "cumulative", "type_params": {"measure": {"name": "amount"}}},
+    ],
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "orders.csv").write_text(ORDERS)
+    (folder / "customers.csv").write_text(CUSTOMERS)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("What is the total revenue?", {(70,)}),
+        ("turnover by country", {("Norway", 20), ("Chile", 50)}),
+        ("Which country has the highest revenue?", {("Chile", 50)}),
+        ("What is the revenue of active customers?", {(20,)}),
+        ("How many active customers are there?", {(1,)}),
+        ("How much revenue in February 2024?", {(50,)}),
+    ],
+)
+def test_terms_are_linked_and_written_out(shop: Path, question: str, rows: set[tuple[Any, ...]]) -> None:
+    Path(f"{shop}.almanaq.toml").write_text(SCHEMA)
+    with almanaq.connect(shop) as con:
+        reply = con.ask(question)
+    assert set(reply.rows) == rows
+    assert "shop.almanaq.toml, line" in reply.answer
+    assert "sum(price" in reply.answer.lower() or "visits > 3" in reply.answer
+
+
+@pytest.mark.parametrize("file", ["osi", "dbt"])
+def test_semantic_layers_are_found_beside_the_source_and_read(shop: Path, file: str) -> None:
+    text, ending = (OSI, "yaml") if file == "osi" else (json.dumps(DBT), "json")
+    Path(f"{shop}.terms.{ending}").write_text(text)
+    with almanaq.connect(shop) as con:
+        revenue = 90 if file == "osi" else 70
+        assert con.ask("What is the turnover?").rows == ((revenue,),)
+        assert con.catalog.relation("orders").foreign_keys == ((("customer",), "customers", ("id",)),)
+        ratio = con.ask("What is the per head?" if file == "osi" else "What is the basket?")
+        assert ratio.rows[0][0] == pytest.approx(45 if file == "osi" else 70 / 3)
+        left_out = " ".join(con.warnings)
+        assert ("'cube'" in left_out) if file == "osi" else ("'so_far'" in left_out)
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ('revenue = "sum(prise)"', "line 3: the metric 'revenue': no column 'prise'; did you mean 'price'"),
+        ('revenue = "price"', "aggregates nothing"),
+        ('revenue = "sum(price"', "cannot be parsed"),
+        ('revenue = "sum(status)"', "line 3: the metric 'revenue' is refused"),
+        ('revenue = {expression = "sum(price)", filtr = "x"}', "did you mean 'filter'"),
+        ('a = "b"\nb = "a"', "is defined by itself"),
+    ],
+)
+def test_a_faulty_definition_is_an_error_with_its_line(shop: Path, definition: str, message: str) -> None:
+    Path(f"{shop}.almanaq.toml").write_text(f"[orders]\n[orders.metrics]\n{definition}\n")
+    with pytest.raises(SourceError) as caught:
+        almanaq.connect(shop)
+    assert message in str(caught.value)
+
+
+def test_what_is_written_is_read_again(shop: Path) -> None:
+    toml = Path(f"{shop}.almanaq.toml")
+    toml.write_text(SCHEMA)
+    run = CliRunner().invoke
+    assert run(app, ["schema", str(shop), "--write", "osi"]).exit_code == 0
+    read = read_terms(f"{shop}.terms.yaml")
+    assert {(term.name, term.kind, term.synonyms) for term in read.terms if term.kind == "metric"} == {
+        ("revenue", "metric", ("turnover",)),
+        ("basket", "metric", ()),
+    }
+    toml.unlink()
+    with almanaq.connect(shop) as con:
+        assert con.ask("What is the turnover?").rows == ((70,),)
+
+
+def test_terms_of_private_columns_are_unknown_to_a_public_connection(shop: Path) -> None:
+    Path(f"{shop}.almanaq.toml").write_text(SCHEMA + "[orders.columns.price]\nprivate = true\n")
+    with almanaq.connect(shop) as con:
+        assert any("revenue" in line for line in write_terms("revenue", con.catalog))
+        assert {term.name for term in con.public().catalog.terms} == {"order month", "active customers"}
