@@ -112,7 +112,7 @@ function truncation(record) {
   const missing = record.rows.length < record.rows_total;
   return missing
     ? `The first ${record.rows.length.toLocaleString("en")} of ${plural(record.rows_total, "row")}.${cut}`
-    : `Some of it is not shown.${cut}`;
+    : `${record.trace?.partial ? `The first ${plural(record.rows.length, "row")}: there may be more.` : ""}${cut}`;
 }
 
 function cost(trace) {

@@ -18,9 +18,9 @@ async function library() {
 }
 
 // Compiles a specification without eval; nothing in it is loaded from anywhere.
-async function makeView(spec, more) {
+async function makeView(spec, width, more) {
   const { vega, compile, expr } = await (loading ??= library());
-  const compiled = compile(spec, { config: theme(), logger: vega.logger(vega.Error) }).spec;
+  const compiled = compile(spec, { config: theme(labelAngle(spec, width)), logger: vega.logger(vega.Error) }).spec;
   const loader = vega.loader();
   loader.load = loader.sanitize = () => Promise.reject(new Error("a chart loads nothing"));
   return new vega.View(vega.parse(compiled, null, { ast: true }), { expr, loader, logLevel: vega.Error, ...more });
@@ -35,13 +35,14 @@ function colour(name) {
   return found;
 }
 
-function theme() {
+function theme(angle) {
   const [ink, soft, line] = ["--ink", "--soft", "--line"].map(colour);
   const words = { labelColor: soft, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
   return {
     background: null,
     font: "system-ui, sans-serif",
     axis: { ...words, gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 160 },
+    axisXDiscrete: { labelAngle: angle },
     legend: words,
     title: { color: ink, subtitleColor: soft, anchor: "start", fontSize: 14 },
     text: { color: ink },
@@ -61,7 +62,7 @@ export function chart(record) {
     caption.textContent = visible([spec.description, spec.title.subtitle].filter(Boolean).join(" Of the rows: "));
     canvas.style.minHeight = `${heightOf(spec)}px`;
     try {
-      const view = await makeView({ ...spec, title: undefined, autosize: FIT }, { renderer: "svg", tooltip: showTip });
+      const view = await makeView({ ...spec, title: undefined, autosize: FIT }, canvas.clientWidth, { renderer: "svg", tooltip: showTip });
       canvas.replaceChildren();
       await view.initialize(canvas).runAsync();
       canvas.setAttribute("aria-hidden", "true"); // the picture around it carries the description
@@ -80,7 +81,8 @@ export function chart(record) {
     }
   };
   const save = async (kind) => {
-    const view = await makeView({ ...spec, width: canvas.clientWidth, autosize: FIT, background: colour("--paper") }, { renderer: "none" });
+    const width = canvas.clientWidth;
+    const view = await makeView({ ...spec, width, autosize: FIT, background: colour("--paper") }, width, { renderer: "none" });
     await view.runAsync();
     const blob = kind === "svg"
       ? new Blob([await view.toSVG()], { type: "image/svg+xml" })
@@ -107,6 +109,12 @@ export function chart(record) {
 // The room that a drawing takes, kept free while it is made.
 function heightOf({ height, data }) {
   return AROUND + (height.step ? height.step * new Set(data.values.map((mark) => mark.x)).size : height);
+}
+
+// Names below an axis lie where there is room for them, and slant where there is not.
+function labelAngle({ data }, width) {
+  const names = [...new Set(data.values.map((mark) => String(mark.x)))];
+  return Math.max(...names.map((each) => each.length)) * 8 < (0.8 * width) / names.length ? 0 : -40;
 }
 
 // Selects for the kind, the axes and the colour; the server draws the choice of all rows.
