@@ -9,6 +9,7 @@ const KINDS = { bar: "Bars", line: "Line", point: "Points", stacked: "Bars in pa
 const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
 const FIT = { type: "fit-x", contains: "padding" };
 const AROUND = 50; // pixels of the axis and its title
+const NARROW = 500;
 let loading = null;
 
 async function library() {
@@ -20,7 +21,7 @@ async function library() {
 // Compiles a specification without eval; nothing in it is loaded from anywhere.
 async function makeView(spec, width, more) {
   const { vega, compile, expr } = await (loading ??= library());
-  const compiled = compile(spec, { config: theme(labelAngle(spec, width)), logger: vega.logger(vega.Error) }).spec;
+  const compiled = compile(spec, { config: theme(spec, width), logger: vega.logger(vega.Error) }).spec;
   const loader = vega.loader();
   loader.load = loader.sanitize = () => Promise.reject(new Error("a chart loads nothing"));
   return new vega.View(vega.parse(compiled, null, { ast: true }), { expr, loader, logLevel: vega.Error, ...more });
@@ -35,15 +36,15 @@ function colour(name) {
   return found;
 }
 
-function theme(angle) {
+function theme(spec, width) {
   const [ink, soft, line] = ["--ink", "--soft", "--line"].map(colour);
   const words = { labelColor: soft, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
   return {
     background: null,
     font: "system-ui, sans-serif",
     axis: { ...words, gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 160 },
-    axisXDiscrete: { labelAngle: angle },
-    legend: words,
+    axisXDiscrete: { labelAngle: labelAngle(spec, width), labelOverlap: "greedy" },
+    legend: { ...words, orient: width < NARROW ? "bottom" : "right" },
     title: { color: ink, subtitleColor: soft, anchor: "start", fontSize: 14 },
     text: { color: ink },
     view: { stroke: null },
@@ -111,10 +112,12 @@ function heightOf({ height, data }) {
   return AROUND + (height.step ? height.step * new Set(data.values.map((mark) => mark.x)).size : height);
 }
 
-// Names below an axis lie where there is room for them, and slant where there is not.
+// Names below an axis lie where there is room for them, else slant, else rise.
 function labelAngle({ data }, width) {
   const names = [...new Set(data.values.map((mark) => String(mark.x)))];
-  return Math.max(...names.map((each) => each.length)) * 8 < (0.8 * width) / names.length ? 0 : -40;
+  const room = (0.8 * width) / names.length;
+  if (Math.max(...names.map((each) => each.length)) * 8 < room) return 0;
+  return room > 40 ? -40 : -90;
 }
 
 // Selects for the kind, the axes and the colour; the server draws the choice of all rows.
