@@ -80,7 +80,7 @@ async function open(id) {
 }
 
 async function ask(text, options = askAbove === null ? {} : { max_calls: askAbove }) {
-  const place = el("div", { class: "card working-card" }, el("p", { class: "working", "data-line": "progress" }, "Reading the question …"));
+  const place = el("div", { class: "card" }, el("p", { class: "working", "data-line": "progress" }, "Reading the question …"));
   const turn = el("section", { class: "turn" }, el("h2", { tabindex: -1 }, visible(text)), place);
   const seen = { id: null, estimate: null };
   log.append(turn);
