@@ -32,7 +32,7 @@ def main() -> None:
         page.locator("#reader mark").wait_for()
         shoot(page, "quote")
         page.get_by_role("button", name="Close").click()
-        page.get_by_text("Query", exact=True).click()
+        page.get_by_text("How this was found").click()
         page.get_by_label("SUQL query").fill(
             "SELECT name, ratin FROM restaurants\nWHERE answer(reviews, 'is it romantic?') = 'Yes'"
         )

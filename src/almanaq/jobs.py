@@ -288,10 +288,13 @@ def show_progress(show: Show, *, keeps: bool = False) -> Iterator[None]:
 
 @contextmanager
 def emit_progress(emit: Emit) -> Iterator[None]:
-    """Have the queries of this block emit how far they are, as events."""
+    """Have the queries of this block emit how far they are and what was spent, as events."""
+    with spending() as account:
 
-    def show(done: int, total: int | None, passed: int) -> None:
-        emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed})
+        def show(done: int, total: int | None, passed: int) -> None:
+            used = account.usage
+            spent = {"requests": used.calls, "tokens": used.input_tokens + used.output_tokens, "money": used.money}
+            emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed, **spent})
 
-    with show_progress(show):
-        yield
+        with show_progress(show):
+            yield

@@ -96,6 +96,7 @@ def test_every_documented_status_is_reached(client, serve, described):
     }
     kept = client.post("sql", {"suql": CANDLES}).json()["id"]
     talk = client.ask("How many places are there?")
+    drawn = "kind=point&x=name&y=id"
     quiet = serve(access={"token": TOKEN})
     small = serve(access={"most_body": 200})
     samples = {
@@ -103,6 +104,7 @@ def test_every_documented_status_is_reached(client, serve, described):
         f"{v1}/tables/{{name}}": f"{v1}/tables/places",
         f"{v1}/answers/{{id}}": f"{v1}/answers/{kept}",
         f"{v1}/answers/{{id}}/rows": f"{v1}/answers/{kept}/rows",
+        f"{v1}/answers/{{id}}/chart": f"{v1}/answers/{kept}/chart?{drawn}",
         f"{v1}/answers/{{id}}/verdict": f"{v1}/answers/{talk['id']}/verdict",
         f"{v1}/verdicts/export": f"{v1}/verdicts/export?format=tests",
         f"{v1}/conversations/{{id}}": f"{v1}/conversations/{talk['conversation']}",
@@ -134,6 +136,7 @@ def test_every_documented_status_is_reached(client, serve, described):
                 send(client, template, method, template.replace("{id}", "none").replace("{name}", "none"))
                 long = "x" * 600
                 send(client, template, method, template.replace("{id}", long).replace("{name}", long))
+    send(client, f"{v1}/answers/{{id}}/chart", "get", f"{v1}/answers/none/chart?{drawn}")
     send(client, f"{v1}/conversations/{{id}}", "delete")
     for template in (f"{v1}/tables", f"{v1}/cells", f"{v1}/verdicts/export"):
         send(client, template, "get", f"{template}?limit=x&format=x")

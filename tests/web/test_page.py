@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import re
 from contextlib import contextmanager
+from importlib.resources import files
 
 import pytest
 from tests.web.conftest import CANDLES, Quoting
@@ -42,8 +46,16 @@ def ask(page, question):
 
 
 def test_the_assets_are_small():
-    assert sum(map(len, assets().values())) <= 150_000
-    assert not any(b"innerHTML" in asset or b"eval(" in asset for asset in assets().values())
+    own = {name: asset for name, asset in assets().items() if not name.startswith("vendor/")}
+    assert sum(len(gzip.compress(asset)) for asset in own.values()) <= 50_000
+    assert not any(b"innerHTML" in asset or b"eval(" in asset for asset in own.values())
+
+
+def test_vendored_files_are_those_that_are_listed():
+    listed = (files("almanaq.web") / "static" / "vendor" / "README.md").read_text()
+    vendored = {name.removeprefix("vendor/"): asset for name, asset in assets().items() if name.startswith("vendor/")}
+    rows = dict(re.findall(r"^\| `([^`]+)` .*`([0-9a-f]{64})` \|$", listed, re.MULTILINE))
+    assert rows == {name: hashlib.sha256(asset).hexdigest() for name, asset in vendored.items()}
 
 
 def test_the_first_paint_is_quick(browser, sample):
@@ -77,7 +89,7 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         page.keyboard.press("Escape")
         assert page.locator("#reader").is_hidden()
 
-        page.get_by_text("Query", exact=True).click()
+        page.get_by_text("How this was found").click()
         page.get_by_role("button", name="Estimate").click()
         page.locator(".note", has_text="About 6 calls, free.").wait_for()
         editor = page.get_by_label("SUQL query")
@@ -103,6 +115,11 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         ask(page, "How many of them are there?")
         assert page.locator(".turn h2").count() == 2
         page.reload()
+        page.locator(".turn").nth(1).wait_for()
+        page.locator("#question").press("ArrowUp")
+        page.locator("#question").press("ArrowUp")
+        assert page.input_value("#question") == DINNER
+        page.get_by_role("button", name="New conversation").click()
         page.get_by_text("Earlier conversations").click()
         page.get_by_role("button", name=DINNER, exact=True).click()
         page.locator(".turn").nth(1).wait_for()
@@ -187,7 +204,7 @@ def test_hostile_cells_are_text(browser, serve):
             assert page.inner_text("#reader mark") == "andles"
             name = record["rows"][number][0]
             assert page.evaluate("document.querySelector('.passage').textContent") == HOSTILE[name]
-        assert page.locator("img").count() == 0
+        assert page.locator("main img, #reader img").count() == 0
         assert page.title() != "1"
 
 
@@ -216,7 +233,7 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
             page.fill("#question", "Where is one quiet?")
             parsed["suql"] = "SELECT id FROM places WHERE id < 2"
             page.press("#question", "Enter")
-            page.get_by_text("Query", exact=True).click()
+            page.get_by_text("How this was found").click()
             page.get_by_label("SUQL query").fill(suql)
             page.get_by_role("button", name="Run", exact=True).click()
             page.locator(".told .note", has_text="About 300 calls").wait_for()

@@ -21,6 +21,7 @@ def write_spec(chart: Drawing) -> dict[str, Any]:
         "description": chart.describe(),
         "data": {"values": list(chart.marks)},
         "width": "container",
+        "usermeta": {"almanaq": {"kind": chart.kind, "x": chart.x, "y": list(chart.y), "colour": chart.colour}},
     }
     return head | _SPECS[chart.kind](chart)
 
@@ -82,8 +83,8 @@ def _point_spec(chart: Drawing) -> dict[str, Any]:
         else _axis(chart.x, "quantitative", field="x", scale={"zero": False})
     )
     axes = {"x": across, "y": _value_axis(chart, zero=False)}
-    mark = {"type": "point", "filled": True, "opacity": 0.6, "color": COLOURS[0]}
-    return {"mark": mark, "encoding": axes | _tooltip(chart), "height": 320}
+    mark = {"type": "point", "filled": True, "opacity": 0.6} | ({} if chart.colour else {"color": COLOURS[0]})
+    return {"mark": mark, "encoding": axes | _colour(chart) | _tooltip(chart), "height": 320}
 
 
 def _share_spec(chart: Drawing) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
-from almanaq.errors import UnknownNameError
+from almanaq.charts.redraw import DrawnKind, draw_columns
+from almanaq.errors import UnknownNameError, UsageError
 from almanaq.jobs import JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
+from almanaq.web.store import read_parquet
 from almanaq.web.streaming import Document, run_job
 from almanaq.web.verdicts import Verdicts, export_examples, export_tests, teach
 
@@ -113,6 +115,7 @@ T = TypeVar("T")
 _PREFIX = "/api/v1"
 _GONE = "no such answer (any more)"
 Id = Annotated[str, Path(max_length=100)]
+ColumnName = Annotated[str, Query(max_length=500)]
 
 
 class ProblemBody(BaseModel):
@@ -240,6 +243,20 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
             name, headers = f"answer-first-{count}-of-{total}-rows", {"almanaq-rows": f"{count} of {total}"}
         headers["content-disposition"] = f'attachment; filename="{name}.{format}"'
         return Response(content, media_type=MEDIA[format], headers=headers)
+
+    @router.get(f"{_PREFIX}/answers/{{id}}/chart", responses=problems(401, 404, 422), response_class=Document)
+    async def chart(id: Id, kind: DrawnKind, x: ColumnName, y: ColumnName, colour: ColumnName = "") -> Response:
+        """Draw the kept rows of an answer as the chart that a person chose; nothing is asked or run."""
+        found = await _run_aside(lambda: service.store.get(id))
+        kept = None if found is None else found.rows
+        if found is None or kept is None:
+            raise NotFound(_GONE if found is None else "this answer has no rows, because no query ran")
+        title = found.asked if found.kind == "ask" else ""
+        try:
+            made = await _run_aside(lambda: draw_columns(read_parquet(kept), kind, x, y, colour, title).spec())
+        except UsageError as error:
+            raise Refused(422, str(error)) from error
+        return Document({"chart": made})
 
     @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def conversation(id: Id) -> Response:

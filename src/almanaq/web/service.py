@@ -6,6 +6,7 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -175,8 +176,7 @@ class Service:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
                 except AlmanaqError as error:
-                    partial = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
-                    known = self._describe_result(partial, params, cited) if isinstance(partial, Result) else None
+                    known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
             columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
@@ -260,7 +260,8 @@ class Service:
         record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
-            raise Failed(problem_of(response.error, suql=response.suql).record() | own)
+            sure = self._describe_partial(response.error, (), cited)
+            raise Failed(problem_of(response.error, suql=response.suql, partial=sure).record() | own)
         return self._add_calls_left(record)
 
     def _add_calls_left(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -268,6 +269,11 @@ class Service:
 
     def _log(self, action: str, work: Work, **asked: str) -> Work:
         return self.account.logged(action, self.connection, work, **asked)
+
+    def _describe_partial(self, error: AlmanaqError, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any] | None:
+        """Return the rows that were sure when the budget ran out; None where there are none."""
+        found = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
+        return self._describe_result(found, params, cited) if isinstance(found, Result) else None
 
     def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
         columns = describe_columns(self.connection.engine, result.suql, params, result.table)

@@ -83,7 +83,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
         body, pages = found
         return await page("bench.html", title=f"Record {number}", body=Markup(body), pages=pages, page=at)
 
-    @router.get("/static/{name}")
+    @router.get("/static/{name:path}")
     async def asset(name: str) -> Response:
         found = assets().get(name)
         if found is None:
@@ -95,9 +95,15 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
 @cache
 def assets() -> dict[str, bytes]:
-    """Return the files of the page by name; nothing else can be asked for."""
+    """Return the files of the page by name, those of others as `vendor/NAME`; nothing else can be asked for."""
     folder = files("almanaq.web") / "static"
-    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.rpartition(".")[2] in _KINDS}
+    places = {"": folder, "vendor/": folder / "vendor"}
+    return {
+        prefix + each.name: each.read_bytes()
+        for prefix, place in places.items()
+        for each in place.iterdir()
+        if each.name.rpartition(".")[2] in _KINDS
+    }
 
 
 @cache

@@ -1,46 +1,101 @@
-// An answer: what was found, what it rests on, and what can be done with it.
+// An answer: its sentence, then the chart or the table; how it was found is folded below.
 
+import { chart } from "./chart.js";
 import { button, el, money, plural, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
+import { table } from "./table.js";
 import { judge, wrong } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
-const STATUS = {
-  answered: "Answered", no_result: "Nothing found", no_query: "No query was run", clarify: "A question back",
-  failed: "It failed",
-};
+const STATUS = { no_result: "Nothing found", no_query: "No query was run", clarify: "A question back", failed: "It failed" };
 
-// `choose` asks the next question, where the answer stands in a conversation.
+// `choose` asks the next question, where the answer is part of a conversation.
 export function card(record, choose = null) {
   const made = el("div", { class: "card" });
+  const again = (result, words) => {
+    if (made.nextElementSibling?.classList.contains("again")) made.nextElementSibling.remove();
+    const next = el("div", { class: "again" }, el("h3", { tabindex: -1 }, visible(words)), card(result));
+    made.after(next);
+    next.querySelector("h3").focus();
+    next.scrollIntoView({ block: "nearest" });
+    say(`${plural(result.rows_total, "row")}.`);
+  };
+  const rows = record.columns?.length && !figure(record) ? table(record, again) : null;
+  const sentence = lead(record);
   const parts = [
     record.truncated && el("p", { class: "note" }, truncation(record)),
     record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
-    record.status && el("p", { class: "hint" }, STATUS[record.status] ?? record.status),
-    record.answer && el("p", { class: "answer" }, visible(record.answer)),
-    record.readings?.length ? readings(record, choose, made) : null,
+    STATUS[record.status] && el("p", { class: "hint" }, STATUS[record.status]),
+    sentence && el("p", { class: "answer" }, visible(sentence)),
+    record.readings?.length ? readings(record, choose, again) : null,
     record.relaxed && el("p", { class: "note" }, "Condition left out: ", visible(record.relaxed)),
-    record.columns?.length ? rows(record) : null,
+    figure(record),
+    picture(record),
+    rows,
     record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.unknown?.length ? unknown(record) : null,
-    record.suql && el("p", { class: "hint" }, cost(record.trace)),
-    record.suql && query(record, made),
-    record.conditions ? conditions(record) : actions(record),
+    record.conditions ? conditions(record) : actions(record, rows),
+    record.suql && record.trace && found(record, sentence, again),
   ];
   made.append(...parts.filter(Boolean));
   return made;
 }
 
+// The reply without what the table and the folded part show again.
+function lead(record) {
+  if (!record.answer || !record.columns?.length) return record.answer;
+  const searched = record.searched === record.suql ? `I ran: ${record.suql.split(/\s+/).join(" ").trim()}` : `I searched for ${record.searched}.`;
+  const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
+  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/, ".");
+  return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
+}
+
+// A single number, large.
+function figure(record) {
+  const value = record.rows?.[0]?.[0];
+  if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
+  return el("p", { class: "figure" }, el("strong", {}, value.toLocaleString("en", { maximumFractionDigits: 2 })), " ", visible(record.columns[0].name));
+}
+
+// Rows that rest on quotes are read first; their chart is folded.
+function picture(record) {
+  if (!record.chart || record.chart.usermeta?.almanaq.kind === "number" || !record.chart.usermeta) return null;
+  if (!record.evidence.some((own) => own.length)) return chart(record);
+  const details = el("details", {}, el("summary", {}, "Chart"));
+  details.addEventListener("toggle", () => details.children.length > 1 || details.append(chart(record)));
+  return details;
+}
+
+function found(record, sentence, again) {
+  const place = el("div", {});
+  const details = el("details", {}, el("summary", {}, "How this was found"));
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.children.length > 1) return;
+    details.append(...[
+      record.searched && record.searched !== record.suql && el("p", {}, "Searched: ", visible(record.searched), "."),
+      el("p", { class: "hint" }, cost(record.trace)),
+      record.answer && record.answer !== sentence && el("details", {}, el("summary", {}, "The whole reply"), el("p", { class: "answer" }, visible(record.answer))),
+      el("h3", {}, "Query"),
+      editor(record.suql, (result) => again(result, "The edited query")),
+      el("p", { class: "buttons" }, button("As Python", () => python(record, place))),
+      place,
+    ].filter(Boolean));
+  });
+  return details;
+}
+
 // What the question may mean: a button each, which runs it.
-function readings(record, choose, made) {
-  const run = (number, reading) => {
-    if (choose) return choose(String(number + 1));
-    made.after(el("div", { class: "again" }, el("h3", {}, visible(reading.words)), editor(reading.suql, (result) => made.after(card(result)))));
+function readings(record, choose, again) {
+  const opened = (reading) => {
+    const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words)));
+    list.append(place);
+    place.querySelector("textarea").focus();
   };
-  return el("p", { class: "buttons" }, record.readings.map((reading, number) =>
-    button(visible(reading.words), () => run(number, reading), { title: reading.suql })));
+  const list = el("ol", { class: "readings" }, record.readings.map((reading, number) => el("li", {},
+    button(visible(reading.words), () => (choose ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
+  return list;
 }
 
 // The answers that rows lack, with the reasons.
@@ -57,7 +112,7 @@ function truncation(record) {
   const missing = record.rows.length < record.rows_total;
   return missing
     ? `The first ${record.rows.length.toLocaleString("en")} of ${plural(record.rows_total, "row")}.${cut}`
-    : `Some of it is not shown.${cut}`;
+    : `${record.trace?.partial ? `The first ${plural(record.rows.length, "row")}: there may be more.` : ""}${cut}`;
 }
 
 function cost(trace) {
@@ -66,56 +121,6 @@ function cost(trace) {
   const spent = calls ? `${plural(trace.text_calls, "text call")}${cached}, ${money(trace.money)}` : "no text was read";
   const sent = trace.columns_sent.map((each) => `${each.column} (${each.cells})`).join(", ");
   return `${trace.seconds.toFixed(2)} s, ${spent}${sent ? `; left this machine: ${sent}` : ""}.`;
-}
-
-// One body of the table for each row: its cells, and below them its quotes.
-export function rows(record) {
-  const quotes = record.evidence.flat();
-  let at = 0;
-  const bodies = record.rows.map((row, number) => {
-    const own = record.evidence[number] ?? [];
-    const first = at;
-    at += own.length;
-    return el("tbody", {},
-      el("tr", {}, row.map((cell) => el("td", { class: typeof cell === "number" && "number" }, shown(cell))),
-        el("td", {}, rowButton(record, number))),
-      own.length ? el("tr", { class: "quote" },
-        el("td", { colspan: record.columns.length + 1 },
-          el("ul", {}, own.map((quote, i) => quoted(quotes, first + i, record.id, wrongQuote(record, quote)))))) : null);
-  });
-  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows" },
-    el("table", {},
-      el("caption", {}, `${plural(record.rows.length, "row")}${quotes.length ? `, ${plural(quotes.length, "quote")}` : ""}`),
-      el("thead", {}, el("tr", {},
-        record.columns.map((column) => el("th", { scope: "col", title: `${column.type}, ${column.kind}` }, visible(column.name))),
-        el("td", {}, el("span", { class: "quiet" }, "Verdict")))),
-      bodies));
-}
-
-function wrongQuote(record, quote) {
-  return record.id && button("wrong", (event) => judge(record, "wrong", { kind: "quote", evidence: quote }, event.currentTarget),
-    { class: "plain", "aria-label": "This quote is wrong" });
-}
-
-function rowButton(record, number) {
-  const key = record.keys?.[number];
-  if (!key || !record.id) return null;
-  return button("wrong", (event) => judge(record, "wrong", { kind: "row", key }, event.currentTarget),
-    { class: "plain", "aria-label": `Row ${number + 1} is wrong` });
-}
-
-function query(record, made) {
-  const details = el("details", {}, el("summary", {}, "Query"));
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.children.length > 1) return;
-    details.append(editor(record.suql, (result) => {
-      made.nextElementSibling?.classList.contains("again") && made.nextElementSibling.remove();
-      const again = el("div", { class: "again" }, el("h3", {}, "The edited query"), card(result));
-      made.after(again);
-      again.querySelector(".scroll")?.focus();
-    }));
-  });
-  return details;
 }
 
 function conditions(record) {
@@ -127,7 +132,7 @@ function conditions(record) {
     el("ul", {}, each.evidence.map((quote) => quoted(quotes, quotes.indexOf(quote), record.id))))));
 }
 
-function actions(record) {
+function actions(record, rows) {
   const place = el("div", {});
   const asked = record.question !== undefined && record.id;
   return el("div", {},
@@ -136,19 +141,22 @@ function actions(record) {
       asked && button("Wrong…", () => wrong(record)),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
       record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "Link copied.")),
-      record.id && record.columns?.length ? download(record) : null,
-      record.suql && button("As Python", () => python(record, place))),
+      rows && take(record, rows)),
     place);
 }
 
-function download(record) {
-  const choice = el("select", { "aria-label": "Download rows as" },
-    el("option", { value: "" }, "Download …"), ["csv", "json", "parquet"].map((name) => el("option", { value: name }, name)));
+// The rows shown, copied; all rows, downloaded.
+function take(record, rows) {
+  const copies = { tsv: "Copy as TSV", markdown: "Copy as Markdown" };
+  const files = record.id ? { csv: "Download CSV", json: "Download JSON", parquet: "Download Parquet" } : {};
+  const choice = el("select", { "aria-label": "Copy or download rows" }, el("option", { value: "" }, "Copy, download …"),
+    Object.entries({ ...copies, ...files }).map(([value, words]) => el("option", { value }, words)));
   choice.addEventListener("change", () => {
-    if (!choice.value) return;
-    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${choice.value}`, download: true }).click();
-    say(`Rows downloaded as ${choice.value}.`);
+    const format = choice.value;
     choice.value = "";
+    if (copies[format]) return copy(rows.text(format), "Rows copied.");
+    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${format}`, download: true }).click();
+    say(`Rows downloaded as ${format}.`);
   });
   return choice;
 }

@@ -25,6 +25,8 @@ question.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
     at("ask").requestSubmit();
+  } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && (question.value === "" || question.value === recalled.text)) {
+    recall(event);
   }
 });
 document.addEventListener("keydown", (event) => event.key === "Escape" && !at("dialog").open && under?.abort());
@@ -34,9 +36,26 @@ at("fresh").addEventListener("click", begin);
 schema(at("schema"));
 history(at("history"), open);
 
+// Questions of this conversation, the last first: ArrowUp writes them into the field again.
+const recalled = { back: 0, text: null };
+function recall(event) {
+  const asked = [...log.querySelectorAll(".turn > h2")].map((each) => each.textContent);
+  const back = (question.value === "" ? 0 : recalled.back) + (event.key === "ArrowUp" ? 1 : -1);
+  if (back < 0 || back > asked.length) return;
+  event.preventDefault();
+  recalled.back = back;
+  recalled.text = question.value = back ? asked.at(-back) : "";
+}
+
+// The address names the conversation, so that a reload shows it again.
+function settle(id) {
+  conversation = id;
+  window.history.replaceState(null, "", id ? `#${id}` : location.pathname);
+}
+
 function begin() {
   under?.abort();
-  conversation = null;
+  settle(null);
   log.replaceChildren();
   at("start").hidden = false;
   question.focus();
@@ -47,24 +66,27 @@ async function open(id) {
   under?.abort();
   try {
     const found = await get(`conversations/${id}`);
-    conversation = id;
+    settle(id);
     at("start").hidden = true;
-    log.replaceChildren(...found.turns.map((turn) => el("section", { class: "turn" }, el("h2", { tabindex: -1 }, visible(turn.question)), card(turn))));
-    log.lastElementChild.querySelector("h2").focus();
+    const shown = found.turns.map((turn) => el("section", { class: "turn" }, el("h2", { tabindex: -1 }, visible(turn.question)), card(turn, choose)));
+    log.replaceChildren(...shown);
+    shown.at(-1).querySelector("h2").focus();
+    shown.at(-1).scrollIntoView();
     say(`${plural(found.turns.length, "turn")} shown.`);
   } catch (error) {
-    log.append(problem(error));
+    settle(null);
+    log.replaceChildren(problem(error));
   }
 }
 
 async function ask(text, options = askAbove === null ? {} : { max_calls: askAbove }) {
-  const place = el("div", { class: "card" });
+  const place = el("div", { class: "card" }, el("p", { class: "working", "data-line": "progress" }, "Reading the question …"));
   const turn = el("section", { class: "turn" }, el("h2", { tabindex: -1 }, visible(text)), place);
   const seen = { id: null, estimate: null };
   log.append(turn);
   at("start").hidden = true;
   working(true);
-  turn.scrollIntoView({ block: "start" });
+  turn.scrollIntoView();
   say("Asked.");
   under = new AbortController();
   try {
@@ -75,8 +97,10 @@ async function ask(text, options = askAbove === null ? {} : { max_calls: askAbov
   }
   under = null;
   working(false);
-  question.focus();
+  question.focus({ preventScroll: true });
 }
+
+const choose = (text) => under || ask(text);
 
 function working(on) {
   at("stop").hidden = !on;
@@ -84,9 +108,10 @@ function working(on) {
 }
 
 function finished(turn, record) {
-  conversation = record.conversation;
+  settle(record.conversation);
   if (conversation) remember(conversation, record.question);
-  turn.lastElementChild.replaceWith(card(record, (text) => under || ask(text)));
+  turn.lastElementChild.replaceWith(card(record, choose));
+  turn.scrollIntoView();
   say(record.rows_total ? `${plural(record.rows_total, "row")}. Answer ready.` : "Answer ready.");
 }
 
@@ -99,16 +124,32 @@ function told(place, seen, name, data) {
     return found;
   };
   if (name === "start") seen.id = data.id;
-  else if (name === "query") line("query", el("code", {}, ...highlighted(data.suql)));
+  else if (name === "query") {
+    line("progress", "Running the query …").className = "working";
+    line("query", el("code", {}, ...highlighted(data.suql)));
+  }
   else if (name === "estimate") {
     seen.estimate = data.predicted;
     line("estimate", `About ${plural(data.predicted.calls, "call")}, ${money(data.predicted.money)}.`).className = "hint";
   } else if (name === "progress") {
-    line("progress", progress(data)).className = "working";
+    line("progress", ...progressBar(data, seen)).className = "working";
+  } else if (name === "rows") {
+    line("rows", `${plural(data.rows_total, "row")} found.`).className = "hint";
   } else if (name === "text") {
     const found = line("text", ...(place.querySelector("[data-line=text]")?.childNodes ?? []), visible(data.text));
     found.className = "answer";
   }
+}
+
+// Rows read of how many, and the time that the rest takes at this pace.
+function progressBar(data, seen) {
+  const spent = data.tokens ? ` ${plural(data.requests, "request")}, ${plural(data.tokens, "token")}, ${money(data.money)};` : "";
+  const nodes = [progress(data), spent];
+  if (!data.total || data.done === undefined) return nodes;
+  seen.began ??= { at: performance.now(), done: data.done };
+  const pace = (data.done - seen.began.done) / (performance.now() - seen.began.at);
+  const left = pace > 0 ? ` about ${Math.ceil((data.total - data.done) / pace / 1000)} s left` : "";
+  return [...nodes, left, el("progress", { value: data.done, max: data.total, "aria-label": "Texts read" })];
 }
 
 async function failed(turn, place, text, seen, error) {
@@ -119,7 +160,7 @@ async function failed(turn, place, text, seen, error) {
     return;
   }
   if (error instanceof Problem) {
-    if (error.body.conversation) conversation = error.body.conversation;
+    if (error.body.conversation) settle(error.body.conversation);
     const calls = seen.estimate?.calls ?? 0;
     if (refusedPrice(error, calls)) {
       const price = `About ${plural(calls, "call")}, ${money(seen.estimate.money)}.`;
@@ -128,8 +169,10 @@ async function failed(turn, place, text, seen, error) {
       return;
     }
     const gone = error.body.status === 404 && conversation !== null;
-    if (gone) conversation = null;
+    if (gone) settle(null);
+    const sure = error.body.partial;
     place.replaceChildren(problem(error), el("p", { class: "buttons" }, again(gone ? "Ask in a new conversation" : "Ask again")));
+    if (sure) place.append(el("p", {}, "Rows that are certain:"), card(sure));
     return;
   }
   // The answer may have been finished while nobody listened.
@@ -139,3 +182,4 @@ async function failed(turn, place, text, seen, error) {
 }
 
 question.focus();
+if (location.hash.length > 1) open(location.hash.slice(1));

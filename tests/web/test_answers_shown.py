@@ -1,0 +1,160 @@
+"""Tables and charts of answers in Chromium: wide, long, hostile, of one row and of none."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from tests.web.conftest import Quoting
+from tests.web.seen import fits, opened, violations
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+EVIL = '<img src=x onerror="document.title=1"> =1+1 ${datum.x} javascript:alert(1)'
+PROSE = (
+    "A sentence about nothing much at all. " * 8
+    + "In the evening there are candles on the tables. "
+    + "And more. " * 40
+)
+NUMBERS = {f"measure_{n}": [1234567.891 + n + row / 7 for row in range(300)] for n in range(25)}
+WIDE = {
+    "name": [f"Internationalisation {row}" for row in range(300)],
+    **NUMBERS,
+    "city": ["Paris" if row % 3 else "Lyon" for row in range(300)],
+    "opened": [datetime.date(2020, 1, 1) + datetime.timedelta(days=row) for row in range(300)],
+    "notes": [PROSE] * 300,
+}
+DOGS = {"breed": ["Pug", "Boxer", "Collie", EVIL], "age": [7, 3, 2, 5]}
+
+
+@pytest.fixture(scope="module")
+def shown(serve):
+    return serve({"wide": WIDE, "dogs": DOGS}, Quoting(lambda text, _: "Yes"))
+
+
+def link(client, suql, **more):
+    reply = client.post("sql", {"suql": suql, **more})
+    assert reply.status == 200, reply.body
+    return reply.json()["link"]
+
+
+def names(page, place="tbody tr:first-child td:first-child"):
+    return page.locator(place).all_inner_texts()
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+def test_a_wide_table_scrolls_and_breaks_no_word(browser, shown, width):
+    suql = "SELECT * FROM wide WHERE answer(notes, 'are there candles?') = 'Yes' ORDER BY name LIMIT 10"
+    view = {"width": width, "height": 700}
+    with opened(browser, shown, link(shown, suql), viewport=view, color_scheme="dark") as page:
+        scroll = page.locator(".scroll")
+        scroll.wait_for()
+        assert fits(page)
+        assert page.locator("thead th").count() == 29
+        lines = "cell => Math.round(cell.offsetHeight / parseFloat(getComputedStyle(cell).lineHeight))"
+        assert page.locator("td.number").first.inner_text() == "1,234,567.89"
+        assert page.locator("td.prose .clamp").first.evaluate(lines) == 3
+        assert page.locator("td.prose mark").first.inner_text() == "andles"
+        assert page.locator("thead th").nth(1).evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+        before = page.locator("tbody td").first.bounding_box()
+        scroll.evaluate("place => { place.scrollLeft = 2000 }")
+        assert page.locator("tbody td").first.bounding_box()["x"] == before["x"]
+        assert violations(page) == []
+
+
+def test_rows_are_sorted_filtered_copied_and_asked_again(browser, shown):
+    suql = "SELECT name, measure_1, city FROM wide ORDER BY name"
+    with opened(browser, shown, link(shown, suql, max_rows=1000)) as page:
+        page.get_by_role("button", name="measure_1", exact=True).click()
+        assert page.locator("th[aria-sort=ascending]").inner_text().startswith("measure_1")
+        assert names(page)[0] == "Internationalisation 0"
+        page.get_by_role("button", name="measure_1", exact=True).click()
+        assert names(page)[0] == "Internationalisation 299"
+        assert len(names(page)) == 200
+        page.locator(".scroll").evaluate("place => { place.scrollTop = place.scrollHeight }")
+        page.locator("tbody").nth(299).wait_for(state="attached")
+        page.get_by_label("Filter rows").fill("tion 29")
+        assert page.inner_text("caption") == "11 of 300 rows"
+
+        copied = page.evaluate(
+            """() => { const data = new DataTransfer(), cells = document.querySelectorAll("tbody td");
+            getSelection().setBaseAndExtent(cells[0], 0, cells[1], 1);
+            const given = { clipboardData: data, bubbles: true, cancelable: true };
+            cells[0].dispatchEvent(new ClipboardEvent("copy", given));
+            return data.getData("text/plain") }"""
+        )
+        assert copied == f"Internationalisation 299\t{NUMBERS['measure_1'][299]!r}"
+
+        page.get_by_label("Menu of city").click()
+        assert violations(page) == []
+        page.get_by_role("button", name="Group by this").click()
+        page.locator(".again table").wait_for()
+        assert page.locator(".again tbody tr").all_inner_texts() == ["Paris\t200", "Lyon\t100"]
+        page.get_by_label("Menu of city").first.click()
+        page.get_by_label("Only rows with this city").select_option(label="Lyon")
+        page.locator(".again caption", has_text="100 rows").wait_for()
+        page.get_by_label("Menu of city").first.press("Enter")
+        page.get_by_role("button", name="Hide").click()
+        assert page.locator("thead").first.locator("th").count() == 2
+        page.get_by_role("button", name="Show 1 hidden column").click()
+        assert page.locator("thead").first.locator("th").count() == 3
+
+
+def test_a_chart_is_drawn_changed_and_saved(browser, shown):
+    with opened(browser, shown, link(shown, "SELECT breed, age FROM dogs")) as page:
+        page.locator(".chart svg").wait_for()
+        assert page.locator(".chart .mark-rect path").count() == 4
+        assert EVIL[:20] in page.locator(".chart svg").text_content()
+        assert page.locator(".chart [role=img]").get_attribute("aria-label").startswith("Bars of age by breed: from 2")
+        page.locator(".chart .mark-rect path").nth(1).hover()
+        assert EVIL in page.inner_text(".tip")
+        page.get_by_text("Change or save the chart").click()
+        page.get_by_label("Kind").select_option("point")
+        page.locator(".chart .mark-symbol path").nth(3).wait_for(state="attached")
+        page.get_by_label("Up").select_option("age")
+        for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+            with page.expect_download() as download:
+                page.get_by_role("button", name=f"as {kind}").click()
+            content = download.value.path().read_bytes()
+            assert content.startswith(start)
+            assert b"<img" not in content
+        assert violations(page) == []
+        assert page.title() != "1"
+        assert page.locator(".card img, .chart script").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("suql", "seen"),
+    [
+        ("SELECT count(*) AS n FROM wide", ".figure strong >> text=300"),
+        ("SELECT breed, age FROM dogs WHERE age > 100", "caption >> text=0 rows"),
+        ("SELECT breed, age FROM dogs WHERE age = 2", "td >> text=Collie"),
+    ],
+    ids=["number", "none", "row"],
+)
+def test_small_results_load_no_chart(browser, shown, suql, seen):
+    asked = []
+    with opened(browser, shown) as page:
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"http://127.0.0.1:{shown.port}{link(shown, suql)}")
+        page.locator(seen).wait_for()
+        page.locator(".card .buttons").wait_for()
+        assert not any("vendor" in url for url in asked)
+        assert fits(page)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "status"),
+    [
+        ("kind=bar&x=breed&y=age", 200),
+        ("kind=line&x=age&y=age", 200),
+        ("kind=bar&x=breed&y=breed", 422),
+        ("kind=bar&x=nothing&y=age", 422),
+        ("kind=pie&x=breed&y=age", 422),
+    ],
+)
+def test_another_chart_of_kept_rows(shown, chosen, status):
+    address = link(shown, "SELECT breed, age FROM dogs").replace("/a/", "answers/")
+    reply = shown.get(f"{address}/chart?{chosen}")
+    assert reply.status == status
+    assert status != 200 or reply.json()["chart"]["data"]["values"]
