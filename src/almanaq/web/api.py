@@ -13,6 +13,7 @@ from almanaq.errors import UnknownNameError
 from almanaq.jobs import JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
+from almanaq.web.browse import completion_record, profile_table, read_rows
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
@@ -112,6 +113,7 @@ T = TypeVar("T")
 _PREFIX = "/api/v1"
 _GONE = "no such answer (any more)"
 Id = Annotated[str, Path(max_length=100)]
+TableName = Annotated[str, Path(max_length=500)]
 
 
 class ProblemBody(BaseModel):
@@ -139,6 +141,7 @@ def routes(service: Service, runner: JobRunner) -> APIRouter:
     router = APIRouter()
     _questions(router, service, runner)
     _catalog(router, service)
+    _browsing(router, service, runner)
     _answers(router, service, runner)
     _verdicts(router, service)
     return router
@@ -187,10 +190,10 @@ def _catalog(router: APIRouter, service: Service) -> None:
         return Document(await _run_aside(lambda: list_tables(service.connection.catalog, search, limit, cursor)))
 
     @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
-    async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
+    async def table(name: TableName) -> Response:
         """Return one relation with its columns."""
         try:
-            return Document(await _run_aside(lambda: describe_table(service.connection.catalog, name)))
+            return Document(await _run_aside(lambda: describe_table(service.connection, name)))
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
@@ -207,6 +210,41 @@ def _catalog(router: APIRouter, service: Service) -> None:
         if found is None:
             raise NotFound("no kept answer cites this text")
         return Document({"text": found[0], "spans": found[1]})
+
+
+def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
+    reading = problems(401, 404, 422, 429, 504)
+
+    def check(name: str) -> None:
+        if service.connection.catalog.find(name) is None:
+            raise NotFound(service.connection.catalog.unknown(name))
+
+    @router.get(f"{_PREFIX}/tables/{{name}}/rows", responses=reading | problems(400, 403), response_class=Document)
+    async def rows(
+        name: TableName,
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
+        cursor: Annotated[str | None, Query(max_length=100)] = None,
+        sort: Annotated[str | None, Query(max_length=500)] = None,
+        filter: Annotated[list[Annotated[str, Query(max_length=1_000)]], Query(max_length=20)] = [],  # noqa: B006
+    ) -> Response:
+        """Return rows of a relation: `sort=column` or `-column`; `filter=column=value`, or != > < >= <= ~ (holds)."""
+        check(name)
+        chosen = {"limit": limit, "cursor": cursor, "sort": sort, "filters": filter}
+        return await run_job(runner, service.browse(lambda each: read_rows(each, name, **chosen)), request)
+
+    @router.get(f"{_PREFIX}/tables/{{name}}/profile", responses=reading, response_class=Document)
+    async def profile(name: TableName, request: Request) -> Response:
+        """Return what each column of a relation holds: missing and different values, bounds, the most frequent."""
+        check(name)
+        return await run_job(runner, service.browse(lambda each: profile_table(each, name)), request)
+
+    @router.get(f"{_PREFIX}/complete", responses=problems(401, 422), response_class=Document)
+    async def completions(
+        text: Annotated[str, Query(max_length=10_000)], at: Annotated[int, Query(ge=0, le=20_000)]
+    ) -> Response:
+        """Return what may stand at a place of a query, from `start` on; places count UTF-16 units."""
+        return Document(await _run_aside(lambda: completion_record(service.connection, text, at)))
 
 
 def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
