@@ -5,7 +5,9 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 import pytest
+from tests.web.conftest import CANDLES, places
 from tests.web.live import live
+from tests.web.seen import fits, opened, violations
 
 import almanaq
 from almanaq.testing import FunctionModel
@@ -20,7 +22,8 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("browse") / "staff"
     made.mkdir()
     lines = [
-        f"{n},{'Ann' if n % 3 else 'Bob'} {n},{n / 4},{SECRETS[n % 2]},{'n/a' if n % 3 else '2024-05-01'},long text {n}\n"
+        f"{n},{'Ann' if n % 3 else 'Bob'} {n},{n / 4},{SECRETS[n % 2]},"
+        f"{'n/a' if n % 3 else '2024-05-01'},long text {n}\n"
         for n in range(60)
     ]
     made.joinpath("people.csv").write_text("id,name,pay,ssn,since,about\n" + "".join(lines))
@@ -125,3 +128,50 @@ def test_no_secret_leaves(staff):
     paths = ["tables/people", "tables/people/rows", "tables/people/profile", "complete?text=s&at=1"]
     assert not [path for path in paths if b"secret-" in staff.get(path).body]
     assert "n/a" in " ".join(staff.get("tables/people").json()["notes"])
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark", "viewport": {"width": 320, "height": 640}}])
+def test_a_table_is_browsed(browser, serve, options):
+    evil = "<img src=x onerror=\"document.title='gone'\">"
+    wide = {f"column_{n}": [evil, "b", "b", None] for n in range(20)}
+    client = serve({"places": places()["places"], "wide": wide})
+    with opened(browser, client, "/tables", **options) as page:
+        assert violations(page) == []
+        page.get_by_role("link", name="wide").click()
+        page.locator("#rows tbody tr").nth(3).wait_for()
+        page.get_by_role("button", name="b (2)").first.wait_for()
+        assert violations(page) == []
+        assert fits(page)
+        assert page.locator("main img").count() == 0
+        page.get_by_role("button", name="b (2)").first.click()
+        page.locator(".more", has_text="2 rows shown").wait_for()
+        page.get_by_role("button", name="Remove filter").press("Enter")
+        page.locator(".more", has_text="4 rows shown").wait_for()
+        page.goto(f"http://127.0.0.1:{client.port}/tables/places")
+        page.get_by_role("button", name="visits").click()
+        page.locator("th[aria-sort=ascending]").wait_for()
+        assert page.locator("#rows tbody tr").first.locator("td").nth(1).inner_text() == "Coda"
+        page.get_by_role("link", name="Write a query").click()
+        assert page.get_by_label("SUQL query").input_value() == "SELECT *\nFROM places\nLIMIT 100"
+
+
+def test_the_editor_completes_estimates_and_remembers(browser, serve):
+    client = serve()
+    with opened(browser, client, "/sql") as page:
+        assert violations(page) == []
+        page.get_by_label("SUQL query").focus()
+        page.keyboard.type("SELECT na FROM places WHERE city = 'p")
+        page.get_by_role("option", name="Paris").wait_for()
+        assert violations(page) == []
+        page.keyboard.press("Enter")
+        assert page.get_by_label("SUQL query").input_value().endswith("city = 'Paris'")
+        page.locator(".live", has_text="did you mean 'name'").wait_for()
+        assert page.inner_text(".editor .fault") == "na"
+        page.get_by_label("SUQL query").fill(CANDLES)
+        page.locator(".live", has_text="Would read about 4 texts in 4 requests").wait_for()
+        page.keyboard.press("Control+Enter")
+        page.locator("#log .card tbody").nth(1).wait_for()
+        page.reload()
+        assert page.get_by_label("SUQL query").input_value() == CANDLES
+        page.get_by_text("Earlier queries").click()
+        assert page.locator("#earlier li").count() == 1

@@ -13,6 +13,7 @@ from almanaq.errors import UnknownNameError
 from almanaq.jobs import JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
+from almanaq.web.boards import Boards
 from almanaq.web.browse import completion_record, profile_table, read_rows
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
@@ -109,10 +110,37 @@ class VerdictBody(_Exact):
     sampled: bool = False
 
 
+class TextItem(_Exact):
+    """A text between answers."""
+
+    text: Annotated[str, Field(max_length=10_000)]
+
+
+class AnswerItem(_Exact):
+    """A pinned answer, under a title of its own."""
+
+    answer: Annotated[str, Field(max_length=100)]
+    title: Annotated[str, Field(max_length=200)] | None = None
+
+
+class BoardBody(_Exact):
+    """What a board holds, from top to bottom."""
+
+    title: Annotated[str, Field(max_length=200)] = ""
+    items: Annotated[list[TextItem | AnswerItem], Field(max_length=100)] = []
+
+
+class RunBody(_Exact):
+    """Bounds of all queries of a board together."""
+
+    options: AskedOptions = AskedOptions()
+
+
 T = TypeVar("T")
 _PREFIX = "/api/v1"
 _GONE = "no such answer (any more)"
 Id = Annotated[str, Path(max_length=100)]
+BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
 TableName = Annotated[str, Path(max_length=500)]
 
 
@@ -144,6 +172,7 @@ def routes(service: Service, runner: JobRunner) -> APIRouter:
     _browsing(router, service, runner)
     _answers(router, service, runner)
     _verdicts(router, service)
+    _boards(router, Boards(service), runner)
     return router
 
 
@@ -338,6 +367,38 @@ def _verdicts(router: APIRouter, service: Service) -> None:
             media, name = "text/x-python", "test_judged.py"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
+
+
+def _boards(router: APIRouter, boards: Boards, runner: JobRunner) -> None:
+    path = f"{_PREFIX}/boards/{{name}}"
+
+    @router.get(f"{_PREFIX}/boards", responses=problems(401), response_class=Document)
+    async def listed() -> Response:
+        """List the boards over this source."""
+        return Document({"boards": await _run_aside(boards.list)})
+
+    @router.get(path, responses=problems(401, 404, 422), response_class=Document)
+    async def board(name: BoardName) -> Response:
+        """Return a board with its answers; of an answer that is gone, or may not be seen, the record is null."""
+        return Document(await _run_aside(lambda: boards.record(boards.get(name))))
+
+    @router.put(path, responses=problems(401, 403, 404, 413, 422), response_class=Document)
+    async def put(name: BoardName, body: BoardBody) -> Response:
+        """Keep a board: a title, texts, and answers by their id."""
+        items = [item.model_dump(exclude_none=True) for item in body.items]
+        await _run_aside(lambda: boards.put(name, body.title, items))
+        return Document(await _run_aside(lambda: boards.record(boards.get(name))))
+
+    @router.delete(path, status_code=204, responses=problems(401, 403, 404, 422))
+    async def delete(name: BoardName) -> Response:
+        """Delete a board; its answers stay."""
+        await _run_aside(lambda: boards.delete(name))
+        return Response(status_code=204)
+
+    @router.post(f"{path}/run", responses=problems(401, 403, 404, 413, 422, 429), response_class=Document)
+    async def run(name: BoardName, body: RunBody, request: Request) -> Response:
+        """Run the queries of a board again; those that fail keep their rows, and `failed` has their problems."""
+        return await run_job(runner, boards.run(name, body.options.options()), request)
 
 
 async def _run_aside(work: Callable[[], T]) -> T:

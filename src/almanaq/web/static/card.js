@@ -2,6 +2,7 @@
 
 import { button, el, money, plural, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
+import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
 import { judge, wrong } from "./verdicts.js";
@@ -135,6 +136,7 @@ function actions(record) {
       asked && button("Right", (event) => judge(record, "right", { kind: "answer" }, event.currentTarget)),
       asked && button("Wrong…", () => wrong(record)),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
+      record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "Link copied.")),
       record.id && record.columns?.length ? download(record) : null,
       record.suql && button("As Python", () => python(record, place))),
