@@ -20,6 +20,7 @@ from almanaq.web.store import Answer, new_id, read_parquet
 if TYPE_CHECKING:
     from almanaq.options import Options
     from almanaq.web.service import Service
+    from almanaq.web.store import Columns
 
 _ROWS = 200
 """Rows of a pinned answer that a board shows."""
@@ -29,12 +30,18 @@ _TITLE = 200
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A board as it is kept: items are `{"text"}` or `{"answer", "title", "suql"}`."""
+    """A board as it is kept.
+
+    Attributes:
+        items: `{"text"}`, or `{"answer", "title", "suql"}`.
+        columns: those whose values its texts and titles may hold; None: every one that the server knows.
+    """
 
     name: str
     title: str
     items: tuple[dict[str, Any], ...]
     made: float
+    columns: Columns | None = None
 
 
 class Boards:
@@ -150,7 +157,7 @@ class Boards:
     def _write(self, board: Board) -> None:
         record = {"title": board.title, "items": list(board.items)}
         connection = self._service.connection
-        columns, model = all_columns(connection), connection.models.name
+        columns, model = board.columns or all_columns(connection), connection.models.name
         answer = Answer(new_id(), "", "board", board.name, model, record, made=board.made, columns=columns)
         pinned = [item["answer"] for item in board.items if "answer" in item]
         with self._store.writing():
@@ -160,7 +167,7 @@ class Boards:
 
 
 def _read(answer: Answer) -> Board:
-    return Board(answer.asked, answer.record["title"], tuple(answer.record["items"]), answer.made)
+    return Board(answer.asked, answer.record["title"], tuple(answer.record["items"]), answer.made, answer.columns)
 
 
 def _progress_of(emit: Emit) -> Emit:
