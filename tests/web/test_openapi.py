@@ -145,6 +145,8 @@ def test_every_documented_status_is_reached(client, serve, described, tmp_path):
     board = f"{v1}/boards/{{name}}"
     send(client, board, "put", body={"items": [{"answer": "none"}]})
     send(client, board, "delete")
+    for method in ("get", "delete"):
+        send(client, board, method, f"{v1}/boards/absent")
     for template in (f"{v1}/complete", f"{v1}/tables", f"{v1}/cells", f"{v1}/verdicts/export"):
         send(client, template, "get", f"{template}?limit=x&format=x")
     record = serve(model=FunctionModel(lambda *_: "Yes")).post("sql", {"suql": CANDLES})
