@@ -222,7 +222,13 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     return unqualify(select)
 
 
-_AGGREGATES = {exp.Avg: "average", exp.Sum: "total", exp.Min: "minimum", exp.Max: "maximum", exp.Median: "median"}
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Avg: "average",
+    exp.Sum: "total",
+    exp.Min: "minimum",
+    exp.Max: "maximum",
+    exp.Median: "median",
+}
 
 
 def _titled(item: exp.Expr) -> exp.Expr:
