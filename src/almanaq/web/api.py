@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
+from almanaq.connection import Connection
 from almanaq.errors import UnknownNameError
-from almanaq.jobs import JobRunner
+from almanaq.jobs import Job, JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.boards import Boards
-from almanaq.web.browse import completion_record, profile_table, read_rows
+from almanaq.web.browse import SECONDS, completion_record, profile_table, read_rows
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
@@ -248,6 +249,9 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
         if service.connection.catalog.find(name) is None:
             raise NotFound(service.connection.catalog.unknown(name))
 
+    def job(work: Callable[[Connection], dict[str, Any]]) -> Job:
+        return Job(lambda _: work(service.connection), min(service.limits.deadline, SECONDS))
+
     @router.get(f"{_PREFIX}/tables/{{name}}/rows", responses=reading | problems(400, 403), response_class=Document)
     async def rows(
         name: TableName,
@@ -260,13 +264,13 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
         """Return rows of a relation: `sort=column` or `-column`; `filter=column=value`, or != > < >= <= ~ (holds)."""
         check(name)
         chosen = {"limit": limit, "cursor": cursor, "sort": sort, "filters": filter}
-        return await run_job(runner, service.browse(lambda each: read_rows(each, name, **chosen)), request)
+        return await run_job(runner, job(lambda each: read_rows(each, name, **chosen)), request)
 
     @router.get(f"{_PREFIX}/tables/{{name}}/profile", responses=reading, response_class=Document)
     async def profile(name: TableName, request: Request) -> Response:
         """Return what each column of a relation holds: missing and different values, bounds, the most frequent."""
         check(name)
-        return await run_job(runner, service.browse(lambda each: profile_table(each, name)), request)
+        return await run_job(runner, job(lambda each: profile_table(each, name)), request)
 
     @router.get(f"{_PREFIX}/complete", responses=problems(401, 422), response_class=Document)
     async def completions(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +25,6 @@ from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Evidence, Result
-from almanaq.web.browse import SECONDS
 from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
 from almanaq.web.records import (
     CAP,
@@ -182,10 +181,6 @@ class Service:
             return found
 
         return Job(work, self.limits.deadline)
-
-    def browse(self, work: Callable[[Connection], dict[str, Any]]) -> Job:
-        """Read rows or the profile of a table."""
-        return Job(lambda _: work(self.connection), min(self.limits.deadline, SECONDS))
 
     def why_not(self, suql: str, key: dict[str, Any], params: Sequence[Any]) -> Job:
         """Return which conditions keep a row out of a query's result."""
