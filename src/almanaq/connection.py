@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from almanaq.agent.history import Turn
     from almanaq.agent.response import Event, Response
     from almanaq.agent.schema_text import Examples
+    from almanaq.corpus.inference import LoadReport
     from almanaq.engines.protocols import Database
     from almanaq.engines.sources import Source
     from almanaq.models.batching import Batching
@@ -168,10 +169,22 @@ class Connection(ErrorsAsAttributes):
         ...         print(*dogs.warnings)
         dogs.csv, first in line 3: 1 of 2 rows do not have 2 fields ...
         """
-        reports = getattr(self._database, "reports", ())
-        loaded = tuple(message for report in reports for message in report.messages)
-        loaded += self.catalog.left_out
+        loaded = tuple(message for report in self._reports for message in report.messages) + self.catalog.left_out
         return loaded + tuple(f"the view {name!r} is left out: {why}" for name, why in self._database.catalog().broken)
+
+    def notes(self, relation: str) -> tuple[str, ...]:
+        """What was mended or could not be read while one relation was loaded; raises UnknownNameError.
+
+        >>> con.notes("dogs")
+        ()
+        """
+        found = self.catalog.relation(relation)
+        place = found.location[-1], found.origin
+        return tuple(note for each in self._reports if (each.table, each.origin) == place for note in each.messages)
+
+    @property
+    def _reports(self) -> Sequence[LoadReport]:
+        return getattr(self._database, "reports", ())
 
     def sql(
         self,

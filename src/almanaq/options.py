@@ -20,7 +20,7 @@ DEFAULT_MAX_CALLS = 1000
 AGENT_DEADLINE = 120.0
 """Seconds that a turn of the agent may take where no deadline was given."""
 AGENT_ROWS = 10_000
-_EVERY_COMMAND = "sql ask chat shell serve mcp"
+_EVERY_COMMAND = "sql ask chat shell serve mcp board"
 _CHECKED = "verdicts rerun"
 """The commands on answers once checked: `almanaq test` is `rerun` in the code."""
 _NUMBERS: Mapping[str, type] = {"int": int, "float": float, "bool": bool}

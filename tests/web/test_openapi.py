@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 
 import pytest
@@ -85,7 +86,7 @@ class Reached:
         return reply
 
 
-def test_every_documented_status_is_reached(client, serve, described):
+def test_every_documented_status_is_reached(client, serve, described, tmp_path):
     reached = Reached(described)
     v1 = "/api/v1"
     bodies = {
@@ -102,6 +103,11 @@ def test_every_documented_status_is_reached(client, serve, described):
     samples = {
         "/healthz": "/healthz",
         f"{v1}/tables/{{name}}": f"{v1}/tables/places",
+        f"{v1}/tables/{{name}}/rows": f"{v1}/tables/places/rows",
+        f"{v1}/tables/{{name}}/profile": f"{v1}/tables/places/profile",
+        f"{v1}/complete": f"{v1}/complete?text=SELECT&at=6",
+        f"{v1}/boards/{{name}}": f"{v1}/boards/food",
+        f"{v1}/boards/{{name}}/run": f"{v1}/boards/food/run",
         f"{v1}/answers/{{id}}": f"{v1}/answers/{kept}",
         f"{v1}/answers/{{id}}/rows": f"{v1}/answers/{kept}/rows",
         f"{v1}/answers/{{id}}/chart": f"{v1}/answers/{kept}/chart?{drawn}",
@@ -115,6 +121,8 @@ def test_every_documented_status_is_reached(client, serve, described):
         content = bodies.get(template) if body is None else body
         if template.endswith("verdict") and body is None:
             content = {"verdict": "right"}
+        if "/boards/" in template and body is None:
+            content = {}
         if method in ("get", "delete"):
             content = None
         return reached.note(
@@ -138,12 +146,18 @@ def test_every_documented_status_is_reached(client, serve, described):
                 send(client, template, method, template.replace("{id}", long).replace("{name}", long))
     send(client, f"{v1}/answers/{{id}}/chart", "get", f"{v1}/answers/none/chart?{drawn}")
     send(client, f"{v1}/conversations/{{id}}", "delete")
-    for template in (f"{v1}/tables", f"{v1}/cells", f"{v1}/verdicts/export"):
+    board = f"{v1}/boards/{{name}}"
+    send(client, board, "put", body={"items": [{"answer": "none"}]})
+    send(client, board, "delete")
+    for method in ("get", "delete"):
+        send(client, board, method, f"{v1}/boards/absent")
+    for template in (f"{v1}/complete", f"{v1}/tables", f"{v1}/cells", f"{v1}/verdicts/export"):
         send(client, template, "get", f"{template}?limit=x&format=x")
     record = serve(model=FunctionModel(lambda *_: "Yes")).post("sql", {"suql": CANDLES})
     assert record.status == 200
     _cited(serve, reached)
     _queries(client, serve, reached, bodies)
+    _rows(client, serve, reached, tmp_path)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(JobRunner, "is_stuck", True)
         send(client, "/healthz", "get")
@@ -167,6 +181,23 @@ def _cited(serve, reached):
     one = client.post("sql", {"suql": CANDLES}).json()["evidence"][0][0]
     where = urlencode({name: one[name] for name in ("relation", "key", "column", "passage")})
     reached.note("/api/v1/cells", "get", client.get(f"cells?{where}"))
+
+
+def _rows(client, serve, reached, folder):
+    """What browsing can end in."""
+
+    def get(at, rest):
+        reached.note("/api/v1/tables/{name}/" + rest.partition("?")[0], "get", at.get(f"tables/places/{rest}"))
+
+    get(client, "rows?filter=id%3Dabc")
+    schema = folder / "schema.toml"
+    schema.write_text("[places.columns.city]\nprivate = true\n")
+    get(serve(schema=str(schema)), "rows?sort=city")
+    hurried = serve(limits=Limits(deadline=0.1))
+    with pytest.MonkeyPatch.context() as patched:
+        for rest, work in (("rows", "read_rows"), ("profile", "profile_table")):
+            patched.setattr(f"almanaq.web.api.{work}", lambda *_, **__: time.sleep(1))
+            get(hurried, rest)
 
 
 def _queries(client, serve, reached, bodies):
@@ -207,3 +238,6 @@ def _queries(client, serve, reached, bodies):
         next(events)
         for template, body in bodies.items():
             post(busy, template.removeprefix("/api/v1/"), body)
+        reached.note("/api/v1/boards/{name}/run", "post", busy.post("boards/food/run", {}))
+        for rest in ("rows", "profile"):
+            reached.note(f"/api/v1/tables/{{name}}/{rest}", "get", busy.get(f"tables/places/{rest}"))

@@ -11,6 +11,7 @@ import typer.core
 import typer.main
 
 from almanaq.cli.ask import ask, chat, demo
+from almanaq.cli.board import board
 from almanaq.cli.find import find
 from almanaq.cli.housekeeping import cache, doctor, trust, version_lines
 from almanaq.cli.index import index
@@ -34,6 +35,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "find": find,
     "index": index,
     "serve": serve,
+    "board": board,
     "mcp": mcp,
     "verdicts": verdicts,
     "test": rerun,

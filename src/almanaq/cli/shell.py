@@ -16,6 +16,7 @@ from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_option
 from almanaq.cli.output import Format
 from almanaq.cli.run_query import Output, run_query
 from almanaq.cli.terminal import Amount, console, say
+from almanaq.completion import complete
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError, suggest
 
@@ -50,8 +51,8 @@ def queries(suql: str | None, file: str | None, source: str) -> list[str]:
 
 def split(text: str) -> Iterator[str]:
     """Yield the statements of a text, without the semicolons between them; one that is not closed is the last."""
-    complete, rest = complete_statements(text)
-    yield from complete
+    ended, rest = complete_statements(text)
+    yield from ended
     if _says_something(rest):
         yield rest.strip()
 
@@ -251,9 +252,6 @@ def begins_query(line: str) -> bool:
 
 
 _KEPT = 1_000
-_WORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT JOIN LEFT USING UNION WITH AND OR NOT NULL
-    LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END CAST answer( summary( count( sum( avg( min( max("""
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 @contextmanager
@@ -286,32 +284,23 @@ def edit_lines(session: Session) -> Iterator[None]:
 def make_completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
     """Return the function that readline asks for the first, second, … completion of what was typed."""
 
-    def complete(text: str, number: int) -> str | None:
+    def complete_at(text: str, number: int) -> str | None:
         found = complete_word(text, line(), session)
         return found[number] if number < len(found) else None
 
-    return complete
+    return complete_at
 
 
 def complete_word(text: str, line: str, session: Session) -> list[str]:
     """Return what may stand where `text` begins, at the end of `line`."""
     if line.lstrip().startswith(".") and " " not in line.lstrip():
         return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
-    relations = session.connection.catalog.relations
-    owner, dot, part = text.rpartition(".")
-    if dot:
-        columns = [c.name for r in relations if r.name.casefold() == owner.strip('"').casefold() for c in r.columns]
-        return [f"{owner}.{name}" for name in _match_names(part, columns)]
-    names = _match_names(text, [*(r.name for r in relations), *(c.name for r in relations for c in r.columns)])
-    words = [word for word in _WORDS.split() if text and word.casefold().startswith(text.casefold())]
-    return [*names, *(word for word in words if not line.lstrip().startswith((".schema", ".mode")))]
-
-
-def _match_names(text: str, names: list[str]) -> list[str]:
-    """Return the names that begin with a text, as a query writes them."""
-    wanted = text.strip('"').casefold()
-    found = sorted({name for name in names if name.casefold().startswith(wanted)})
-    return [name if _PLAIN.fullmatch(name) else f'"{name}"' for name in found]
+    with suppress(AlmanaqError):
+        found = complete(session.connection, line, len(line))
+        # readline replaces its own word, and keeps only what continues it.
+        before, part = line[len(line) - len(text) : found.start], line[found.start :].strip('"').casefold()
+        return [before + each.text for each in found.items if each.text.strip('"').casefold().startswith(part)]
+    return []
 
 
 PROMPT, MORE = "almanaq> ", "     ...> "

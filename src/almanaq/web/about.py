@@ -64,7 +64,7 @@ def list_tables(catalog: Catalog, search: str, limit: int, cursor: str | None) -
     """
     words = search.casefold().split()
     found = [relation for relation in catalog.relations if all(word in _words(relation) for word in words)]
-    start = 0 if cursor is None else _read_cursor(cursor)
+    start = 0 if cursor is None else read_cursor(cursor)
     shown = found[start : start + limit]
     more = start + limit < len(found)
     tables = [
@@ -76,12 +76,12 @@ def list_tables(catalog: Catalog, search: str, limit: int, cursor: str | None) -
         }
         for relation in shown
     ]
-    return {"tables": tables, "total": len(found), "next": _make_cursor(start + limit) if more else None}
+    return {"tables": tables, "total": len(found), "next": make_cursor(start + limit) if more else None}
 
 
-def describe_table(catalog: Catalog, name: str) -> dict[str, Any]:
-    """Return one relation with its columns; raises UnknownNameError."""
-    return relation_record(catalog.relation(name))
+def describe_table(connection: Connection, name: str) -> dict[str, Any]:
+    """Return one relation with its columns, and notes of how it was read; raises UnknownNameError."""
+    return relation_record(connection.catalog.relation(name)) | {"notes": list(connection.notes(name))}
 
 
 def _words(relation: Relation) -> str:
@@ -89,11 +89,11 @@ def _words(relation: Relation) -> str:
     return " ".join((relation.name, relation.description, *columns)).casefold()
 
 
-def _make_cursor(start: int) -> str:
+def make_cursor(start: int) -> str:
     return base64.urlsafe_b64encode(b"from:%d" % start).decode().rstrip("=")
 
 
-def _read_cursor(cursor: str) -> int:
+def read_cursor(cursor: str) -> int:
     try:
         text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode("ascii")
         return int(text.removeprefix("from:")) if text.removeprefix("from:").isdigit() else _refuse_cursor()

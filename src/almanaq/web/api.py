@@ -10,10 +10,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from almanaq.charts.redraw import DrawnKind, draw_columns
+from almanaq.connection import Connection
 from almanaq.errors import UnknownNameError, UsageError
-from almanaq.jobs import JobRunner
+from almanaq.jobs import Job, JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
+from almanaq.web.boards import Boards
+from almanaq.web.browse import SECONDS, completion_record, profile_table, read_rows
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
@@ -111,11 +114,39 @@ class VerdictBody(_Exact):
     by: Annotated[str, Field(max_length=100)] = ""
 
 
+class TextItem(_Exact):
+    """A text between answers."""
+
+    text: Annotated[str, Field(max_length=10_000)]
+
+
+class AnswerItem(_Exact):
+    """A pinned answer, under a title of its own."""
+
+    answer: Annotated[str, Field(max_length=100)]
+    title: Annotated[str, Field(max_length=200)] | None = None
+
+
+class BoardBody(_Exact):
+    """What a board holds, from top to bottom."""
+
+    title: Annotated[str, Field(max_length=200)] = ""
+    items: Annotated[list[TextItem | AnswerItem], Field(max_length=100)] = []
+
+
+class RunBody(_Exact):
+    """Bounds of all queries of a board together."""
+
+    options: AskedOptions = AskedOptions()
+
+
 T = TypeVar("T")
 _PREFIX = "/api/v1"
 _GONE = "no such answer (any more)"
 Id = Annotated[str, Path(max_length=100)]
 ColumnName = Annotated[str, Query(max_length=500)]
+BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
+TableName = Annotated[str, Path(max_length=500)]
 
 
 class ProblemBody(BaseModel):
@@ -143,8 +174,10 @@ def routes(service: Service, runner: JobRunner) -> APIRouter:
     router = APIRouter()
     _questions(router, service, runner)
     _catalog(router, service)
+    _browsing(router, service, runner)
     _answers(router, service, runner)
     _verdicts(router, service)
+    _boards(router, Boards(service), runner)
     return router
 
 
@@ -191,10 +224,10 @@ def _catalog(router: APIRouter, service: Service) -> None:
         return Document(await _run_aside(lambda: list_tables(service.connection.catalog, search, limit, cursor)))
 
     @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
-    async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
+    async def table(name: TableName) -> Response:
         """Return one relation with its columns."""
         try:
-            return Document(await _run_aside(lambda: describe_table(service.connection.catalog, name)))
+            return Document(await _run_aside(lambda: describe_table(service.connection, name)))
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
@@ -211,6 +244,44 @@ def _catalog(router: APIRouter, service: Service) -> None:
         if found is None:
             raise NotFound("no kept answer cites this text")
         return Document({"text": found[0], "spans": found[1]})
+
+
+def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
+    reading = problems(401, 404, 422, 429, 504)
+
+    def check(name: str) -> None:
+        if service.connection.catalog.find(name) is None:
+            raise NotFound(service.connection.catalog.unknown(name))
+
+    def job(work: Callable[[Connection], dict[str, Any]]) -> Job:
+        return Job(lambda _: work(service.connection), min(service.limits.deadline, SECONDS))
+
+    @router.get(f"{_PREFIX}/tables/{{name}}/rows", responses=reading | problems(400, 403), response_class=Document)
+    async def rows(
+        name: TableName,
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
+        cursor: Annotated[str | None, Query(max_length=100)] = None,
+        sort: Annotated[str | None, Query(max_length=500)] = None,
+        filter: Annotated[list[Annotated[str, Query(max_length=1_000)]], Query(max_length=20)] = [],  # noqa: B006
+    ) -> Response:
+        """Return rows of a relation: `sort=column` or `-column`; `filter=column=value`, or != > < >= <= ~ (holds)."""
+        check(name)
+        chosen = {"limit": limit, "cursor": cursor, "sort": sort, "filters": filter}
+        return await run_job(runner, job(lambda each: read_rows(each, name, **chosen)), request)
+
+    @router.get(f"{_PREFIX}/tables/{{name}}/profile", responses=reading, response_class=Document)
+    async def profile(name: TableName, request: Request) -> Response:
+        """Return what each column of a relation holds: missing and different values, bounds, the most frequent."""
+        check(name)
+        return await run_job(runner, job(lambda each: profile_table(each, name)), request)
+
+    @router.get(f"{_PREFIX}/complete", responses=problems(401, 422), response_class=Document)
+    async def completions(
+        text: Annotated[str, Query(max_length=10_000)], at: Annotated[int, Query(ge=0, le=20_000)]
+    ) -> Response:
+        """Return what may stand at a place of a query, from `start` on; places count UTF-16 units."""
+        return Document(await _run_aside(lambda: completion_record(service.connection, text, at)))
 
 
 def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
@@ -323,6 +394,38 @@ def _verdicts(router: APIRouter, service: Service) -> None:
             media, name = "text/x-python", "test_judged.py"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
+
+
+def _boards(router: APIRouter, boards: Boards, runner: JobRunner) -> None:
+    path = f"{_PREFIX}/boards/{{name}}"
+
+    @router.get(f"{_PREFIX}/boards", responses=problems(401), response_class=Document)
+    async def listed() -> Response:
+        """List the boards over this source."""
+        return Document({"boards": await _run_aside(boards.list)})
+
+    @router.get(path, responses=problems(401, 404, 422), response_class=Document)
+    async def board(name: BoardName) -> Response:
+        """Return a board with its answers; of an answer that is gone, or may not be seen, the record is null."""
+        return Document(await _run_aside(lambda: boards.record(boards.get(name))))
+
+    @router.put(path, responses=problems(401, 403, 404, 413, 422), response_class=Document)
+    async def put(name: BoardName, body: BoardBody) -> Response:
+        """Keep a board: a title, texts, and answers by their id."""
+        items = [item.model_dump(exclude_none=True) for item in body.items]
+        await _run_aside(lambda: boards.put(name, body.title, items))
+        return Document(await _run_aside(lambda: boards.record(boards.get(name))))
+
+    @router.delete(path, status_code=204, responses=problems(401, 403, 404, 422))
+    async def delete(name: BoardName) -> Response:
+        """Delete a board; its answers stay."""
+        await _run_aside(lambda: boards.delete(name))
+        return Response(status_code=204)
+
+    @router.post(f"{path}/run", responses=problems(401, 403, 404, 413, 422, 429), response_class=Document)
+    async def run(name: BoardName, body: RunBody, request: Request) -> Response:
+        """Run the queries of a board again; those that fail keep their rows, and `failed` has their problems."""
+        return await run_job(runner, boards.run(name, body.options.options()), request)
 
 
 async def _run_aside(work: Callable[[], T]) -> T:

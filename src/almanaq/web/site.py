@@ -15,7 +15,8 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from almanaq.display import visible
-from almanaq.web.about import about_record, list_tables, sample_questions
+from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
+from almanaq.web.boards import Board, Boards
 from almanaq.web.problems import NotFound
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
@@ -42,6 +43,7 @@ _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     """Return the routes of the page; `bench`: what the benchmark pages show, where there are any."""
     router = APIRouter(include_in_schema=False)
+    boards = Boards(service)
     questions = cache(lambda: sample_questions(service.connection))
 
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
@@ -55,13 +57,44 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
         more = found["total"] - len(found["tables"])
         return await page("chat.html", samples=await _run_aside(questions), tables=found["tables"], more_tables=more)
 
+    @router.get("/tables")
+    async def tables(
+        search: Annotated[str, Query(max_length=200)] = "", cursor: Annotated[str | None, Query(max_length=100)] = None
+    ) -> Response:
+        found = await _run_aside(lambda: list_tables(service.connection.catalog, search, 100, cursor))
+        return await page("tables.html", search=search, **found)
+
+    @router.get("/tables/{name}")
+    async def table(name: str) -> Response:
+        if service.connection.catalog.find(name) is None:
+            raise NotFound(service.connection.catalog.unknown(name))
+        return await page("table.html", table=await _run_aside(lambda: describe_table(service.connection, name)))
+
+    @router.get("/sql")
+    async def query() -> Response:
+        return await page("sql.html")
+
+    @router.get("/boards")
+    async def listed() -> Response:
+        return await page("boards.html", boards=await _run_aside(boards.list))
+
+    @router.get("/boards/{name}")
+    async def board(name: str) -> Response:
+        shown = await _run_aside(lambda: describe_board(boards, boards.get(name)))
+        return await page("board.html", **shown)
+
+    @router.get("/boards/{name}/export")
+    async def export(name: str) -> Response:
+        text = await _run_aside(lambda: export_board(boards, name))
+        headers = {"content-disposition": 'attachment; filename="board.html"'}
+        return Response(text.encode("utf-8", "replace"), media_type="text/html; charset=utf-8", headers=headers)
+
     @router.get("/a/{id}")
     async def permalink(id: str) -> Response:
         found = await _run_aside(lambda: service.store.get(id))
         if found is None:
             return await page("gone.html", status=404)
-        made = datetime.datetime.fromtimestamp(found.made, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return await page("answer.html", answer=found, made=made, shown=_show_cell)
+        return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell)
 
     @router.get("/accuracy")
     async def accuracy() -> Response:
@@ -112,6 +145,23 @@ def _templates() -> Environment:
     made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.finalize = lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
     return made
+
+
+def describe_board(boards: Boards, board: Board) -> dict[str, Any]:
+    """Return what a template shows of a board."""
+    items = zip(boards.record(board)["items"], boards.charts(board), strict=True)
+    return {"board": board, "items": list(items), "shown": _show_cell, "time": _show_time}
+
+
+def export_board(boards: Boards, name: str) -> str:
+    """Return a board as one HTML file without scripts, which needs no server. Raises NotFound."""
+    shown = describe_board(boards, boards.get(name))
+    style = Markup(assets()["export.css"].decode())
+    return _templates().get_template("export.html").render(style=style, **shown)
+
+
+def _show_time(made: float) -> str:
+    return datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _show_cell(cell: Any) -> str:

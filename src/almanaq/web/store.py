@@ -3,7 +3,7 @@
 Servers over one source share it, although their clients may see different columns: each answer carries the columns that
 it shows, and is given only where all of them may be seen at that moment. Every record has a checksum, and every list a
 count of what belongs to it: what was damaged is refused, never given. When the file is full the oldest answers give
-way, those that somebody judged last.
+way, boards and those that somebody judged or pinned last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -144,6 +144,7 @@ CREATE INDEX IF NOT EXISTS cell_place ON cell (relation, key, column, passage);
 CREATE TABLE IF NOT EXISTS verdict (
   answer TEXT NOT NULL, about TEXT NOT NULL, body BLOB NOT NULL, made REAL NOT NULL, sum BLOB NOT NULL,
   PRIMARY KEY (answer, about)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pin (board TEXT NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (board, answer)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tally (list TEXT PRIMARY KEY, count INTEGER NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID;
 """
 _HEAD = "id, source, conversation, kind, made, columns, body, sum"
@@ -267,6 +268,17 @@ class AnswerStore:
             self._truncate_log()
         return bool(found)
 
+    def pin(self, board: str, answers: Iterable[str]) -> None:
+        """Keep answers for as long as others give way, because a board shows them."""
+        with self.writing() as connection:
+            connection.executemany("INSERT OR IGNORE INTO pin VALUES (?, ?)", ((board, id) for id in answers))
+
+    def remove_boards(self, ids: Iterable[str]) -> None:
+        """Delete boards, and let their answers give way like others."""
+        with self.writing() as connection:
+            for id in ids:
+                self._delete(connection, id, "")
+
     def cell(self, place: Place, answer: str | None = None) -> tuple[str, list[dict[str, int]]] | None:
         """Return a text that evidence points at, and where the quotes in it are, in UTF-16 units.
 
@@ -351,7 +363,8 @@ class AnswerStore:
             while self._used_bytes() > self._most:
                 oldest = connection.execute(
                     "SELECT id, conversation, source FROM answer WHERE id <> ?"
-                    " ORDER BY id IN (SELECT answer FROM verdict), made LIMIT 1",
+                    " ORDER BY kind = 'board' OR id IN (SELECT answer FROM verdict UNION SELECT answer FROM pin), made"
+                    " LIMIT 1",
                     (keeping,),
                 ).fetchone()
                 if oldest is None:
@@ -367,6 +380,7 @@ class AnswerStore:
     def _delete(self, connection: sqlite3.Connection, id: str, conversation: str, source: str | None = None) -> None:
         connection.execute("DELETE FROM answer WHERE id = ?", (id,))
         connection.execute("DELETE FROM cell WHERE answer = ?", (id,))
+        connection.execute("DELETE FROM pin WHERE board = ?", (id,))
         verdicts = connection.execute("DELETE FROM verdict WHERE answer = ?", (id,)).rowcount
         connection.execute("DELETE FROM tally WHERE list = ?", (verdicts_of(id),))
         if verdicts:

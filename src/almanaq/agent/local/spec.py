@@ -214,7 +214,7 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
         select = select.group_by(*(each.copy() for each in spec.groups))
     for condition in spec.having:
         select = select.having(condition.copy())
-    for expression, down in spec.order:
+    for expression, down in spec.order or _order_of_groups(spec):
         select = select.order_by(exp.Ordered(this=expression.copy(), desc=down, nulls_first=None))
     if spec.distinct:
         select = select.distinct()
@@ -225,10 +225,51 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     return unqualify(select)
 
 
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Avg: "average",
+    exp.Sum: "total",
+    exp.Min: "minimum",
+    exp.Max: "maximum",
+    exp.Median: "median",
+}
+
+
 def _title_output(item: exp.Expr) -> exp.Expr:
-    """Return an output column; what has no readable name of its own, or is a term's definition, has one."""
-    title = item.meta.get(TITLE) or ("count" if item == exp.Count(this=exp.Star()) else "")
+    """Return an output column under a name that says what it holds: "average price", "year"; plain columns keep theirs.
+
+    >>> _title_output(sqlglot.parse_one("AVG(price)")).sql(), _title_output(sqlglot.parse_one("EXTRACT(YEAR FROM day)")).alias
+    ('AVG(price) AS "average price"', 'year')
+    """
+    column = item.find(exp.Column)
+    name = "" if column is None else column.name.replace("_", " ")
+    title = item.meta.get(TITLE, "")
+    if title:
+        pass
+    elif item == exp.Count(this=exp.Star()):
+        title = "count"
+    elif isinstance(item, exp.Count):
+        title = f"number of different {name}"
+    elif type(item) in _AGGREGATES:
+        title = f"{_AGGREGATES[type(item)]} {name}"
+    elif isinstance(item, exp.Extract):
+        title = item.name.lower()
+    elif isinstance(item, exp.Div):
+        title = "percent"
+    elif isinstance(item, exp.Sub) and isinstance(item.expression, exp.Mod):
+        title = "decade"
+    elif isinstance(item, exp.Anonymous) and item.name.lower() in ("dayname", "to_char"):
+        title = "weekday"
     return exp.alias_(item.copy(), title, quoted=not is_plain(title)) if title else item.copy()
+
+
+def _order_of_groups(spec: QuerySpec) -> tuple[Order, ...]:
+    """Return the order of groups for which none was asked: times as they follow, else the largest figure first."""
+    if not spec.groups or not spec.measures or spec.having or spec.limit is not None:
+        return ()
+    times = [
+        group for group in spec.groups if _title_output(group).alias in ("year", "month", "decade", "quarter", "week")
+    ]
+    return ((times[0], False),) if times else ((spec.measures[0], True),)
 
 
 def _hops(read: Sequence[str], tested: set[str], ways: Mapping[str, Way]) -> dict:  # type: ignore[type-arg]
@@ -271,7 +312,7 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
     having, limit = qualified.args.get("having"), qualified.args.get("limit")
     groups = tuple(group.expressions) if group is not None else ()
     items = [item.unalias() for item in qualified.expressions]
-    return QuerySpec(
+    spec = QuerySpec(
         rows,
         tuple(item for item in items if not _is_measure(item) and item not in groups),
         tuple(item for item in items if _is_measure(item)),
@@ -283,6 +324,8 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
         _amount(qualified.args.get("offset")) or 0,
         qualified.args.get("distinct") is not None,
     )
+    # An order that nobody asked for is none of what a follow-up keeps.
+    return replace(spec, order=()) if spec.order == _order_of_groups(spec) else spec
 
 
 def select_without_limit(suql: str, dialect: str) -> exp.Select | None:

@@ -3,6 +3,7 @@
 import { chart } from "./chart.js";
 import { button, el, money, plural, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
+import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
 import { table } from "./table.js";
@@ -140,6 +141,7 @@ function actions(record, rows) {
       asked && button("Right", (event) => judge(record, "right", { kind: "answer" }, event.currentTarget)),
       asked && button("Wrong…", () => wrong(record)),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
+      record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "Link copied.")),
       rows && take(record, rows)),
     place);

@@ -1,6 +1,7 @@
-// The query of an answer: edit, estimate, run.
+// A query: edit with completions, see what it will take while typing, run.
 
 import { call, stream } from "./api.js";
+import { completing } from "./complete.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { highlighted } from "./suql.js";
 
@@ -10,6 +11,8 @@ export const askAbove = document.body.dataset.askAbove === "" ? null : Number(do
 // Whether a refusal only means that the price has to be agreed to.
 export const refusedPrice = (error, calls) =>
   error.body?.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove;
+
+const PAUSE = 500;
 
 // How far the reading of texts is.
 export function progress(data) {
@@ -23,16 +26,36 @@ export function editor(suql, ran) {
   const area = el("textarea", { spellcheck: "false", "aria-label": "SUQL query", maxlength: 100000 });
   area.value = suql;
   const picture = el("pre", { "aria-hidden": "true" });
+  const live = el("p", { class: "live hint" });
   const told = el("div", { class: "told" });
   let fault = null;
   let plan = null;
   let under = null;
   const draw = () => picture.replaceChildren(...highlighted(area.value, fault), "\n");
+  let typing = null;
   area.addEventListener("input", () => {
     fault = plan = null;
     run.disabled = false;
     draw();
+    clearTimeout(typing);
+    typing = setTimeout(estimate, PAUSE);
   });
+  // What the query would take, or where it is wrong, without taking the focus.
+  const estimate = async () => {
+    const suql = area.value;
+    let said = "";
+    if (suql.trim()) {
+      try {
+        said = expectation((await stream("explain", { suql }, undefined, () => {})).predicted);
+      } catch (error) {
+        if (area.value !== suql) return;
+        fault = error.body?.position ?? null;
+        said = error.message;
+        draw();
+      }
+    }
+    if (area.value === suql) live.textContent = visible(said);
+  };
   const failed = (error) => {
     fault = error.body?.position ?? null;
     draw();
@@ -97,10 +120,25 @@ export function editor(suql, ran) {
   draw();
   const whole = el("div", {},
     el("div", { class: "editor" }, picture, area),
+    live,
     el("p", { class: "buttons" }, button("Estimate", explain), run, stop),
     told);
-  whole.addEventListener("keydown", (event) => event.key === "Escape" && under?.abort());
+  const complete = completing(area, picture);
+  whole.addEventListener("keydown", (event) => {
+    if (event.target === area && complete(event)) return;
+    if (event.key === "Escape") under?.abort();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !under) {
+      event.preventDefault();
+      run.click();
+    }
+  });
   return whole;
+}
+
+function expectation(predicted) {
+  if (!predicted.calls) return "Reads no text.";
+  const { calls, requests, tokens, money: price } = predicted;
+  return `Would read about ${plural(calls, "text")} in ${plural(requests, "request")}, ${plural(tokens, "token")}, ${money(price)}.`;
 }
 
 function steps(stages) {

@@ -1,0 +1,234 @@
+"""Browsing a table without a model: its rows, sorted and filtered, and what each column holds.
+
+Every statement goes the way of a client's query: what that may not read, neither may this. Values of private columns
+are not shown even where queries may read them, and text functions are never called.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from almanaq.agent.linking.joins import table_of
+from almanaq.completion import complete
+from almanaq.encode import exact_numbers, plain
+from almanaq.errors import PrivateColumnError, UnknownNameError, suggest
+from almanaq.options import Options
+from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
+from almanaq.suql.row_values import python_rows
+from almanaq.web.about import make_cursor, read_cursor
+from almanaq.web.problems import Refused, utf16_length
+from almanaq.web.records import CAP, describe_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from almanaq.connection import Connection
+
+SECONDS = 15.0
+_CELL = replace(CAP, cell=300)
+"""Prose is shown by its beginning."""
+_MOST_ROWS = 1_000_000
+"""Rows that a profile reads: of a larger table those at its beginning."""
+_TOP, _BARS = 10, 20
+_NUMBER = re.compile(r"(smallint|integer|bigint|hugeint|numeric|decimal|real|double)")
+_TIME = re.compile(r"(date|time)")
+_FILTER = re.compile(r"(?P<column>.+?)(?P<operator>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.DOTALL)
+_COMPARES = {"=": exp.EQ, "!=": exp.NEQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE}
+
+
+def read_rows(
+    connection: Connection, name: str, *, limit: int, cursor: str | None, sort: str | None, filters: Sequence[str]
+) -> dict[str, Any]:
+    """Return rows of a table, without its private columns.
+
+    Args:
+        cursor: `next` of the rows before.
+        sort: a column that is no prose; `-column`: the largest first.
+        filters: conditions that all hold, as `price=low`, `rating>=4`, `name~ann` (holds the text, whatever its case),
+            `phone=` (is missing).
+    """
+    relation = connection.catalog.relation(name)
+    shown = [column for column in relation.columns if not column.private]
+    start = 0 if cursor is None else read_cursor(cursor)
+    query = exp.select(*(_column(each) for each in shown)).from_(table_of(relation.name))
+    for condition in filters:
+        query = query.where(_condition(relation, condition))
+    keys = [column for each in relation.key if (column := relation.column(each)) is not None and not column.private]
+    ordered = [] if sort is None else [(_sortable(relation, sort.removeprefix("-")), sort.startswith("-"))]
+    for column, down in [*ordered, *((key, False) for key in keys)]:
+        query = query.order_by(exp.Ordered(this=_column(column), desc=down, nulls_first=False))
+    suql = query.limit(limit + 1).offset(start).sql(connection.engine.dialect)
+    table = _run(connection, suql)
+    capped = _CELL.fit(exact_numbers(plain(python_rows(table.slice(0, limit), exact=True))))
+    more = table.num_rows > len(capped.rows)
+    return {
+        "columns": describe_columns(connection.engine, suql, (), table),
+        "rows": capped.rows,
+        "cells_cut": capped.cells_cut,
+        "next": make_cursor(start + len(capped.rows)) if more else None,
+    }
+
+
+def profile_table(connection: Connection, name: str) -> dict[str, Any]:
+    """Return what each column of a table holds: missing and different values, bounds, a histogram or the top values.
+
+    `read` counts the rows that were looked at, the first of a large table; of a private column nothing is given.
+    """
+    relation = connection.catalog.relation(name)
+    profile = _Profile(connection, relation)
+    rows, known = profile.count()
+    columns = [profile.describe(column, known.get(column.name, {}), rows) for column in relation.columns]
+    return {"name": relation.name, "rows": relation.rows, "read": rows, "columns": columns}
+
+
+def completion_record(connection: Connection, text: str, at: int) -> dict[str, Any]:
+    """Return what may stand at a place of a query; places count UTF-16 units."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    before = units[: 2 * at].decode("utf-16-le", "replace")
+    found = complete(connection, text, len(before))
+    return {"start": utf16_length(text[: found.start]), "items": plain(found.items)}
+
+
+class _Profile:
+    def __init__(self, connection: Connection, relation: Relation) -> None:
+        self._connection, self._relation = connection, relation
+
+    def _select(self, column: Column | None, *items: exp.Expr) -> exp.Select:
+        """Return a query over the rows that are looked at."""
+        source: exp.Expr = table_of(self._relation.name)
+        if self._relation.rows is None or self._relation.rows > _MOST_ROWS:
+            read = self._relation.columns if column is None else [column]
+            first = exp.select(*(_column(each) for each in read if not each.private)).from_(source).limit(_MOST_ROWS)
+            source = first.subquery("beginning")
+        return exp.select(*items).from_(source)
+
+    def _rows(self, query: exp.Select) -> list[tuple[Any, ...]]:
+        return python_rows(_run(self._connection, query.sql(self._connection.engine.dialect)), exact=True)
+
+    def count(self) -> tuple[int, dict[str, dict[str, Any]]]:
+        """Return the number of rows, and for each column its counts and bounds; one scan."""
+        items: list[exp.Expr] = [exp.Count(this=exp.Star())]
+        places: list[tuple[str, str]] = []
+        for column in self._relation.columns:
+            for what, item in _measures(column):
+                places.append((column.name, what))
+                items.append(item)
+        named = [exp.alias_(item, f"m{number}") for number, item in enumerate(items)]
+        rows, *values = self._rows(self._select(None, *named))[0]
+        known: dict[str, dict[str, Any]] = {}
+        for (name, what), value in zip(places, values, strict=True):
+            known.setdefault(name, {})[what] = value
+        return rows, known
+
+    def describe(self, column: Column, known: dict[str, Any], rows: int) -> dict[str, Any]:
+        """Return one column as a client gets it."""
+        kind = column.type + ("[]" if column.array else "")
+        record: dict[str, Any] = {"name": column.name, "type": kind, "kind": column.kind.value}
+        record |= {"private": column.private}
+        if column.private:
+            return record
+        record |= {"nulls": rows - known["filled"], "distinct": known.get("distinct")}
+        record |= {"least": known.get("least"), "most": known.get("most")}
+        if column.kind is not ColumnKind.FREE_TEXT:
+            if _is(_NUMBER, column) and (known["distinct"] or 0) > _BARS and _are_finite(known):
+                record["histogram"] = self._histogram(column, float(known["least"]), float(known["most"]))
+            else:
+                record["top"] = self._top(column)
+        return exact_numbers(plain(record))  # type: ignore[no-any-return]
+
+    def _histogram(self, column: Column, least: float, most: float) -> list[dict[str, Any]]:
+        """Return how many rows lie in each of some ranges of one width."""
+        step = (most - least) / _BARS
+        value = exp.cast(_column(column), "double")
+        place = exp.Floor(
+            this=exp.Div(this=exp.paren(exp.Sub(this=value, expression=_number(least))), expression=_number(step))
+        )
+        bar = exp.Least(this=place, expressions=[_number(_BARS - 1)])
+        query = self._select(column, exp.alias_(bar, "bar"), exp.alias_(exp.Count(this=exp.Star()), "n"))
+        query = query.where(exp.Not(this=exp.Is(this=_column(column), expression=exp.Null()))).group_by(bar.copy())
+        found = {int(bar): count for bar, count in self._rows(query)}
+        return [
+            {"from": least + step * bar, "to": least + step * (bar + 1), "rows": found.get(bar, 0)}
+            for bar in range(_BARS)
+        ]
+
+    def _top(self, column: Column) -> list[dict[str, Any]]:
+        """Return the most frequent values, of arrays the elements, with their numbers of rows."""
+        value: exp.Expr = _column(column)
+        query = self._select(column, exp.alias_(exp.Explode(this=value) if column.array else value, "v"))
+        counted = exp.alias_(exp.Count(this=exp.Star()), "n")
+        query = exp.select("v", counted).from_(query.subquery("found")).where("NOT v IS NULL").group_by("v")
+        query = query.order_by(exp.Ordered(this=exp.column("n"), desc=True), "v").limit(_TOP)
+        return [{"value": _CELL.cut(plain(value)), "rows": count} for value, count in self._rows(query)]
+
+
+def _measures(column: Column) -> Iterator[tuple[str, exp.Expr]]:
+    if column.private:
+        return
+    yield "filled", exp.Count(this=_column(column))
+    if column.array or column.kind is ColumnKind.FREE_TEXT:
+        return
+    yield "distinct", exp.Count(this=exp.Distinct(expressions=[_column(column)]))
+    if _is(_NUMBER, column) or _is(_TIME, column):
+        yield "least", exp.Min(this=_column(column))
+        yield "most", exp.Max(this=_column(column))
+
+
+def _is(pattern: re.Pattern[str], column: Column) -> bool:
+    return not column.array and pattern.match(column.type) is not None
+
+
+def _are_finite(known: dict[str, Any]) -> bool:
+    least, most = known["least"], known["most"]
+    return least is not None and math.isfinite(least) and math.isfinite(most)
+
+
+def _number(value: float) -> exp.Expr:
+    return exp.convert(float(value))
+
+
+def _column(column: Column) -> exp.Column:
+    return exp.column(exp.to_identifier(column.name, quoted=True))
+
+
+def _sortable(relation: Relation, name: str) -> Column:
+    """Return a column that rows may be sorted and filtered by."""
+    column = relation.column(name)
+    if name in relation.withheld or (column is not None and column.private):
+        raise PrivateColumnError(f"{relation.name}.{name} is private")
+    if column is None:
+        near = suggest(name, [each.name for each in relation.columns if not each.private])
+        raise UnknownNameError(f"no column named {name!r}{near}")
+    if column.kind is ColumnKind.FREE_TEXT or column.array:
+        raise Refused(
+            422,
+            f"{relation.name}.{column.name} is {'a list' if column.array else 'prose'}: name a column of single values",
+        )
+    return column
+
+
+def _condition(relation: Relation, written: str) -> exp.Expr:
+    found = _FILTER.fullmatch(written)
+    if found is None:
+        raise Refused(422, f"filter: {written!r} is no condition; write column=value, or one of != > < >= <= ~")
+    column = _column(_sortable(relation, found["column"]))
+    operator, value = found["operator"], found["value"]
+    if operator == "~":
+        text = exp.Lower(this=exp.cast(column, "text"))
+        place = exp.StrPosition(this=text, substr=exp.Literal.string(value.lower()))
+        return exp.GT(this=place, expression=exp.Literal.number(0))
+    if not value:
+        missing = exp.Is(this=column, expression=exp.Null())
+        return exp.Not(this=missing) if operator == "!=" else missing
+    return _COMPARES[operator](this=column, expression=exp.Literal.string(value))
+
+
+def _run(connection: Connection, suql: str) -> pa.Table:
+    options = Options(link=False, deadline=SECONDS)
+    return connection.sql(suql, options=options, dialect=connection.engine.dialect).table
