@@ -82,5 +82,7 @@ def test_it_is_said_and_separate_keeps_them_apart(tmp_path: Path) -> None:
     with almanaq.connect(folder) as connection:
         assert any("2 files are one table, and the column 'month'" in said for said in connection.warnings)
     assert set(tables(folder, separate=True)) == {"s-2024-01", "s-2024-02"}
+    (folder / "s-2024-01.csv.almanaq.toml").write_text('["s-2024-01".columns.amount]\nprivate = true\n')
+    assert set(tables(folder)) == {"s-2024-01", "s-2024-02"}  # what is private stays so
     parts = write(tmp_path / "parts", {"year=2020/a.csv": ROWS, "year=2021/b.csv": ROWS})
     assert set(tables(parts, separate=True)) == {"a", "b"}

@@ -51,7 +51,7 @@ def verdicts(
             if not Path(named).expanduser().exists():
                 raise UsageError(f"--export needs a file or folder, and {named!r} is neither")
             target = examples_path(named)
-            others = [pair for pair in connection.examples if pair[0] not in {each.question for each in checked}]
+            others = tuple(pair for pair in connection.examples if pair[0] not in {each.question for each in checked})
             write_text(write_checked(checked, others), str(target))
             say(f"written: {target}")
             return

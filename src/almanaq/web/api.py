@@ -267,8 +267,8 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
     ) -> Response:
         """Return rows of a relation: `sort=column` or `-column`; `filter=column=value`, or != > < >= <= ~ (holds)."""
         check(name)
-        chosen = {"limit": limit, "cursor": cursor, "sort": sort, "filters": filter}
-        return await run_job(runner, job(lambda each: read_rows(each, name, **chosen)), request)
+        read = partial(read_rows, name=name, limit=limit, cursor=cursor, sort=sort, filters=filter)
+        return await run_job(runner, job(read), request)
 
     @router.get(f"{_PREFIX}/tables/{{name}}/profile", responses=reading, response_class=Document)
     async def profile(name: TableName, request: Request) -> Response:

@@ -50,7 +50,7 @@ class Boards:
     def __init__(self, service: Service) -> None:
         self._service, self._store = service, service.store
 
-    def list(self) -> list[dict[str, Any]]:
+    def describe_all(self) -> list[dict[str, Any]]:
         """Return name, title and number of items of each board, by name."""
         boards = sorted((_read(answer) for answer in self._kept()), key=lambda board: board.name)
         return [{"name": board.name, "title": board.title, "items": len(board.items)} for board in boards]

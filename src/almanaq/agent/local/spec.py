@@ -237,13 +237,12 @@ _AGGREGATES: dict[type[exp.Expr], str] = {
 def _title_output(item: exp.Expr) -> exp.Expr:
     """Return an output column under a name that says what it holds: "average price", "year"; plain columns keep theirs.
 
-    >>> _title_output(sqlglot.parse_one("AVG(price)")).sql(), _title_output(sqlglot.parse_one("EXTRACT(YEAR FROM day)")).alias
-    ('AVG(price) AS "average price"', 'year')
+    >>> _title_output(sqlglot.parse_one("AVG(price)")).sql()
+    'AVG(price) AS "average price"'
     """
     column = item.find(exp.Column)
     name = "" if column is None else column.name.replace("_", " ")
-    title = item.meta.get(TITLE, "")
-    if title:
+    if title := item.meta.get(TITLE, ""):
         pass
     elif item == exp.Count(this=exp.Star()):
         title = "count"

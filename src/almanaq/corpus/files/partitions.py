@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +24,15 @@ _LEAST_ALIKE = 3
 _FIRST_LINE = 1 << 16
 
 
-def join_files(listing: Listing) -> Listing:
+def join_files(listing: Listing, named: Iterable[str] = ()) -> Listing:
     """Return a listing with the files that are one table joined: their names differ in a date or a number alone.
 
     Where all files of a folder have one header, whatever their names, they are one table, named after the folder.
+
+    Args:
+        named: tables that a schema file speaks of: files that would be joined with one stay apart.
     """
+    apart = {name.rpartition(".")[2].casefold() for name in named}
     found, problems = listing.files, list(listing.problems)
     groups: dict[tuple[str, Path, str, str, Hashable], list[tuple[FoundFile, str]]] = defaultdict(list)
     for each in found:
@@ -38,21 +42,30 @@ def join_files(listing: Listing) -> Listing:
     joined: dict[FoundFile, FoundFile | None] = {}
     for (database, folder, pattern, column, _), members in groups.items():
         files = [each for each, _ in members]
-        if len(files) > 1:
+        if len(files) > 1 and apart.isdisjoint(_table_names(files)):
             name = _table_name(pattern) or folder.resolve().name
             if any(each.id == TableId(database, name) for each in found if each not in files):
                 name = f"{name}_{column}"
             one = _join(files, name, column, [value for _, value in members], problems)
             joined |= {**dict.fromkeys(files), files[0]: one}
     rest = [each for each in found if each not in joined and each.kind.format is not Format.DOCUMENTS]
-    shapes = {_shape(each) for each in rest}
-    if not joined and len(rest) >= _LEAST_ALIKE and len(shapes) == 1 and rest[0].kind.format is Format.DELIMITED:
-        if shapes != {None} and len({each.path.parent for each in rest}) == 1:
-            name = rest[0].path.parent.resolve().name
-            one = _join(rest, name, "file", [each.kind.stem for each in rest], problems)
-            joined = {**dict.fromkeys(rest), rest[0]: one}
-    kept = [one for each in found if (one := joined.get(each, each)) is not None]
+    if not joined and len(rest) >= _LEAST_ALIKE and _are_of_one_shape(rest) and apart.isdisjoint(_table_names(rest)):
+        name = rest[0].path.parent.resolve().name
+        one = _join(rest, name, "file", [each.kind.stem for each in rest], problems)
+        joined = {**dict.fromkeys(rest), rest[0]: one}
+    kept = [each for each in (joined.get(each, each) for each in found) if each is not None]
     return replace(listing, files=tuple(kept), problems=tuple(problems))
+
+
+def _table_names(files: Sequence[FoundFile]) -> set[str]:
+    return {each.id.table.casefold() for each in files}
+
+
+def _are_of_one_shape(files: Sequence[FoundFile]) -> bool:
+    """Return whether files are delimited text of one folder with one header."""
+    shapes = {(each.path.parent, _shape(each)) for each in files if each.kind.format is Format.DELIMITED}
+    ((_, shape),) = shapes if len(shapes) == 1 else ((None, None),)
+    return shape is not None and all(each.kind.format is Format.DELIMITED for each in files)
 
 
 def _join(

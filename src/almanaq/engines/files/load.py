@@ -116,9 +116,9 @@ def open_files(
     paths = [source] if isinstance(source, Path) else list(source)
     folder = len(paths) == 1 and paths[0].is_dir()
     listing = list_folder(paths[0], separate=separate) if folder else list_paths(paths, separate=separate)
-    listing = listing if separate else join_files(listing)
     name = name or paths[0].name or str(paths[0])
     declared = schema or Schema()
+    listing = listing if separate else join_files(listing, declared.relations)
     key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
     return open_loaded(
         lambda connection: _load(connection, listing, declared, name, ViewTime(seconds)),
