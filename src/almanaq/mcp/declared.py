@@ -149,10 +149,10 @@ TOOLS = (
     ),
     Tool(
         "confirm",
-        "Keep suql as the right query for a question, once a person said so: it answers that question from then on.",
-        {"question": _TEXT, "suql": _SUQL, "by": _TEXT},
+        "Keep suql as right for a question, once a person said so.",
+        {"question": _TEXT, "suql": _SUQL},
         ("question", "suql"),
-        {"question": _TEXT, "rows": _WHOLE_OR_NOT, "notice": _TEXT},
+        {"notice": _TEXT},
     ),
     Tool(
         "why_not",
