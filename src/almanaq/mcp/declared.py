@@ -1,7 +1,7 @@
 """What the server says of itself: names, descriptions and schemas of its tools.
 
 All of it is constant but for the name of the engine. Nothing is made from a source: what a database says of itself
-stands in results only, as data. The whole is kept below 2,000 tokens, since a client puts it before every conversation.
+stands in results only, as data. The whole is kept below 2,150 tokens, since a client puts it before every conversation.
 """
 
 from __future__ import annotations
@@ -149,10 +149,10 @@ TOOLS = (
     ),
     Tool(
         "confirm",
-        "Keep suql as the right query for a question, once a person said so: it answers that question from then on.",
-        {"question": _TEXT, "suql": _SUQL, "by": _TEXT},
+        "Keep suql as right for a question, once a person said so.",
+        {"question": _TEXT, "suql": _SUQL},
         ("question", "suql"),
-        {"question": _TEXT, "rows": _WHOLE_OR_NOT, "notice": _TEXT},
+        {"notice": _TEXT},
     ),
     Tool(
         "why_not",

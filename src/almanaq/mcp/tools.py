@@ -311,8 +311,8 @@ class Tools:
         }
 
     def _confirm(self, given: Arguments) -> Record:
-        made = self.connection.confirm(given["question"], given["suql"], by=given.get("by", "a client of MCP"))
-        return {"question": made.question, "rows": made.rows, "notice": NOTICE}
+        self.connection.confirm(given["question"], given["suql"], by="a client of MCP")
+        return {"notice": NOTICE}
 
     def _columns_sent(self, suql: str, params: list[Any]) -> list[str]:
         """Return the columns whose texts a model on another machine would see."""

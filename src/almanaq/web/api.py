@@ -111,7 +111,6 @@ class VerdictBody(_Exact):
     expected: Expected | None = None
     note: Annotated[str, Field(max_length=2_000)] | None = None
     sampled: bool = False
-    by: Annotated[str, Field(max_length=100)] = ""
 
 
 class TextItem(_Exact):
@@ -369,7 +368,7 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         await _run_aside(lambda: known.put(id, about, body.verdict, rest, columns))
         learns = body.about.kind == "answer"
         taught = learns and await _run_aside(
-            lambda: teach(service.connection, service.store, id, body.verdict, rest.get("expected") or {}, body.by)
+            lambda: teach(service.connection, service.store, id, body.verdict, rest.get("expected") or {}, "the page")
         )
         verdicts = [each.record() for each in await _run_aside(lambda: known.of(id))]
         return Document({"verdicts": verdicts, "taught": taught})
