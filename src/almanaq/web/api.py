@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -401,7 +402,7 @@ def _boards(router: APIRouter, boards: Boards, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/boards", responses=problems(401), response_class=Document)
     async def listed() -> Response:
         """List the boards over this source."""
-        return Document({"boards": await _run_aside(boards.list)})
+        return Document({"boards": await _run_aside(boards.describe_all)})
 
     @router.get(path, responses=problems(401, 404, 422), response_class=Document)
     async def board(name: BoardName) -> Response:

@@ -76,7 +76,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
     @router.get("/boards")
     async def listed() -> Response:
-        return await page("boards.html", boards=await _run_aside(boards.list))
+        return await page("boards.html", boards=await _run_aside(boards.describe_all))
 
     @router.get("/boards/{name}")
     async def board(name: str) -> Response:

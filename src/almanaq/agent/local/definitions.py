@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import identifier_stems, stems
 from almanaq.agent.local.draft import Draft, NotComposed
 from almanaq.agent.local.spec import TITLE, tables_in
@@ -22,8 +23,7 @@ class Defined(Draft):
             if term.kind == "metric":
                 sentence.take(i)
                 before = sentence.neighbour(i, -1, gap=1)
-                whole = before is not None and sentence.items[before].kind in ("aggregate", "count")
-                if whole and sentence.items[before].meanings[0] in ("SUM", "COUNT"):
+                if before is not None and _is_sum_or_count(sentence.items[before]):
                     sentence.take(before)  # "total revenue": the definition says how it is put together
                 self.measures.append(self._definition(term))
             elif term.kind == "filter":
@@ -38,7 +38,8 @@ class Defined(Draft):
             raise NotComposed
         if len(own) > 1:
             self.choices.doubt(0.5, "several terms of one name")
-        return own[0]
+        term: Term = own[0]
+        return term
 
     def _is_reached(self, term: Term) -> bool:
         if term.kind == "metric":
@@ -78,3 +79,7 @@ class Defined(Draft):
         self.sentence.take(k)
         self.groups.append(self._definition(term))
         return True
+
+
+def _is_sum_or_count(span: Span) -> bool:
+    return span.kind in ("aggregate", "count") and span.meanings[0] in ("SUM", "COUNT")
