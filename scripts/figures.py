@@ -42,7 +42,7 @@ NOT_PRINTED = {
 _ALIKE = "experiments/alike/spider.json"
 _MADE_ELSEWHERE = {
     _ALIKE: f"python benchmarks/retrieval/alike.py DATA_DIR/spider --out {_ALIKE}",
-    "experiments/calls/agreement-replies.json": "python experiments/calls/agreement.py --pairs 126",
+    "experiments/calls/agreement-replies.json": "python experiments/calls/agreement.py --kind KIND --pairs 72 --replies FILE",
 }
 _KEPT = re.compile(r"(benchmarks|experiments|tests/(cluster|laws|security))/.*\.json")
 _SAME = 2e-6  # records have six digits
@@ -102,7 +102,7 @@ def _pages_that_name(path: str) -> Iterator[str]:
     file = Path(path)
     folder = (file.parent.parent if file.parent.name == "results" else file.parent).as_posix()
     named = re.compile(rf"({re.escape(folder)}|{re.escape(folder.replace('/', '.'))})\b|`{re.escape(file.stem)}\.py`")
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         if page.name != "architecture.md" and named.search(page.read_text(encoding="utf-8")):
             yield page.relative_to(ROOT).as_posix()
 

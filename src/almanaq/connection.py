@@ -131,7 +131,11 @@ class Connection(ErrorsAsAttributes):
 
     @property
     def checked(self) -> CheckedAnswers:
-        """The questions whose queries a person called right, on the page, with `confirm` or by `almanaq verdicts`."""
+        """The questions whose queries a person called right, on the page, with `confirm` or by `almanaq verdicts`.
+
+        >>> [each.suql for each in con.checked.all() if each.question == "How many cats?"]
+        []
+        """
         from almanaq.agent.checked import CheckedAnswers
 
         self._checked = self._checked or CheckedAnswers()

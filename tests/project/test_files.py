@@ -57,6 +57,7 @@ def test_extras_and_command(root):
     assert project["scripts"] == {"almanaq": "almanaq.cli:main"}
     # Those of the contract whose code is there; an extra that brings libraries which nothing uses is none.
     built = {
+        "documents",
         "fast",
         "ibis",
         "llm",
@@ -69,6 +70,7 @@ def test_extras_and_command(root):
         "pandas",
         "polars",
         "sqlalchemy",
+        "terms",
         "xlsx",
         "test",
     }

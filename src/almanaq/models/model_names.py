@@ -92,7 +92,8 @@ def open_models(
     """Return the models for a name or an object; nothing is loaded or called yet.
 
     Args:
-        spec: "local" (also None), "openai:MODEL", "gguf:NAME" (weights here, or their file), "PROVIDER:MODEL" of
+        spec: "local" (also None), "openai:MODEL", "gguf:NAME" (weights here, or their file), "replay:FILE" (what a
+            RecordingModel wrote), "PROVIDER:MODEL" of
             another package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker
             where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
@@ -111,6 +112,11 @@ def open_models(
         spec = choose_model().name
     if spec is None or spec == "local":
         return _make_local_models(vectors, cache=cache)
+    if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
+        from almanaq.models.replay import ReplayingModel
+
+        recorded = ReplayingModel(spec.removeprefix("replay:"))
+        return open_models(recorded, embedder=vectors, cache=False, settings=settings)
     if isinstance(spec, str) and (added := _open_plugin(spec)) is not None:
         return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):

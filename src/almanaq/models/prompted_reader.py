@@ -48,8 +48,8 @@ from almanaq.values import canonical, parse_list, parse_typed, write_list
 
 TYPE_FORMS = {
     "text": "",
-    "number": "a number in digits, such as 1234.5",
-    "integer": "a whole number in digits, such as 1234",
+    "number": "a number in digits, such as 1234.5; a count of nothing is 0, not null",
+    "integer": "a whole number in digits, such as 1234; a count of nothing is 0, not null",
     "date": "a date, such as 1968-02-15",
     "timestamp": "a date and time, such as 1968-02-15 18:30:00",
     "time": "a time of day or a duration, such as 18:30:00",
