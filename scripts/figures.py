@@ -42,7 +42,7 @@ NOT_PRINTED = {
 _ALIKE = "experiments/alike/spider.json"
 _MADE_ELSEWHERE = {
     _ALIKE: f"python benchmarks/retrieval/alike.py DATA_DIR/spider --out {_ALIKE}",
-    "experiments/calls/agreement-replies.json": "python experiments/calls/agreement.py --kind KIND --pairs 72 --replies FILE",
+    "experiments/calls/agreement-replies.json": "python experiments/calls/agreement.py --pairs 72 --replies FILE",
 }
 _KEPT = re.compile(r"(benchmarks|experiments|tests/(cluster|laws|security))/.*\.json")
 _SAME = 2e-6  # records have six digits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import re
 import shutil
 import stat
 import sys
@@ -191,9 +192,12 @@ def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     for place in [folder, *_folders(folder, problems)]:
         whole = _parts(place, folder.resolve().name, problems, endings) if place is not folder else None
         found += [whole] if whole else _own(place, problems)
-    if documents := list(_walk_documents(str(folder))):
-        found.append(FoundFile(TableId(folder.resolve().name, folder.resolve().name), tuple(documents), folder))
     databases = sqlite_files(folder)
+    documents = list(_walk_documents(str(folder)))
+    if found or databases:
+        documents = [path for path in documents if not _ABOUT_FILES.match(path.name)]
+    if documents:
+        found.append(FoundFile(TableId(folder.resolve().name, folder.resolve().name), tuple(documents), folder))
     listing = replace(_distinct(found, problems), databases=tuple(databases))
     if not listing.files and not databases and not listing.problems:
         raise SourceError(f"the folder {str(folder)!r} holds no table: put files ending in {KNOWN} there")
@@ -258,6 +262,8 @@ def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
     return found
 
 
+_ABOUT_FILES = re.compile(r"(readme|licen[cs]e|copying|notice|authors|changelog)\b", re.IGNORECASE)
+"""Names of documents that speak of the tables beside them, and are no documents of the source."""
 _DOCUMENT_ENDINGS = tuple(ending for ending, format_ in ENDINGS.items() if format_ is Format.DOCUMENTS)
 
 
