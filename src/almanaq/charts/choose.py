@@ -47,6 +47,8 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         return _number(columns, measures[0], title) if len(measures) == 1 else None
     along = [column for column in columns if column.role in ("time", "order")]
     categories = [column for column in columns if column.role == "category"]
+    if not categories and _is_grouped(measures):
+        categories = [column for column in columns if column.role == "label" and column.unique]
     # Rows that are things, each with its date, are told apart by their names.
     things = bool(categories) and categories[0].unique and not _is_grouped(measures)
     chosen: Chart | None

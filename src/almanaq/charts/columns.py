@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from almanaq.display import cell_text
+
 Role = Literal["time", "order", "category", "measure", "label"]
 
 _PROSE = 40
@@ -107,7 +109,7 @@ def read_column(name: str, column: pa.ChunkedArray) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = column.to_pylist()
         return Column(name, _role_of_texts(words, texts), texts)
-    return Column(name, "label", [None if value is None else str(value) for value in column.to_pylist()])
+    return Column(name, "label", [None if value is None else cell_text(value) for value in column.to_pylist()])
 
 
 def _role_of_numbers(words: set[str], values: Sequence[Any]) -> Role:

@@ -214,6 +214,9 @@ class Composer(Ranking):
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
                 self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
+        columns = [column for each in spec.groups if (column := self.world.column_of(each)) is not None]
+        if any(column.column.array or column.mark for column in columns):
+            self.choices.doubt(0.4, "a group for each list, not for each of its values")
         if spec.measures and any(test.never for test in self.conditions.tests):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         if sum(isinstance(measure, exp.Count) for measure in spec.measures) > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import re
 import shutil
 import stat
 import sys
