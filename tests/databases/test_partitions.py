@@ -46,7 +46,7 @@ def tables(source: Any, **options: Any) -> dict[str, list[tuple[Any, ...]]]:
         ),
         (
             {f"{name}.tsv": f"day\tbikes\n1\t{n}\n" for n, name in enumerate(("north", "port", "west"))},
-            {"data": [(1, 0, "north"), (1, 1, "port"), (1, 2, "west")]},
+            {name: [(1, n)] for n, name in enumerate(("north", "port", "west"))},
         ),
         (
             {"log2023.jsonl": '{"a": 1, "year": "x"}', "log2024.jsonl": '{"a": 2, "year": "y"}'},
@@ -66,6 +66,13 @@ def test_files_of_one_table(tmp_path: Path, files: dict[str, str], expected: dic
     assert tables(folder) == {name: sorted(rows) for name, rows in expected.items()}
     found = {table.id.table: len(table.rows) for table in almanaq.tables(folder)}
     assert found == {name: len(rows) for name, rows in expected.items()}
+
+
+def test_files_of_one_header_are_one_table_where_a_pattern_names_them(tmp_path: Path) -> None:
+    names = ("north", "port", "west")
+    folder = write(tmp_path / "data", {f"{name}.tsv": f"day\tbikes\n1\t{n}\n" for n, name in enumerate(names)})
+    assert tables(str(folder / "*.tsv")) == {"data": [(1, n, name) for n, name in enumerate(names)]}
+    assert set(tables(folder)) == set(names)
 
 
 def test_monthly_parquet_is_read_in_place_as_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import almanaq
-from almanaq.errors import UnknownNameError
+from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import RoleRule
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
 from almanaq.testing import FunctionModel
@@ -27,5 +27,5 @@ def test_a_role_sees_its_rows_and_columns(postgres: str) -> None:
         found = few.sql("SELECT p.id FROM places AS p WHERE answer(p.name, 'does it hold an O?') = 'Yes'")
         assert found.rows == [(1,)]
         assert few.engine.values("places", "name", 10) == ["Café Ölé"]
-        with pytest.raises(UnknownNameError):
+        with pytest.raises(AlmanaqError, match='"opened" does not exist'):
             few.sql("SELECT opened FROM places")

@@ -218,8 +218,8 @@ def test_candidates_are_the_nearest_in_the_database(url: str, tmp_path: Path) ->
 @pytest.mark.parametrize(("vectors", "said"), [("nowhere", "no column 'nowhere'"), ("id", "'id' is integer")])
 def test_vectors_have_to_be_vectors(url: str, tmp_path: Path, vectors: str, said: str) -> None:
     named = f'[t.columns.body]\nvectors = "{vectors}"\n'
-    with open_with(url, tmp_path, named) as con, pytest.raises(SourceError, match=said):
-        assert con.engine.catalog
+    with pytest.raises(SourceError, match=said):
+        open_with(url, tmp_path, named)
 
 
 def test_vectors_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,13 +71,13 @@ def rows_of_the_sample() -> list[list[object]]:
 def test_fastmcp(tmp_path: Path) -> None:
     python = new_python(tmp_path, "fastmcp")
     tools, rows, refused, language = json.loads(said(python, "-c", FASTMCP, sys.executable))
-    assert (len(tools), refused, language) == (7, True, "# SUQL")
+    assert (len(tools), refused, language) == (8, True, "# SUQL")
     assert rows == rows_of_the_sample()
 
 
 def test_the_inspector(tmp_path: Path) -> None:
     inspect = [npm(tmp_path, "@modelcontextprotocol/inspector") / "mcp-inspector", "--cli", *ALMANAQ, "--method"]
-    assert len(json.loads(said(*inspect, "tools/list"))["tools"]) == 7
+    assert len(json.loads(said(*inspect, "tools/list"))["tools"]) == 8
     assert len(json.loads(said(*inspect, "prompts/list"))["prompts"]) == 2
     called = said(*inspect, "tools/call", "--tool-name", "run_query", "--tool-arg", f"suql={QUERY}")
     assert json.loads(called)["structuredContent"]["rows"] == rows_of_the_sample()

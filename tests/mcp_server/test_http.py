@@ -53,7 +53,7 @@ def test_a_client_over_http_gets_what_one_in_memory_gets(connection, mode):
 
     with serving(asgi_app(connection)) as address:
         tools, rows = asyncio.run(main(address))
-    assert len(tools) == 7
+    assert len(tools) == 8
     assert rows == [[1], [2], [3], [4]]
 
 
@@ -111,4 +111,4 @@ def test_it_is_mounted_without_ceremony(connection):
 
     app = Starlette(routes=[Mount("/tools", asgi_app(connection, hosts=None))])
     with serving(app) as address:
-        assert asyncio.run(main(address)) == 7
+        assert asyncio.run(main(address)) == 8

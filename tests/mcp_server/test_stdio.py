@@ -61,7 +61,7 @@ def test_stdout_holds_messages_only_whatever_a_tool_prints_warns_of_or_dies_of(s
         said = process.stderr.read()
     assert process.returncode == 0
     assert answers[2]["result"]["isError"] is True
-    assert len(answers[3]["result"]["tools"]) == 7
+    assert len(answers[3]["result"]["tools"]) == 8
     assert "ZeroDivisionError" in said
     assert "printed" in said
 

@@ -39,12 +39,12 @@ def test_the_page_goes_on_after_a_restart(browser, start):
         page.locator("[role=alert]", has_text="The connection to the server was lost.").wait_for()
         start(port)
         page.get_by_role("button", name="Ask again").last.click()
-        page.locator(".turn").nth(1).locator(".answer").wait_for()
+        page.locator(".turn").nth(1).locator(".figure").wait_for()
         assert page.locator("[role=alert]").count() == 0
-        answers = page.locator(".turn .answer").all_inner_texts()
+        answers = page.locator(".turn .figure").all_inner_texts()
         assert answers[0] == answers[1] != ""
         page.reload()  # it is one conversation still: what was answered before is kept
         page.get_by_text("Earlier conversations").click()
         page.locator("#history").get_by_role("button", name=QUESTION, exact=True).click()
         page.locator(".turn").nth(1).wait_for()
-        assert page.locator(".turn .answer").all_inner_texts() == answers
+        assert page.locator(".turn .figure").all_inner_texts() == answers

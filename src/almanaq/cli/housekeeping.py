@@ -41,6 +41,8 @@ EXTRAS = {
     "sqlalchemy": "the SQLAlchemy dialect",
     "web": "the page and the HTTP API (almanaq serve)",
     "xlsx": "reads Excel and OpenDocument files",
+    "documents": "reads PDF, Word, PowerPoint, mail and web pages",
+    "terms": "reads metrics from Open Semantic Interchange files",
     "docs": "builds the documentation site",
 }
 """What each extra is for, in the order in which they are shown."""

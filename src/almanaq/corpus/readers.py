@@ -113,7 +113,9 @@ def read_corpus(
     named = find_named_files(str(source), allow_http=allow_http)
     if named is not None:
         refuse_private(named.paths)
-        return replace(_files(_join(list_paths(named.paths, separate=separate), separate), rows), held=named.held)
+        return replace(
+            _files(_join(list_paths(named.paths, separate=separate), separate, any_name=True), rows), held=named.held
+        )
     path = find_path(source)
     refuse_private([path])
     if path.is_dir():
@@ -129,8 +131,8 @@ def read_corpus(
     raise SourceError(f"{path.name}: files of this kind cannot be read; known: a folder, or a file ending in {known}")
 
 
-def _join(listing: Listing, separate: bool) -> Listing:
-    return listing if separate else join_files(listing)
+def _join(listing: Listing, separate: bool, *, any_name: bool = False) -> Listing:
+    return listing if separate else join_files(listing, any_name=any_name)
 
 
 def table_from_arrow(table_id: TableId, arrow: Any, *, rows: int | None = None) -> Table:

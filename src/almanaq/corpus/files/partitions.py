@@ -1,4 +1,4 @@
-"""Files that are one table: `year=2020/a.csv`, `sales-2024-01.csv` and those beside it, a folder of files of one shape.
+"""Files that are one table: `year=2020/a.csv`, `sales-2024-01.csv` and those beside it, `*.csv` of one shape.
 
 What their paths say is a column.
 """
@@ -20,17 +20,18 @@ _DATE = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?=\D*$)")
 _LEAST_ALIKE = 3
-"""So many files of one shape are one table where nothing else lies beside them; two may well be of two kinds."""
+"""So many files of one shape that a pattern names are one table; two may well be of two kinds."""
 _FIRST_LINE = 1 << 16
 
 
-def join_files(listing: Listing, named: Iterable[str] = ()) -> Listing:
+def join_files(listing: Listing, named: Iterable[str] = (), *, any_name: bool = False) -> Listing:
     """Return a listing with the files that are one table joined: their names differ in a date or a number alone.
 
-    Where all files of a folder have one header, whatever their names, they are one table, named after the folder.
 
     Args:
         named: tables that a schema file speaks of: files that would be joined with one stay apart.
+        any_name: whether files of one header are one table, named after their folder, whatever they are called, as
+            somebody named them together: `*.csv`.
     """
     apart = {name.rpartition(".")[2].casefold() for name in named}
     found, problems = listing.files, list(listing.problems)
@@ -49,7 +50,13 @@ def join_files(listing: Listing, named: Iterable[str] = ()) -> Listing:
             one = _join(files, name, column, [value for _, value in members], problems)
             joined |= {**dict.fromkeys(files), files[0]: one}
     rest = [each for each in found if each not in joined and each.kind.format is not Format.DOCUMENTS]
-    if not joined and len(rest) >= _LEAST_ALIKE and _are_of_one_shape(rest) and apart.isdisjoint(_table_names(rest)):
+    if (
+        any_name
+        and not joined
+        and len(rest) >= _LEAST_ALIKE
+        and _are_of_one_shape(rest)
+        and apart.isdisjoint(_table_names(rest))
+    ):
         name = rest[0].path.parent.resolve().name
         one = _join(rest, name, "file", [each.kind.stem for each in rest], problems)
         joined = {**dict.fromkeys(rest), rest[0]: one}

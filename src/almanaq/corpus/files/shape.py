@@ -224,7 +224,8 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
         if not filled:
             continue
         alone = filled == [0] and _is_label(row[0]) and not _says_total(row[0])
-        if alone and (widest > 2 or _NOTE.match(row[0]) or not _filled(rows[at - 1])):
+        # A word by itself may well be the name of a row whose other cells are missing.
+        if alone and (_NOTE.match(row[0]) or (" " in row[0].strip() and (widest > 2 or not _filled(rows[at - 1])))):
             found.append(LeftOut(at, "a note below the table"))
         elif _sums_up(row, partial(column, at)):
             found.append(LeftOut(at, "which sums the others"))

@@ -118,7 +118,7 @@ def open_files(
     listing = list_folder(paths[0], separate=separate) if folder else list_paths(paths, separate=separate)
     name = name or paths[0].name or str(paths[0])
     declared = schema or Schema()
-    listing = listing if separate else join_files(listing, declared.relations)
+    listing = listing if separate else join_files(listing, declared.relations, any_name=not folder)
     key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
     return open_loaded(
         lambda connection: _load(connection, listing, declared, name, ViewTime(seconds)),

@@ -54,7 +54,7 @@ function theme(spec, width) {
 // `record.chart` as a figure, with what changes and saves it.
 export function chart(record) {
   const canvas = el("div", { class: "canvas" }, el("p", { class: "working" }, "Drawing …"));
-  const picture = el("div", { role: "img" }, canvas);
+  const picture = el("div", { role: "img", "aria-label": "Chart" }, canvas);
   const caption = el("figcaption", { class: "hint" });
   const said = el("div", {});
   let spec = record.chart;
