@@ -138,14 +138,14 @@ class Account:
     ledger: Ledger | None = None
     log: AuditLog | None = None
 
-    def budgets(self) -> tuple[Budget, ...]:
+    def budgets(self) -> tuple[LastingBudget, ...]:
         """Return what bounds the user's next request."""
         budget = self.ledger.budget(self.user) if self.ledger is not None else None
         return () if budget is None else (budget,)
 
     def with_calls_left(self, cost: dict[str, Any]) -> dict[str, Any]:
         """Return a record of what a reply took, with the calls that the user has left today."""
-        budget = self.ledger.budget(self.user) if self.ledger is not None else None
+        budget = next(iter(self.budgets()), None)
         return cost if budget is None else {**cost, "calls_left_today": budget.calls_left}
 
     def logged(

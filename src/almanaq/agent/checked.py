@@ -13,6 +13,7 @@ from pathlib import Path
 from almanaq.agent.local.spec import TEXT_FUNCTIONS
 from almanaq.agent.queries import QueryEngine
 from almanaq.agent.schema_text import Examples, examples_beside
+from almanaq.display import visible_json
 from almanaq.errors import QueryError, SourceError, first_line
 from almanaq.models.private_files import default_cache_folder, make_private
 from almanaq.models.protocols import Embedder
@@ -122,7 +123,11 @@ def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
     entries = []
     for each in (*(Checked(question, suql or "") for question, suql in others), *checked):
         fields = {name: value for name, value in asdict(each).items() if value not in ("", None)}
-        entries.append("".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items()))
+        entries.append(
+            "".join(
+                f"{name} = {visible_json(json.dumps(value, ensure_ascii=False))}\n" for name, value in fields.items()
+            )
+        )
     return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(
         f"[[example]]\n{entry}" for entry in entries
     )
@@ -155,10 +160,10 @@ def compare_checked(checked: Checked, engine: QueryEngine) -> str:
     return f"changed: {now.rows} rows, were {checked.rows}"
 
 
-def find_nearest(question: str, checked: Sequence[Checked], embedder: Embedder) -> Examples:
-    """Return the checked questions that are nearest to a question, the nearest first."""
+def sort_by_nearness(question: str, checked: Sequence[Checked], embedder: Embedder) -> list[Checked]:
+    """Return the checked questions, those nearest to a question first."""
     if not checked:
-        return ()
+        return []
     vectors = embedder.embed_questions([question, *(each.question for each in checked)])
     nearness = vectors[1:] @ vectors[0]
-    return tuple((checked[i].question, checked[i].suql) for i in (-nearness).argsort(kind="stable")[:NEAREST])
+    return [checked[i] for i in (-nearness).argsort(kind="stable")]

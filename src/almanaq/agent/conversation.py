@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
-from almanaq.agent.checked import CheckedAnswers, find_nearest
+from almanaq.agent.checked import NEAREST, CheckedAnswers, sort_by_nearness
 from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
@@ -316,8 +317,9 @@ class Agent:
     def _find_near(self, question: str) -> Examples:
         """Return the checked questions nearest to one, for a prompt; none that speaks of private columns."""
         private = self._engine.private_columns
-        shown = [each for each in self._checked.all() if self._is_usable(each.suql) and not private(each.suql)]
-        return find_nearest(question, shown, self._embedder)
+        near = sort_by_nearness(question, self._checked.all(), self._embedder)
+        shown = ((each.question, each.suql) for each in near if self._is_usable(each.suql) and not private(each.suql))
+        return tuple(islice(shown, NEAREST))
 
     def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:
         """Explain why rows are, or are not, among those of the last query; raises QueryError where that cannot be."""

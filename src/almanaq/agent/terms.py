@@ -6,7 +6,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.linking.words import identifier_stems, stems
+from almanaq.agent.linking.words import name_stems, stems
 from almanaq.suql.catalog.definitions import write_definition
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.terms import Term
@@ -26,11 +26,7 @@ def write_terms(question: str, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _words(term: Term) -> set[str]:
-    return {word for name in _names(term) for word in name} | set(stems(term.description))
-
-
-def _names(term: Term) -> list[tuple[str, ...]]:
-    return [identifier_stems(term.name), *map(stems, term.synonyms)]
+    return {word for name in name_stems(term) for word in name} | set(stems(term.description))
 
 
 def _line(term: Term, catalog: Catalog) -> str:
@@ -63,7 +59,7 @@ def say_terms(question: str, suql: str, catalog: Catalog) -> tuple[str, ...]:
 def terms_named(question: str, catalog: Catalog) -> list[Term]:
     """Return the terms that a question calls by a name or synonym."""
     asked = stems(question.replace("_", " "))
-    return [term for term in catalog.terms if any(_holds(asked, name) for name in _names(term))]
+    return [term for term in catalog.terms if any(_holds(asked, name) for name in name_stems(term))]
 
 
 def _holds(asked: tuple[str, ...], name: tuple[str, ...]) -> bool:

@@ -206,8 +206,10 @@ class Engine:
 
     def check_terms(self) -> None:
         """Have the database check every definition; raises SourceError with the file and line of a faulty one."""
-        found = self._database.catalog().in_dialect(self.dialect)
-        check_terms(found if self._terms is None else apply_terms(found, self._terms), self.check)
+        found = self._database.catalog()
+        found = found if self._terms is None else apply_terms(found, self._terms)
+        if found.terms:
+            check_terms(found.in_dialect(self.dialect), self.check)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved; runs nothing. Raises QueryError."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from almanaq.agent.checked import write_checked
 from almanaq.agent.history import Turn
 from almanaq.errors import QueryError
 from almanaq.web.problems import NotFound
@@ -234,10 +235,7 @@ def export_examples(store: AnswerStore) -> str:
         suql = _right_query(verdict, answer)
         if suql:
             found[answer.asked] = suql
-    entries = [
-        f"[[example]]\nquestion = {_quote_toml(asked)}\nsuql = {_quote_toml(suql)}\n" for asked, suql in found.items()
-    ]
-    return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(entries)
+    return write_checked((), tuple(found.items()))
 
 
 def export_tests(store: AnswerStore, source: str, model: str) -> str:
@@ -298,8 +296,3 @@ def _checks(verdict: Verdict, answer: Answer) -> list[str]:
 def _turns_until(turns: tuple[Turn, ...], last: Turn) -> tuple[Turn, ...]:
     """Return the turns of a conversation up to one of them."""
     return turns[: turns.index(last) + 1] if last in turns else (last,)
-
-
-def _quote_toml(text: Any) -> str:
-    # JSON's strings are TOML's, but for characters beyond ASCII, which stay as they are.
-    return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")

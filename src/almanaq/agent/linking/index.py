@@ -20,7 +20,7 @@ from almanaq.agent.linking.columns import (
     with_values,
 )
 from almanaq.agent.linking.english import english, read_data, share_root
-from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, stem, stems, value_key
+from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, name_stems, stem, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.terms import Term
 from almanaq.text.spelling import edit_distance, tolerance
@@ -253,7 +253,7 @@ class CatalogIndex:
     def _index_term(self, term: Term) -> None:
         """Index a term by its names, unless a relation is called so; one that is a column gives it more names."""
         column = None if term.grain else self.column(term.relation, term.expression.strip('"`'))
-        names = [identifier_stems(term.name), *map(stems, term.synonyms)]
+        names = name_stems(term)
         for words in filter(None, dict.fromkeys(names)):
             if any(not named.how and named.sureness > 1 for named in self._tables[words]):
                 continue  # "orders" are rows, and their number counts them

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
+from almanaq.suql.catalog.terms import Term
+
 _FORMS = tomllib.loads(files("almanaq.agent.linking").joinpath("forms.toml").read_text("utf-8"))
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _UNIT_END = re.compile(r"(?<=[a-z])(km|m|mi)(2|3)$")
@@ -100,6 +102,11 @@ def identifier_stems(identifier: str) -> tuple[str, ...]:
     """Return the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
     parts = _PARTS.findall(_UNIT_END.sub(r"_\1_\2", identifier))
     return tuple(stem(fold(part)) for part in parts)
+
+
+def name_stems(term: Term) -> list[tuple[str, ...]]:
+    """Return the stems of each name of a term: its own, and its synonyms."""
+    return [identifier_stems(term.name), *map(stems, term.synonyms)]
 
 
 @lru_cache(maxsize=16_384)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import identifier_stems, stems
+from almanaq.agent.linking.words import name_stems, stems
 from almanaq.agent.local.draft import Draft, NotComposed
 from almanaq.agent.local.spec import TITLE, tables_in
 from almanaq.suql.catalog.definitions import write_definition
@@ -67,8 +67,7 @@ class Defined(Draft):
         else:
             raise NotComposed
         own = stems(self.main.name.replace("_", " "))[-1:]
-        names = (identifier_stems(term.name), *map(stems, term.synonyms))
-        if term.relation == self.main.name and any(name[-1:] == own for name in names):
+        if term.relation == self.main.name and any(name[-1:] == own for name in name_stems(term)):
             self.names_main = True  # "active customers" names the rows too
 
     def _group_by_term(self, k: int) -> bool:

@@ -27,7 +27,6 @@ _FIRST_LINE = 1 << 16
 def join_files(listing: Listing, named: Iterable[str] = (), *, any_name: bool = False) -> Listing:
     """Return a listing with the files that are one table joined: their names differ in a date or a number alone.
 
-
     Args:
         named: tables that a schema file speaks of: files that would be joined with one stay apart.
         any_name: whether files of one header are one table, named after their folder, whatever they are called, as

@@ -152,9 +152,9 @@ def _find_tables(file: str, sheet: _ReadSheet, header: bool | None) -> list[Shee
     where = f"{file}, sheet {sheet.name!r}"
     tables = split_tables(list(enumerate(sheet.rows, start=sheet.first)))
     found = [_find_table(where, sheet.name, rows, header) for rows in tables]
-    said = [*sheet.notes, f"holds {len(found)} tables, with blank rows between them"][
-        : len(sheet.notes) + (len(found) > 1)
-    ]
+    said = list(sheet.notes)
+    if len(found) > 1:
+        said.append(f"holds {len(found)} tables, with blank rows between them")
     notes = tuple(f"{where}: {note}" for note in said)
     return [replace(found[0], notes=notes + found[0].notes), *found[1:]] if found else []
 

@@ -49,7 +49,8 @@ def read_details(path: Path) -> dict[str, Details]:
     """Return the details of each sheet of a workbook by its name; none of one that is not written as XML."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return {name: _scan(archive.read(part), _zero_styles(archive)) for name, part in _sheets(archive)}
+            zeros = _zero_styles(archive)
+            return {name: _scan(archive.read(part), zeros) for name, part in _sheets(archive)}
     except (zipfile.BadZipFile, OSError, KeyError, ElementTree.ParseError):
         return {}
 
