@@ -103,21 +103,22 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
             outcome.there.set()
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="almanaq")
-    thread.start()
-    _wait(token, outcome)
+    _start_and_wait(thread, token, outcome)
     thread.join()
     if outcome.error is not None:
         raise outcome.error
     return outcome.value  # type: ignore[no-any-return]
 
 
-def _wait(token: CancelToken, outcome: _Outcome) -> None:
-    """Wait for a thread; Ctrl-C ends its work and then is a KeyboardInterrupt, as where there is no other loop."""
+def _start_and_wait(thread: threading.Thread, token: CancelToken, outcome: _Outcome) -> None:
+    """Have a thread work; Ctrl-C ends its work and then is a KeyboardInterrupt, as where there is no other loop."""
     try:
+        thread.start()  # which waits too: on a busy machine until after the thread's first calls
         outcome.there.wait()  # Thread.join() takes a thread for ended when it is interrupted itself
     except KeyboardInterrupt:
         token.cancel()
-        outcome.there.wait()
+        if thread.is_alive():
+            outcome.there.wait()
         if not isinstance(outcome.error, KeyboardInterrupt):
             raise
 

@@ -141,11 +141,27 @@ def default_handler():
 
 @pytest.mark.usefixtures("default_handler")
 def test_interrupting_keeps_the_rows_that_are_sure():
-    with pytest.raises(Interrupted) as stopped:
+    with pytest.raises(KeyboardInterrupt) as stopped:  # one that got through would end the whole run of the tests
         interrupted("SELECT n FROM t WHERE answer(s, 'q') = 'Yes'")
+    assert isinstance(stopped.value, Interrupted)
     rows = stopped.value.partial.rows
     assert 0 < len(rows) < 4000
     assert stopped.value.partial.trace.partial
+
+
+@pytest.mark.usefixtures("default_handler")
+def test_interrupting_a_thread_that_is_slow_to_start_keeps_them_too(monkeypatch):
+    start = threading.Thread.start
+
+    def start_slowly(thread):
+        start(thread)
+        if thread.name == "almanaq":
+            threading.Event().wait(5)
+
+    monkeypatch.setattr(threading.Thread, "start", start_slowly)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        interrupted("SELECT n FROM t WHERE answer(s, 'q') = 'Yes'")
+    assert isinstance(stopped.value, Interrupted)
 
 
 @pytest.mark.usefixtures("default_handler")
