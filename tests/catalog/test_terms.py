@@ -79,7 +79,7 @@ DBT: dict[str, Any] = {
     "metrics": [
         {
             "name": "revenue",
-            "label": "Turnover",
+            "label": "Turnover (EUR)",
             "type": "simple",
             "type_params": {"measure": {"name": "amount"}},
             "filter": {"where_filters": [{"where_sql_template": "{{ Dimension('order__state') }} <> 'lost'"}]},

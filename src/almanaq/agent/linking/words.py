@@ -105,8 +105,9 @@ def identifier_stems(identifier: str) -> tuple[str, ...]:
 
 
 def name_stems(term: Term) -> list[tuple[str, ...]]:
-    """Return the stems of each name of a term: its own, and its synonyms."""
-    return [identifier_stems(term.name), *map(stems, term.synonyms)]
+    """Return the stems of each name of a term: its own, and its synonyms, also without a unit: "Revenue (USD)"."""
+    plain = dict.fromkeys(each for name in term.synonyms for each in (name, re.sub(r"\s*\([^()]*\)$", "", name)))
+    return [identifier_stems(term.name), *map(stems, plain)]
 
 
 @lru_cache(maxsize=16_384)
