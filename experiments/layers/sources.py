@@ -1,7 +1,7 @@
-"""Three semantic layers with tables that fit them: `python -m experiments.layers.sources DIR`.
+"""Three semantic layers with tables that fit them: `python -m experiments.layers.sources DIR [DBT]`.
 
 No layer of others lies in this repository. `payments` is the tutorial project of dbt's MetricFlow: its package brings
-the tables, and `dbt parse` (`pip install dbt-core dbt-duckdb`) writes the manifest. `retail` is the example of
+the tables, and `DBT parse` (of `pip install dbt-core dbt-duckdb`) writes the manifest. `retail` is the example of
 Open Semantic Interchange; it has no tables, so small ones are made here. `bikes` is ours: a folder as people keep them,
 with a clean copy beside it for the right answers.
 """
