@@ -143,13 +143,17 @@ def test_nan_is_missing(tmp_path: Path) -> None:
         ("koi8-u", "город,население\nМосква,12000\nКазань,1200\n"),
         ("cp1251", "имя,возраст\nАнна,12\nОльга,13\n"),
         ("cp1252", "name,city\nJosé,Köln\nÉmile,Orléans\n"),
+        ("cp1252", "name,area\nA,3 m³\nB,£m\nC,£m\nD,4 cm³\n"),
+        ("cp1250", "imię,miasto\nŁukasz,Bełchatów\nSławek,Kołobrzeg\n"),
+        ("iso8859-2", "imię,miasto\nMałgosia,Białystok\nZośka,Dąbrowa\n"),
+        ("big5", "城市,人口\n臺北,2500\n高雄,2700\n臺中,2800\n花蓮,320\n"),
     ],
 )
 def test_letters_decide_the_encoding_and_the_report_asks(tmp_path: Path, encoding: str, text: str) -> None:
     (tmp_path / "t.csv").write_bytes(text.encode(encoding))
     found, _, notes = find_encoding(tmp_path / "t.csv", "t.csv")
     assert found == encoding
-    assert "if letters look wrong" in notes[0]
+    assert "if letters look wrong, set `encoding = " in notes[0]
 
 
 def test_nearly_all_references_are_proposed_with_their_share(tmp_path: Path) -> None:

@@ -91,8 +91,12 @@ def _key_of(relation: Relation, column: Column, facts: Facts, names: Callable[..
     said = ["PRIMARY KEY"] if relation.key == (column.name,) else []
     declared = dict.fromkeys((other, theirs) for own, other, theirs in relation.foreign_keys if own == (column.name,))
     said += [f"REFERENCES {names(other)} ({names(*theirs)})" for other, theirs in declared]
+    near = next((each for each in relation.near_references if each.column == column.name), None)
     found = facts.references.get((relation.name, column.name))
-    if found is not None and not declared:
+    if near is not None:
+        kept = f"LEFT JOIN keeps the other {near.strays:,}"
+        said.append(f"{_percent(near.share)} of rows are in {names(near.relation)} ({names(near.key)}); {kept}")
+    elif found is not None and not declared:
         said.append(f"{_percent(found.share)} of rows are in {names(found.relation)} ({names(found.column)})")
     return said
 

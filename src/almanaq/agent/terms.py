@@ -56,6 +56,21 @@ def say_terms(question: str, suql: str, catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def say_strays(suql: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return a sentence for each near reference between relations that a query joins: how many rows have no partner."""
+    try:
+        tree = sqlglot.parse_one(suql, read=catalog.dialect)
+    except SqlglotError:
+        return ()
+    tables = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table)}
+    return tuple(
+        f"{near.strays:,} of {near.values:,} {relation.name} have a {near.column} that {near.relation} lacks."
+        for relation in catalog.relations
+        for near in relation.near_references
+        if {relation.name, near.relation} <= tables
+    )
+
+
 def terms_named(question: str, catalog: Catalog) -> list[Term]:
     """Return the terms that a question calls by a name or synonym."""
     asked = stems(question.replace("_", " "))

@@ -83,6 +83,11 @@ def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
         ),
         key=relation.key if hidden.isdisjoint(relation.key) else (),
         foreign_keys=references,
+        near_references=tuple(
+            near
+            for near in relation.near_references
+            if near.column not in hidden and (near.relation, near.key) not in private
+        ),
         named_by="" if relation.named_by in hidden else relation.named_by,
         row_id=row_id,
         row_source=(row_source or "") if row_id else "",

@@ -199,7 +199,10 @@ def _without_unseen(relation: Relation, plain: set[tuple[str, str]]) -> Relation
     columns = tuple(
         replace(column, vectors=column.vectors if column.vectors in kept else "") for column in relation.columns
     )
-    return replace(relation, foreign_keys=references, columns=columns)
+    near = tuple(
+        each for each in relation.near_references if {(relation.name, each.column), (each.relation, each.key)} <= plain
+    )
+    return replace(relation, foreign_keys=references, near_references=near, columns=columns)
 
 
 def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialect: str) -> exp.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from sqlglot import exp
@@ -30,6 +30,7 @@ class Hop:
 
     Attributes:
         single: a left row has at most one right row, as far as keys say.
+        near: some left rows have no right row, though nothing says that none is meant.
         unlike: one column is of text and the other of numbers; they are compared as text.
     """
 
@@ -39,6 +40,7 @@ class Hop:
     right_column: str
     single: bool
     unlike: bool = False
+    near: bool = False
 
     @property
     def back(self) -> Hop:
@@ -225,6 +227,11 @@ def edges(catalog: Catalog) -> dict[str, list[Hop]]:
             other = catalog.find(other_name)
             if other is not None and len(own) == len(theirs) == 1:
                 _add(found, _hop(relation, own[0], other, theirs[0]))
+                linked.add(other.name)
+        for near in relation.near_references:
+            other = catalog.find(near.relation)
+            if other is not None and other.name not in linked:
+                _add(found, replace(_hop(relation, near.column, other, near.key), near=True))
                 linked.add(other.name)
         columns = {identifier_stems(c.name): c.name for c in reversed(relation.columns) if relation.key != (c.name,)}
         for other in catalog.relations:

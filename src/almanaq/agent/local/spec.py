@@ -206,7 +206,7 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
     read = list(dict.fromkeys(name for each in spec.expressions() for name in tables_in(each)))
     for hop, inner in _hops(read, tested, graph.ways(spec.rows)).items():
         on = exp.EQ(this=hop.own.copy(), expression=hop.theirs.copy())
-        select = select.join(table_of(hop.right), on=on, join_type="" if inner else "left")
+        select = select.join(table_of(hop.right), on=on, join_type="" if inner and not hop.near else "left")
     if spec.conditions:
         parts = [exp.paren(c.copy()) if isinstance(c, exp.Or) else c.copy() for c in _flat(spec.conditions)]
         select.set("where", exp.Where(this=exp.and_(*parts, wrap=False)))

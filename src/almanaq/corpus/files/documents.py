@@ -9,6 +9,7 @@ from __future__ import annotations
 import email
 import email.policy
 import email.utils
+import importlib
 import logging
 import mailbox
 import os
@@ -167,12 +168,17 @@ def _read_markdown(path: Path) -> Iterator[_Document]:
     yield _Document(_paragraphs(text), str(title), fields, notes)
 
 
+def _import_reader(module: str, package: str, what: str) -> Any:
+    """Return an optional module; raises MissingExtraError, which names the extra, where it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package, "documents", what) from error
+
+
 def _read_front_matter(fence: str, text: str) -> Fields:
     """Return the front matter of a Markdown file, YAML or TOML: texts, numbers, days, lists; deeper values as YAML."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtraError("PyYAML", "documents", "the front matter of a Markdown file") from error
+    yaml = _import_reader("yaml", "PyYAML", "the front matter of a Markdown file")
     try:
         read = tomllib.loads(text) if fence == "+++" else yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
@@ -214,10 +220,7 @@ def _read_html(path: Path) -> Iterator[_Document]:
 
 def _parse_html(raw: bytes, encoding: str, notes: tuple[str, ...] = ()) -> _Document:
     """Return the text of a web page by its blocks; what a browser does not show is left out."""
-    try:
-        from lxml import etree
-    except ImportError as error:
-        raise MissingExtraError("lxml", "documents", "a web page") from error
+    etree = _import_reader("lxml.etree", "lxml", "a web page")
     parser = etree.HTMLParser(encoding=encoding.removesuffix("-sig") or None, no_network=True, huge_tree=True)
     root = etree.fromstring(raw, parser) if raw.strip() else None
     if root is None:
@@ -333,10 +336,7 @@ def _content(part: Any) -> str:
 
 
 def _read_pdf(path: Path) -> Iterator[_Document]:
-    try:
-        import pypdf
-    except ImportError as error:
-        raise MissingExtraError("pypdf", "documents", f"the PDF {path.name}") from error
+    pypdf = _import_reader("pypdf", "pypdf", f"the PDF {path.name}")
     logging.getLogger("pypdf").addHandler(logging.NullHandler())  # its remarks on sloppy files help nobody here
     with pypdf.PdfReader(path) as reader:
         if reader.is_encrypted and not reader.decrypt(""):
@@ -375,10 +375,7 @@ def _check_office(path: Path) -> None:
 
 
 def _read_word(path: Path) -> Iterator[_Document]:
-    try:
-        import docx
-    except ImportError as error:
-        raise MissingExtraError("python-docx", "documents", f"the document {path.name}") from error
+    docx = _import_reader("docx", "python-docx", f"the document {path.name}")
     _check_office(path)
     document = docx.Document(str(path))
     text: list[str] = []
@@ -395,10 +392,7 @@ def _read_word(path: Path) -> Iterator[_Document]:
 
 
 def _read_slides(path: Path) -> Iterator[_Document]:
-    try:
-        import pptx
-    except ImportError as error:
-        raise MissingExtraError("python-pptx", "documents", f"the presentation {path.name}") from error
+    pptx = _import_reader("pptx", "python-pptx", f"the presentation {path.name}")
     _check_office(path)
     presentation = pptx.Presentation(str(path))
     text: list[str] = []

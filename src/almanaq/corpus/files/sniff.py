@@ -33,6 +33,18 @@ _ENCODINGS = (
     ("koi8-u", "KOI8", re.compile(r"[А-яЁёІіЇїЄєҐґ]+")),
     ("cp1253", "Windows-1253", re.compile(r"[Ά-ώ]+")),
 )
+_CENTRAL = (
+    ("cp1250", "Windows-1250", re.compile(rb"(?<=[A-Za-z])[\xb9\xb3\xbf](?=[a-z\xf3])|\xa3(?=[aeiouy\xf3])")),
+    ("iso8859-2", "ISO 8859-2", re.compile(rb"(?<=[A-Za-z])[\xb1\xb3\xb6\xbf](?=[a-z\xf3])|\xa3(?=[aeiouy\xf3])")),
+)
+"""Polish letters: in Western encodings they are signs such as \u00b3 and \u00a3, which never stand within words."""
+_LEAST_CENTRAL = 2
+_ALSO = {
+    "cp1252": "cp1250", "latin-1": "iso8859-2", "cp1250": "cp1252", "iso8859-2": "cp1252",
+    "cp1251": "koi8-u", "koi8-u": "cp1251", "cp1253": "cp1251",
+    "euc_jp": "gb18030", "euc_kr": "gb18030", "gb18030": "euc_jp", "big5": "gb18030", "shift_jis": "big5",
+}  # fmt: skip
+"""The encoding in which the same bytes are most often text, too."""
 _LEAST_PAIRED, _KANA, _LEAST_HANGUL = 3, 0.2, 8
 _MIXED_BYTES = (
     ("shift_jis", "Shift JIS (Japanese)", re.compile(r"[\u3000-\u30ff\u4e00-\u9fff\uff00-\uff5e]")),
@@ -46,12 +58,16 @@ _UNKNOWN = (
 
 
 def foreign_encoding(path: Path) -> tuple[str, str]:
-    """Return Python's name of the encoding of a text that is not in Latin letters, and what it is called.
+    """Return Python's name of the encoding of a text that is not in Western letters, and what it is called.
 
-    Both are "" where its letters may be Latin, and the first is "" where it is of no encoding that is known here.
+    Both are "" where its letters may be Western, and the first is "" where it is of no encoding that is known here.
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
+    central = [(len(letters.findall(sample)), encoding, called) for encoding, called, letters in _CENTRAL]
+    count, encoding, called = max(central, key=lambda each: each[0])
+    if count >= _LEAST_CENTRAL:
+        return encoding, called
     high = [len(run) for run in _HIGH.findall(sample)]
     if sum(run for run in high if run >= _LEAST_RUN) < _FOREIGN * sum(high) or not high:
         return "", ""
@@ -270,7 +286,8 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
     encoding, called = (
         (foreign, named) if foreign else ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
     )
-    warning = f'{name}: not UTF-8, read as {called}; if letters look wrong, set `encoding = "…"` in the schema file'
+    other = f'`encoding = "{_ALSO[encoding]}"` or another'
+    warning = f"{name}: not UTF-8, read as {called}; if letters look wrong, set {other} in the schema file"
     return encoding, "replace" if foreign else "strict", (warning,)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from almanaq.corpus.inference import ColumnHints, ColumnReport, TypedColumn, infer_column
 from almanaq.suql.catalog.infer import singular, words_of
+from almanaq.suql.catalog.relations import NearReference
 from almanaq.suql.catalog.schema_file import RelationSchema
 from almanaq.text.sql_literals import quote
 
@@ -162,39 +163,34 @@ class _Table:
 
 def infer_keys(
     connection: duckdb.DuckDBPyConnection, database: str, declared: Mapping[Place, RelationSchema]
-) -> tuple[dict[Place, RelationSchema], dict[Place, list[str]]]:
+) -> dict[Place, RelationSchema]:
     """Return what is declared of some tables with the keys that their names suggest and their rows bear out.
 
     A key is a column called so (`id`, `order_id` of `orders`), or a first column that another table has under the same
     name, unique and never null. A column refers to it that is called `order_id` too, or `order`, and holds no value
-    that the key lacks. Of a column whose values nearly all lie in the key, the second dictionary says the share.
+    that the key lacks; where it holds few such values, it is a near reference.
     """
-    nearly: dict[Place, list[str]] = {}
     tables = [
         _with_key(connection, database, table, declared[table.place])
         for table in _tables(connection, database, declared)
     ]
     found, referred = dict(declared), set()
     for table in tables:
-        foreign = list(declared[table.place].foreign_keys)
+        foreign, near = list(declared[table.place].foreign_keys), []
         for other in tables:
             column = _referring(table, other)
             if column and not any(own == (column,) for own, _, _ in foreign):
-                share = _share_of_keys(connection, database, (table, column), other)
-                if _NEARLY <= share < 1:
-                    target = f"{other.place[1]}.{other.key}"
-                    nearly.setdefault(table.place, []).append(
-                        f"{table.place[1]}.{column}: {share:.1%} of its values are in {target}; if it refers to it, "
-                        "say so by `foreign_keys` in the schema file"
-                    )
-                if share == 1:
+                values, strays = _count_strays(connection, database, (table, column), other)
+                if 0 < strays <= (1 - _NEARLY) * values:
+                    near.append(NearReference(column, other.place[1], other.key, values, strays))
+                if values and not strays:
                     foreign.append(((column,), other.place[1], (other.key,)))
                     referred.add(other.place)
-        found[table.place] = replace(declared[table.place], foreign_keys=tuple(foreign))
+        found[table.place] = replace(declared[table.place], foreign_keys=tuple(foreign), near_references=tuple(near))
     for table in tables:
         if table.key and not found[table.place].key and (_tells(table.key, table) or table.place in referred):
             found[table.place] = replace(found[table.place], key=(table.key,))
-    return found, nearly
+    return found
 
 
 def _tables(
@@ -256,17 +252,17 @@ def _is_unique(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], na
 _NEARLY = 0.9
 
 
-def _share_of_keys(
+def _count_strays(
     connection: duckdb.DuckDBPyConnection, database: str, own: tuple[_Table, str], other: _Table
-) -> float:
-    """Return which share of the values of a column a key has; 0 where it holds none."""
+) -> tuple[int, int]:
+    """Return how many values a column has, and how many of them a key lacks."""
     table, column = own
     here, there = quote(database, *table.place), quote(database, *other.place)
-    ((values, strange),) = connection.execute(
+    ((values, strays),) = connection.execute(
         f"SELECT count({quote(column)}), count(*) FILTER ({quote(column)} IS NOT NULL AND k IS NULL) FROM {here} AS a "
         f"LEFT JOIN (SELECT {quote(other.key)} AS k FROM {there}) AS b ON a.{quote(column)} = b.k"
     ).fetchall()
-    return (values - strange) / values if values else 0.0
+    return values, strays
 
 
 # --- repeated rows, which counts and sums count each time -------------------------------------------------------------

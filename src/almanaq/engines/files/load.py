@@ -46,7 +46,7 @@ from almanaq.engines.files.sqlite import SQLiteTables, load_sqlite
 from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, fingerprint, open_loaded
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.catalog.reading import relation_names
-from almanaq.suql.catalog.relations import ColumnKind
+from almanaq.suql.catalog.relations import ColumnKind, NearReference
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -153,10 +153,10 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
     _load_objects(load)
-    keys, nearly = infer_keys(connection, DATABASE, load.declared)
-    load.declared.update(keys)
-    for place, notes in nearly.items():
+    load.declared.update(infer_keys(connection, DATABASE, load.declared))
+    for place, entry in load.declared.items():
         report = load.reports[TableId(*place)]
+        notes = tuple(_note_reference(place[1], near) for near in entry.near_references)
         load.reports[TableId(*place)] = replace(report, warnings=(*report.warnings, *notes))
     _count_repeated(load)
     for path in listing.databases:
@@ -173,6 +173,13 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         origins={(each.database, each.table): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
         lasting=not views.over,
+    )
+
+
+def _note_reference(table: str, near: NearReference) -> str:
+    return (
+        f"{table}.{near.column}: {near.share:.1%} of its values are in {near.relation}.{near.key}; joins keep the "
+        f"other {near.strays:,} rows; if it refers to it, say so by `foreign_keys` in the schema file"
     )
 
 
@@ -201,7 +208,10 @@ def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tu
     """Return what is declared of a table with other tables under the names that queries use."""
     place = table_id[0]
     keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
-    return replace(entry, foreign_keys=keys)
+    near = tuple(
+        replace(each, relation=names.get((place, each.relation), each.relation)) for each in entry.near_references
+    )
+    return replace(entry, foreign_keys=keys, near_references=near)
 
 
 # --- one file of each format -----------------------------------------------------------------------------------------

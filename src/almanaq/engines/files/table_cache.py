@@ -25,13 +25,13 @@ from almanaq.corpus.read_cancellation import current_read
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded
 from almanaq.engines.duckdb.session import open_instance
 from almanaq.errors import DeadlineExceeded
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, NearReference, Relation
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.text.sql_literals import string_literal
 
 # --- the cache --------------------------------------------------------------------------------------------------------
 
-VERSION = 5
+VERSION = 6
 """Of what readers decide: a change makes every cached file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
@@ -285,7 +285,8 @@ def _relation_from_json(entry: dict[str, Any]) -> Relation:
     )
     keys = tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"])
     lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
-    return Relation(**{**entry, **lists, "foreign_keys": keys, "columns": columns})
+    near = tuple(NearReference(**each) for each in entry["near_references"])
+    return Relation(**{**entry, **lists, "foreign_keys": keys, "near_references": near, "columns": columns})
 
 
 def _schema_from_json(entry: dict[str, Any]) -> RelationSchema:
@@ -293,6 +294,7 @@ def _schema_from_json(entry: dict[str, Any]) -> RelationSchema:
         description=entry["description"],
         key=tuple(entry["key"]),
         foreign_keys=tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"]),
+        near_references=tuple(NearReference(**each) for each in entry["near_references"]),
         columns={
             name: ColumnSchema(
                 ColumnKind(c["kind"]) if c["kind"] else None, description=c["description"], written=c["written"]

@@ -183,6 +183,26 @@ ROW_COLUMN = "row of it"
 
 
 @dataclass(frozen=True, slots=True)
+class NearReference:
+    """A column whose values nearly all lie in a key; only outer joins along it keep every row.
+
+    Attributes:
+        relation, key: the relation that the column seems to refer to, and its key.
+        values: how many rows have a value; `strays` those whose value the key lacks.
+    """
+
+    column: str
+    relation: str
+    key: str
+    values: int
+    strays: int
+
+    @property
+    def share(self) -> float:
+        return 1 - self.strays / self.values
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """One table or view.
 
@@ -202,6 +222,7 @@ class Relation:
         withheld: names of columns that are there, and that no query may read.
         roles: what each role sees of it.
         definition: the SELECT, in the engine's SQL, that is read in its place; "" where the whole relation is.
+        near_references: columns that nobody declared a foreign key, and that refer to a key but for some values.
     """
 
     name: str
@@ -220,6 +241,7 @@ class Relation:
     withheld: tuple[str, ...] = ()
     roles: tuple[RoleRule, ...] = ()
     definition: str = ""
+    near_references: tuple[NearReference, ...] = ()
 
     @property
     def is_narrowed(self) -> bool:

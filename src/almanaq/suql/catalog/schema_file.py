@@ -17,7 +17,7 @@ from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.definitions import apply_terms
 from almanaq.suql.catalog.infer import naming_column
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, RoleRule
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, NearReference, Relation, RoleRule
 from almanaq.suql.catalog.term_sections import TERM_KEYS, read_sections, write_sections
 from almanaq.suql.catalog.terms import Term, Terms
 
@@ -53,6 +53,10 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
             for own, other, theirs in relation.foreign_keys
         )
         lines.append(f"foreign_keys = [{keys}]")
+    for near in relation.near_references:
+        own, theirs = _list((near.column,)), _list((near.key,))
+        proposed = f"{{columns = {own}, table = {_string(near.relation)}, references = {theirs}}}"
+        lines.append(f"# foreign_keys = [{proposed}]  # {near.share:.1%} of its values; joins keep the other rows")
     lines += [*_file_lines(name, said), *write_sections(name, said.terms)]
     lines += [line for rule in relation.roles for line in _role_lines(name, rule)]
     types = said.as_read_options().types
@@ -163,6 +167,7 @@ class RelationSchema:
     marks: Marks = field(default_factory=Marks)
     roles: tuple[RoleRule, ...] = ()
     terms: tuple[Term, ...] = ()
+    near_references: tuple[NearReference, ...] = ()
 
     def as_read_options(self) -> ReadOptions:
         """Return what is said of how the file is to be read."""
@@ -419,6 +424,9 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         description=relation.description if said.description is None else said.description,
         key=tuple(known[name.casefold()] for name in said.key) or relation.key,
         foreign_keys=said.foreign_keys or relation.foreign_keys,
+        near_references=tuple(
+            near for near in said.near_references or relation.near_references if near.column not in own
+        ),
         named_by=known.get(said.named_by.casefold(), relation.named_by),
         roles=said.roles or relation.roles,
         columns=tuple(
