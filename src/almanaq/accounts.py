@@ -186,7 +186,7 @@ class Account:
                         action=action,
                         question=question or None,
                         query=suql or None,
-                        relations=_read_relations(connection, suql),
+                        relations=read_relations(connection, suql),
                         rows=record.get("rows_total", len(record.get("rows") or ())),
                         model=connection.models.name,
                         calls=spent.usage.calls,
@@ -198,7 +198,7 @@ class Account:
         return logged
 
 
-def _read_relations(connection: Connection, query: str) -> list[str]:
+def read_relations(connection: Connection, query: str) -> list[str]:
     """Return the relations that a query names; [] where it is none that could run."""
     try:
         return list(connection.engine.relations(query)) if query else []

@@ -150,6 +150,31 @@ def test_the_log_says_who_asked_what_and_no_cell(client, audit):
     assert audit.stat().st_mode & 0o077 == 0
 
 
+def test_the_log_says_what_was_opened_and_browsed(client, audit):
+    kept = sql(client, "bob").json()["id"]
+    client("PUT", "/api/v1/boards/week", {"items": [{"answer": kept}]}, **bearer("bob"))
+    before = len(audit.read_text().splitlines())
+    read = {
+        "/api/v1/tables/places/rows?filter=name=Brio": (["places"], 1, None),
+        "/api/v1/tables/places/profile": (["places"], 0, None),
+        "/api/v1/complete?text=SELECT&at=3": ([], 0, None),
+        f"/api/v1/answers/{kept}": (["places"], 2, None),
+        f"/api/v1/answers/{kept}/rows?format=csv": (["places"], 2, None),
+        f"/a/{kept}": (["places"], 2, None),
+        "/api/v1/boards/week": (["places"], 2, None),
+        "/api/v1/answers/unknown": ([], 0, "404"),
+    }
+    for path in read:
+        client("GET", path, **bearer("bob"))
+    lines = [json.loads(line) for line in audit.read_text().splitlines()[before:]]
+    assert [e["action"] for e in lines] == [f"GET {path.partition('?')[0]}" for path in read]
+    assert [(e["relations"], e["rows"], e["error"]) for e in lines] == list(read.values())
+    client.get(f"answers/{kept}", **bearer("ada"))
+    refused = json.loads(audit.read_text().splitlines()[-1])
+    assert (refused["user"], refused["relations"], refused["error"]) == ("ada", [], "404")
+    assert "Brio" not in audit.read_text()
+
+
 def test_calls_and_money_are_counted_over_restarts(tmp_path):
     file = tmp_path / "calls.sqlite"
     for spent in (0, 2):
