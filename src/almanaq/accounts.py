@@ -1,4 +1,4 @@
-"""What a server keeps of its users: the calls that each has left today, and a log of who asked what."""
+"""What a server keeps of its users: what each may still spend today, and a log of who asked what."""
 
 from __future__ import annotations
 
@@ -23,29 +23,34 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spent (
-  source TEXT NOT NULL, user TEXT NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL,
-  PRIMARY KEY (source, user, day)) WITHOUT ROWID;
+  source TEXT NOT NULL, user TEXT NOT NULL, day TEXT NOT NULL, unit TEXT NOT NULL, amount NUMERIC NOT NULL,
+  PRIMARY KEY (source, user, day, unit)) WITHOUT ROWID;
 """
-_SETTING = "calls_per_day of the user"
 
 
 class Count(Protocol):
-    """A whole number that outlives this process."""
+    """A number that outlives this process."""
 
-    value: int
+    value: Any
 
 
 class LastingBudget(Budget):
-    """A limit on calls for a server, whose workers come and go: what each has reserved counts, for it may be killed."""
+    """A limit on calls or money of a server, whose workers come and go: what each reserved counts, as it may be killed.
 
-    def __init__(self, calls: int, count: Count, setting: str = "--server-calls") -> None:
-        self._before, self._count = count.value, count
-        super().__init__(calls=max(0, calls - self._before), setting=setting)
+    Args:
+        limit: calls, or US dollars.
+        unit: `calls` or `money`.
+    """
+
+    def __init__(self, limit: float, count: Count, setting: str = "--server-calls", unit: str = "calls") -> None:
+        self._before, self._count, self._limit, self.unit = count.value, count, limit, unit
+        left: Any = max(0, limit - self._before)
+        super().__init__(**{unit: round(left, 9)}, setting=setting)
 
     @property
-    def calls_left(self) -> int:
-        """How many calls may still be made."""
-        return max(0, (self.calls or 0) - self.usage.calls - self.reserved.calls)
+    def left(self) -> float:
+        """What may still be spent."""
+        return max(0, round(self._limit - self._before - self._used(), 6))
 
     def reserve(self, most: Usage) -> bool:
         """Set aside what a call may cost."""
@@ -58,32 +63,37 @@ class LastingBudget(Budget):
         super().settle(most, spent, sure=sure)
         self._note()
 
+    def _used(self) -> Any:
+        return sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
+
     def _note(self) -> None:
-        self._count.value = self._before + self.usage.calls + self.reserved.calls
+        self._count.value = self._before + self._used()
 
 
 class Ledger:
-    """The calls of each user and day over one source, in a private SQLite file; None: in memory."""
+    """What each user spent on each day over one source, in a private SQLite file; None: in memory."""
 
     def __init__(self, file: Path | None, source: str) -> None:
         self._source, self._lock = source, threading.RLock()
-        self._budgets: dict[str, tuple[str, LastingBudget]] = {}
+        self._budgets: dict[str, tuple[str, tuple[LastingBudget, ...]]] = {}
         try:
-            self._connection = open_sqlite(file, _SCHEMA, 1)
+            self._connection = open_sqlite(file, _SCHEMA, 2)
         except (OSError, *UNUSABLE) as problem:
-            raise SourceError(f"the calls of users cannot be counted in {file}: {problem}") from problem
+            raise SourceError(f"what users spend cannot be counted in {file}: {problem}") from problem
 
-    def budget(self, user: User) -> LastingBudget | None:
-        """Return what a user may spend today, UTC; None: any number of calls."""
-        if user.calls_per_day is None:
-            return None
+    def budgets(self, user: User) -> tuple[LastingBudget, ...]:
+        """Return what a user may spend today, UTC: calls, money, both, or any amount."""
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        key = (self._source, user.name, day)
         with self._lock:
             if user.name not in self._budgets or self._budgets[user.name][0] != day:
-                count = _DayCount(self._connection, self._lock, key)
-                self._budgets[user.name] = day, LastingBudget(user.calls_per_day, count, _SETTING)
+                limits = {"calls": user.calls_per_day, "money": user.money_per_day}
+                opened = (self._open(user.name, day, *each) for each in limits.items() if each[1] is not None)
+                self._budgets[user.name] = day, tuple(opened)
             return self._budgets[user.name][1]
+
+    def _open(self, user: str, day: str, unit: str, limit: Any) -> LastingBudget:
+        count = _DayCount(self._connection, self._lock, (self._source, user, day, unit))
+        return LastingBudget(limit, count, f"{unit}_per_day of the user (it renews at 00:00 UTC)", unit)
 
     def close(self) -> None:
         """Close the file."""
@@ -92,24 +102,24 @@ class Ledger:
 
 @dataclass(slots=True)
 class _DayCount:
-    """The calls of one user on one day."""
+    """The calls, or the money, of one user on one day."""
 
     connection: sqlite3.Connection
     lock: threading.RLock
-    key: tuple[str, str, str]
+    key: tuple[str, str, str, str]
 
     @property
-    def value(self) -> int:
+    def value(self) -> Any:
         """The number."""
-        read = "SELECT calls FROM spent WHERE source = ? AND user = ? AND day = ?"
+        read = "SELECT amount FROM spent WHERE source = ? AND user = ? AND day = ? AND unit = ?"
         with self.lock:
             found = self.connection.execute(read, self.key).fetchone()
-        return 0 if found is None else int(found[0])
+        return 0 if found is None else found[0]
 
     @value.setter
-    def value(self, number: int) -> None:
+    def value(self, number: Any) -> None:
         with self.lock, self.connection:
-            self.connection.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?)", (*self.key, number))
+            self.connection.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", (*self.key, number))
 
 
 class AuditLog:
@@ -140,13 +150,11 @@ class Account:
 
     def budgets(self) -> tuple[LastingBudget, ...]:
         """Return what bounds the user's next request."""
-        budget = self.ledger.budget(self.user) if self.ledger is not None else None
-        return () if budget is None else (budget,)
+        return () if self.ledger is None else self.ledger.budgets(self.user)
 
-    def with_calls_left(self, cost: dict[str, Any]) -> dict[str, Any]:
-        """Return a record of what a reply took, with the calls that the user has left today."""
-        budget = next(iter(self.budgets()), None)
-        return cost if budget is None else {**cost, "calls_left_today": budget.calls_left}
+    def with_budgets_left(self, cost: dict[str, Any]) -> dict[str, Any]:
+        """Return a record of what a reply took, with the calls and the dollars that the user has left today."""
+        return {**cost, **{f"{budget.unit}_left_today": budget.left for budget in self.budgets()}}
 
     def logged(
         self, action: str, connection: Connection, work: Callable[..., Record], *, question: str = "", query: str = ""
@@ -178,7 +186,7 @@ class Account:
                         action=action,
                         question=question or None,
                         query=suql or None,
-                        relations=_read_relations(connection, suql),
+                        relations=read_relations(connection, suql),
                         rows=record.get("rows_total", len(record.get("rows") or ())),
                         model=connection.models.name,
                         calls=spent.usage.calls,
@@ -190,7 +198,7 @@ class Account:
         return logged
 
 
-def _read_relations(connection: Connection, query: str) -> list[str]:
+def read_relations(connection: Connection, query: str) -> list[str]:
     """Return the relations that a query names; [] where it is none that could run."""
     try:
         return list(connection.engine.relations(query)) if query else []

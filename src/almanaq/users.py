@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from almanaq.errors import UsageError, suggest
 EVERYTHING = "*"
 """The role that sees every row of every relation."""
 _HASH = re.compile(r"[0-9a-f]{64}")
-_KEYS = ("token_sha256", "roles", "attributes", "calls_per_day")
+_KEYS = ("token_sha256", "roles", "attributes", "calls_per_day", "money_per_day")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class User:
         roles: as the schema file names them; `*` sees everything.
         attributes: what the rules of roles compare rows with, `:region` with `region`; `:user` is the name.
         calls_per_day: most calls of a language model from midnight to midnight, UTC; None: any.
+        money_per_day: most US dollars for them in that time; None: any.
     """
 
     name: str
@@ -34,6 +36,7 @@ class User:
     attributes: Mapping[str, object] = field(default_factory=dict)
     calls_per_day: int | None = None
     token_sha256: str = field(default="", repr=False)
+    money_per_day: float | None = None
 
     @property
     def sees_everything(self) -> bool:
@@ -96,10 +99,13 @@ def _read_user(name: str, entry: Any, where: str) -> User:
         raise UsageError(f"{where}: roles is a list of names")
     if calls is not None and not (isinstance(calls, int) and not isinstance(calls, bool) and calls >= 0):
         raise UsageError(f"{where}: calls_per_day is a whole number")
+    money = entry.get("money_per_day")
+    if money is not None and not (isinstance(money, int | float) and not isinstance(money, bool) and 0 <= money < inf):
+        raise UsageError(f"{where}: money_per_day is a number of US dollars")
     attributes = entry.get("attributes", {})
     if not isinstance(attributes, dict) or not all(map(_is_value, attributes.values())):
         raise UsageError(f"{where}: attributes are texts, numbers, dates, or lists of them")
-    return User(name, tuple(roles), attributes, calls, token)
+    return User(name, tuple(roles), attributes, calls, token, money)
 
 
 def _is_value(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.web.live import live
 
 import almanaq
 from almanaq.accounts import AuditLog, Ledger
-from almanaq.errors import SourceError, UsageError
+from almanaq.errors import BudgetExceeded, SourceError, UsageError
 from almanaq.mcp import asgi_app
 from almanaq.testing import ScriptedModel
 from almanaq.users import User, Users, read_users
@@ -149,18 +150,46 @@ def test_the_log_says_who_asked_what_and_no_cell(client, audit):
     assert audit.stat().st_mode & 0o077 == 0
 
 
-def test_calls_are_counted_over_restarts(tmp_path):
+def test_the_log_says_what_was_opened_and_browsed(client, audit):
+    kept = sql(client, "bob").json()["id"]
+    client("PUT", "/api/v1/boards/week", {"items": [{"answer": kept}]}, **bearer("bob"))
+    before = len(audit.read_text().splitlines())
+    read = {
+        "/api/v1/tables/places/rows?filter=name=Brio": (["places"], 1, None),
+        "/api/v1/tables/places/profile": (["places"], 0, None),
+        "/api/v1/complete?text=SELECT&at=3": ([], 0, None),
+        f"/api/v1/answers/{kept}": (["places"], 2, None),
+        f"/api/v1/answers/{kept}/rows?format=csv": (["places"], 2, None),
+        f"/a/{kept}": (["places"], 2, None),
+        "/api/v1/boards/week": (["places"], 2, None),
+        "/api/v1/answers/unknown": ([], 0, "404"),
+    }
+    for path in read:
+        client("GET", path, **bearer("bob"))
+    lines = [json.loads(line) for line in audit.read_text().splitlines()[before:]]
+    assert [e["action"] for e in lines] == [f"GET {path.partition('?')[0]}" for path in read]
+    assert [(e["relations"], e["rows"], e["error"]) for e in lines] == list(read.values())
+    client.get(f"answers/{kept}", **bearer("ada"))
+    refused = json.loads(audit.read_text().splitlines()[-1])
+    assert (refused["user"], refused["relations"], refused["error"]) == ("ada", [], "404")
+    assert "Brio" not in audit.read_text()
+
+
+def test_calls_and_money_are_counted_over_restarts(tmp_path):
     file = tmp_path / "calls.sqlite"
     for spent in (0, 2):
         ledger = Ledger(file, "places")
-        budget = ledger.budget(user("ada", calls=3))
-        assert budget.calls_left == 3 - spent
-        one = almanaq.models.protocols.Usage(calls=1)
+        calls, money = ledger.budgets(replace(user("ada", calls=3), money_per_day=0.5))
+        assert (calls.left, money.left) == (3 - spent, 0.5 if not spent else 0.1)
+        one = almanaq.models.protocols.Usage(calls=1, money=0.2)
         for _ in range(2 - spent):
-            assert budget.reserve(one)
-            budget.settle(one, one)
-        assert ledger.budget(user("bob", calls=3)).calls_left == 3
-        assert Ledger(file, "another source").budget(user("ada", calls=3)).calls_left == 3
+            for budget in (calls, money):
+                assert budget.reserve(one)
+                budget.settle(one, one)
+        with pytest.raises(BudgetExceeded, match=r"money_per_day of the user \(it renews at 00:00 UTC\)"):
+            money.reserve(one)
+        assert [each.left for each in ledger.budgets(user("bob", calls=3))] == [3]
+        assert Ledger(file, "another source").budgets(user("ada", calls=3))[0].left == 3
         ledger.close()
 
 
@@ -177,6 +206,7 @@ def test_a_log_that_cannot_be_written_is_an_error(tmp_path):
         ("[ada]\ntoken_sha256 = 'secret'", "64 hexadecimal digits"),
         ("[ada]\nroles = 'x'", "roles is a list"),
         ("[ada]\ncalls_per_day = true", "whole number"),
+        ("[ada]\nmoney_per_day = inf", "number of US dollars"),
         ("[ada]\nattributes = {a = {b = 1}}", "attributes are texts"),
         (f"[ada]\ntoken_sha256 = '{'a' * 64}'\n[bob]\ntoken_sha256 = '{'a' * 64}'", "the same token"),
     ],

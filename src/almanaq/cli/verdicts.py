@@ -46,6 +46,8 @@ def verdicts(
             connection.confirm(right, query, by=by or getpass.getuser())
         if remove is not None:
             connection.checked.remove(remove)
+            if any(question == remove for question, _ in connection.examples):
+                say(f"{examples_path(named)} still answers it: delete it there too, or --export again")
         checked = connection.checked.all()
         if export:
             if not Path(named).expanduser().exists():

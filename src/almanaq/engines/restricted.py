@@ -165,6 +165,8 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
     select = exp.Select(expressions=shown, from_=exp.From(this=table))
     if condition is not None:
         select.set("where", exp.Where(this=condition))
+        if dialect == "postgres":  # it moves no condition of a query below an OFFSET, not even one without columns
+            select.set("offset", exp.Offset(expression=exp.Literal.number(0)))
     key = relation.key if all(any(c.name == name for c in columns) for name in relation.key) else ()
     key = () if any(name.casefold() in masks for name in key) else key
     numbered = len(key) != 1 and dialect == "duckdb" and relation.row_id is not None

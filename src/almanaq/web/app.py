@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,18 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from almanaq.accounts import read_relations
 from almanaq.errors import AlmanaqError
 from almanaq.jobs import JobRunner, start_threads
 from almanaq.web.api import routes
-from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
+from almanaq.web.gate import Access, Application, Gate, Message, Receive, Scope, Send
 from almanaq.web.problems import Problem, Refused, problem_of
 from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem_response
 from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
 
 if TYPE_CHECKING:
+    from almanaq.accounts import AuditLog
     from almanaq.users import User
     from almanaq.web.service import Service
 
@@ -92,7 +94,7 @@ def _answer_with(
     runner: JobRunner,
     bench: ReportPages | None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
-) -> FastAPI:
+) -> Application:
     """Return the API and the page over a service."""
     import almanaq
 
@@ -110,7 +112,54 @@ def _answer_with(
     app.add_exception_handler(HTTPException, _answer_known)
     app.add_exception_handler(AlmanaqError, _answer_refused)
     app.add_exception_handler(Exception, _answer_unforeseen)
-    return app
+    return app if service.account.log is None else _ReadingLog(app, service, service.account.log)
+
+
+_LOGGED = ("/api/v1/", "/a/", "/boards/")
+_LOGGED_AS_JOBS = ("/ask", "/sql", "/explain", "/why-not")
+
+
+class _ReadingLog:
+    """Adds a line to the audit log before a table, a completion, a board or a kept answer is sent; no query is one."""
+
+    def __init__(self, app: Application, service: Service, log: AuditLog) -> None:
+        self._app, self._service, self._log = app, service, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = str(scope.get("path", ""))
+        if scope["type"] != "http" or not path.startswith(_LOGGED) or path.endswith(_LOGGED_AS_JOBS):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_logged(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await asyncio.to_thread(self._write, scope, message["status"])
+            await send(message)
+
+        await self._app(scope, receive, send_logged)
+
+    def _write(self, scope: Scope, status: int) -> None:
+        connection, place = self._service.connection, scope.get("path_params", {})
+        record, answer = scope.get("almanaq.record") or {}, self._service.store.get(place.get("id", ""))
+        shown = [record, *(item.get("record") or {} for item in record.get("items", ()) if isinstance(item, dict))]
+        if answer is not None and status < 400:
+            shown = [answer.record]
+        queries = [each["suql"] for each in shown if each.get("suql")]
+        table = connection.catalog.find(place.get("name", "")) if "/tables/" in scope["path"] else None
+        relations = [table.name] if table else [name for query in queries for name in read_relations(connection, query)]
+        self._log.write(
+            user=self._service.account.user.name,
+            action=f"{scope['method']} {scope['path']}",
+            query="; ".join(queries) or None,
+            relations=list(dict.fromkeys(relations)),
+            rows=sum(each.get("rows_total", len(_listed(each.get("rows")))) for each in shown),
+            error=None if status < 400 else str(status),
+        )
+
+
+def _listed(rows: object) -> Sequence[object]:
+    """Return rows; none of a profile, which counts them."""
+    return rows if isinstance(rows, list) else ()
 
 
 def _leave() -> None:

@@ -181,7 +181,7 @@ class Service:
             record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
             columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
             kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
-            return self._add_calls_left(self._keep_answer(kept, cited))
+            return self._add_budgets_left(self._keep_answer(kept, cited))
 
         return Job(self._log("sql", work, query=suql), self._deadline(asked), None, self._budgets(None))
 
@@ -262,10 +262,10 @@ class Service:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
             sure = self._describe_partial(response.error, (), cited)
             raise Failed(problem_of(response.error, suql=response.suql, partial=sure).record() | own)
-        return self._add_calls_left(record)
+        return self._add_budgets_left(record)
 
-    def _add_calls_left(self, record: dict[str, Any]) -> dict[str, Any]:
-        return {**record, "trace": self.account.with_calls_left(record.get("trace") or {})}
+    def _add_budgets_left(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {**record, "trace": self.account.with_budgets_left(record.get("trace") or {})}
 
     def _log(self, action: str, work: Work, **asked: str) -> Work:
         return self.account.logged(action, self.connection, work, **asked)

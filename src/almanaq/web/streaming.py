@@ -74,8 +74,14 @@ class Document(Response):
 
     media_type = "application/json"
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the document; the audit log counts what is in it."""
+        scope["almanaq.record"] = self._content
+        await super().__call__(scope, receive, send)
+
     def render(self, content: Any) -> bytes:
         """Return the bytes of the document."""
+        self._content = content
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 

@@ -123,12 +123,20 @@ class StatementReader:
         if not narrowed:
             return sql
         copied = copy.deepcopy(tree)
+        self._name_subqueries(copied)
         tables = [node for node in walk(copied) if node.get("type") == "BASE_TABLE"]
         for node in tables:
             relation = narrowed.get(tuple(node["qualified_name"]["path"]))
             if relation is not None:
                 _narrow(node, relation, self.parse)
         return self.write(copied)
+
+    def _name_subqueries(self, tree: Node) -> None:
+        """Give each column that DuckDB would call by a subquery's text that name now: a rule is not to be in it."""
+        for node in [node for node in walk(tree) if node.get("type") == "SELECT_NODE"]:
+            for item in node["select_list"]:
+                if not item["alias"] and any(each.get("type") == "BASE_TABLE" for each in walk(item)):
+                    item["alias"] = self.write(_select_alone(item)).removeprefix("SELECT ")
 
     def parse(self, text: str) -> Node:
         """Return DuckDB's tree of the one query in a text."""
@@ -394,6 +402,17 @@ def _write_as_function(node: Node) -> None:
     node["arguments"].insert(0, {"name": "", "expression": column})
     node["qualified_name"]["path"] = [path[-1]]
     node["schema"] = node["catalog"] = ""
+
+
+def _select_alone(item: Node) -> Node:
+    """Return the statement that selects one expression."""
+    query = {
+        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": [item]},
+        **{"from_table": {"type": "EMPTY", "alias": "", "sample": None, "query_location": 2**64 - 1}},
+        **{"where_clause": None, "group_expressions": [], "group_sets": [], "having": None, "sample": None},
+        **{"aggregate_handling": "STANDARD_HANDLING", "qualify": None},
+    }
+    return {"node": query, "named_param_map": []}
 
 
 def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> None:
