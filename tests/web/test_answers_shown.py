@@ -123,6 +123,31 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         assert page.locator(".card img, .chart script").count() == 0
 
 
+SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(each => {
+  if (!each.hadRecentInput) window.shifted = (window.shifted ?? 0) + each.value }))
+  .observe({ type: "layout-shift", buffered: true })"""
+
+
+def test_a_chart_follows_forced_colours_stays_in_place_and_asks_no_other_host(browser, shown):
+    asked = []
+    with opened(browser, shown, "/sql", color_scheme="dark") as page:
+        page.add_init_script(SHIFTS)
+        page.on("request", lambda request: asked.append(request.url))
+        page.reload()
+        page.get_by_label("SUQL query").fill("SELECT breed, age FROM dogs")
+        page.keyboard.press("Control+Enter")
+        words = page.locator(".chart svg .role-axis-label text").first
+        words.wait_for()
+        assert page.evaluate("window.shifted ?? 0") <= 0.1
+        page.emulate_media(forced_colors="active", color_scheme="light")
+        page.wait_for_function(
+            """() => { const word = document.querySelector(".chart svg .role-axis-label text");
+            return word && getComputedStyle(word).fill === getComputedStyle(document.body).color }"""
+        )
+        assert violations(page) == []
+    assert {url.split("/")[2] for url in asked} == {f"127.0.0.1:{shown.port}"}
+
+
 @pytest.mark.parametrize(
     ("suql", "seen"),
     [

@@ -114,12 +114,32 @@ def test_the_page_the_export_and_hostile_cells(browser, serve):
         assert EVIL in page.inner_text("[data-item='1'] > .answer")
     file = client("GET", "/boards/evil/export")
     assert file.headers["content-disposition"].startswith("attachment")
-    context = browser.new_context(offline=True)
+    context = browser.new_context(offline=True, color_scheme="dark", forced_colors="active")
     page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.set_content(file.body.decode())
     assert page.locator("img, script").count() == 0
     assert EVIL in page.inner_text("table >> nth=0")
-    assert "██" in page.inner_text("pre.bars")
+    assert page.locator("svg.picture rect").count() == 2
+    words = "text => getComputedStyle(text).fill === getComputedStyle(document.body).color"
+    assert page.locator("svg.picture text").first.evaluate(words), "words keep the contrast of the page"
+    assert page.title() != "gone"
+    assert asked == []
+    context.close()
+
+
+def test_a_chart_is_seen_without_scripts_and_its_names_are_text(browser, serve):
+    tag = "<img src=x onerror=alert(1)>"
+    client = serve({"dogs": {"breed": [tag, "Pug"], f"count {tag}": [1, 2]}})
+    link = client.post("sql", {"suql": "SELECT * FROM dogs"}).json()["link"]
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 700})
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{client.port}{link}")
+    assert page.locator("svg.picture rect").count() == 2
+    assert page.locator("main img, main script").count() == 0
+    assert page.locator("svg.picture text", has_text=tag).count() == 2
+    assert page.locator("svg.picture").bounding_box()["width"] <= 320
     context.close()
 
 

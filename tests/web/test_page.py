@@ -291,3 +291,11 @@ def test_another_site_cannot_ask(browser, client, tmp_path):
         page.evaluate(f"() => {{ const form = document.forms[0]; form.action = '{target}'; form.submit() }}")
     assert moved.value.status == 403
     context.close()
+
+
+def test_files_of_the_page_are_sent_once(client):
+    first = client("GET", "/static/vendor/vega-6.4.0.min.js")
+    assert first.headers["cache-control"] == "private, no-cache"
+    again = client("GET", "/static/vendor/vega-6.4.0.min.js", if_none_match=first.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    assert client("GET", "/").headers["cache-control"] == "no-store"

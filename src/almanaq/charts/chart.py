@@ -1,6 +1,7 @@
 """A chart of a result: what to draw, and how it is written for a page, a notebook and a terminal.
 
-The page, a notebook and the terminal draw the same choice: `Chart.spec()` is Vega-Lite, `Chart.lines()` is text. Charts
+The page, a notebook and the terminal draw the same choice: `Chart.spec()` is Vega-Lite, `Chart.svg()` a still
+picture, `Chart.lines()` text. Charts
 hold nothing but cells of the result. Names and cells stand in a spec as data and titles, never as field names or
 expressions: nothing that a row says is evaluated.
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from almanaq.charts.drawing import Drawing
+from almanaq.charts.svg import draw_svg
 from almanaq.charts.text import draw_chart
 from almanaq.charts.vega_lite import write_spec
 
@@ -36,6 +38,14 @@ class Chart(Drawing):
         ('bar', {'x': 'Pug', 'y': 2})
         """
         return write_spec(self)
+
+    def svg(self) -> str:
+        """Return the chart as a still SVG picture, for a file or a page without scripts.
+
+        >>> chart.svg()[:4]
+        '<svg'
+        """
+        return draw_svg(self)
 
     def lines(self, width: int = 80) -> list[str]:
         """Return the chart as lines of text of at most `width` characters, the note last."""

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from almanaq.charts.chart import Chart
 from almanaq.charts.columns import Column, Role, read_column
-from almanaq.charts.drawing import Kind
+from almanaq.charts.drawing import Kind, choose_bins
 from almanaq.charts.marks import (
     MOST_BARS,
     MOST_COLOURS,
-    choose_bins,
     describe_left_out,
     gather_marks,
     order_marks,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -66,3 +68,21 @@ class Drawing:
 def format_figure(value: float) -> str:
     """Return a number as people read it, with at most four figures where it is a fraction."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Equal steps; called with a number, they give where its step begins."""
+
+    step: float
+
+    def __call__(self, value: float) -> float:
+        return round(math.floor(value / self.step + 1e-9) * self.step, 12)
+
+
+def choose_bins(values: Sequence[float], wanted: int) -> Bins:
+    """Return bins with round ends, about as many as wanted."""
+    spread = (max(values) - min(values)) / wanted or 1.0
+    power = 10 ** math.floor(math.log10(spread))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= spread)
+    return Bins(max(step, 1) if all(isinstance(value, int) for value in values) else step)

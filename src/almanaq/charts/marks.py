@@ -9,6 +9,7 @@ from typing import Any
 
 from almanaq.charts.chart import Chart
 from almanaq.charts.columns import Column, place_in_order
+from almanaq.charts.drawing import choose_bins
 from almanaq.display import cell_text
 
 MOST_MARKS, MOST_BARS, MOST_COLOURS = 5_000, 30, 8
@@ -130,21 +131,3 @@ def _lines_of(chart: Chart) -> list[list[dict[str, Any]]]:
 def _average(line: list[dict[str, Any]], size: int) -> list[dict[str, Any]]:
     stretches = [line[start : start + size] for start in range(0, len(line), size)]
     return [stretch[0] | {"y": sum(mark["y"] for mark in stretch) / len(stretch)} for stretch in stretches]
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Equal steps; called with a number, they give where its step begins."""
-
-    step: float
-
-    def __call__(self, value: float) -> float:
-        return round(math.floor(value / self.step + 1e-9) * self.step, 12)
-
-
-def choose_bins(values: Sequence[float], wanted: int) -> Bins:
-    """Return bins with round ends, about as many as wanted."""
-    spread = (max(values) - min(values)) / wanted or 1.0
-    power = 10 ** math.floor(math.log10(spread))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= spread)
-    return Bins(max(step, 1) if all(isinstance(value, int) for value in values) else step)

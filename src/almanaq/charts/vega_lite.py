@@ -26,6 +26,22 @@ def write_spec(chart: Drawing) -> dict[str, Any]:
     return head | _SPECS[chart.kind](chart)
 
 
+def read_spec(spec: dict[str, Any]) -> Drawing:
+    """Return what a specification of `write_spec` draws, also after whole numbers became text in JSON."""
+    own, encoding = spec["usermeta"]["almanaq"], spec["encoding"]
+    place: dict[str, Any] = next(
+        (encoding[axis] for axis in ("x", "y") if encoding.get(axis, {}).get("field") == "x"), {}
+    )
+    return Drawing(
+        **own | {"y": tuple(own["y"])},
+        marks=tuple(m | {"y": int(m["y"])} if isinstance(m["y"], str) else m for m in spec["data"]["values"]),
+        title=spec["title"]["text"],
+        note=spec["title"]["subtitle"],
+        temporal=place.get("type") == "temporal",
+        order=tuple(place.get("sort", ())),
+    )
+
+
 def _axis(name: str, kind: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "title": cell_text(name, 60)} | more
 

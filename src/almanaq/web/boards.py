@@ -15,7 +15,7 @@ from almanaq.encode import clip
 from almanaq.jobs import Emit, Job
 from almanaq.web.problems import Failed, NotFound, Refused
 from almanaq.web.records import all_columns
-from almanaq.web.store import Answer, new_id, read_parquet
+from almanaq.web.store import Answer, new_id
 
 if TYPE_CHECKING:
     from almanaq.options import Options
@@ -114,15 +114,6 @@ class Boards:
             return self.record(done) | {"failed": failed}
 
         return replace(self._service.sql("", (), 1, None, asked), work=work)
-
-    def charts(self, board: Board) -> Iterator[str]:
-        """Yield the chart of each item as text; "" where there is none."""
-        from almanaq.charts.choose import choose_chart
-
-        for item in board.items:
-            answer = self._store.get(item["answer"]) if "answer" in item else None
-            chart = None if answer is None or answer.rows is None else choose_chart(read_parquet(answer.rows))
-            yield "" if chart is None or chart.kind == "number" else "\n".join(chart.lines(72))
 
     def _pin(self, item: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
         id = item["answer"]

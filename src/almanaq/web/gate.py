@@ -283,13 +283,15 @@ class _Request:
 
 
 def _add_headers(send: Send) -> Send:
-    """Return a `send` that puts the headers of security on every response."""
+    """Return a `send` that puts the headers of security on every response; only assets say how they are cached."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = {name for name, _ in HEADERS}
+            given = {name.lower(): value for name, value in message.get("headers", ())}
+            cached = {b"cache-control": given[b"cache-control"]} if b"etag" in given else {}
+            own = dict(HEADERS) | cached
             kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in own]
-            message = {**message, "headers": [*kept, *HEADERS]}
+            message = {**message, "headers": [*kept, *own.items()]}
         await send(message)
 
     return send_with_headers

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import hashlib
 import json
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Protocol, TypeVar
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from almanaq.charts.svg import draw_svg
+from almanaq.charts.vega_lite import read_spec
 from almanaq.display import visible
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
 from almanaq.web.boards import Board, Boards
@@ -94,7 +97,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
         found = await _run_aside(lambda: service.store.get(id))
         if found is None:
             return await page("gone.html", status=404)
-        return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell)
+        return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell, draw=_draw_chart)
 
     @router.get("/accuracy")
     async def accuracy() -> Response:
@@ -117,11 +120,14 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
         return await page("bench.html", title=f"Record {number}", body=Markup(body), pages=pages, page=at)
 
     @router.get("/static/{name:path}")
-    async def asset(name: str) -> Response:
+    async def asset(name: str, request: Request) -> Response:
         found = assets().get(name)
         if found is None:
             raise NotFound(f"there is no file {name!r}")
-        return Response(found, media_type=_KINDS[name.rpartition(".")[2]])
+        headers = {"etag": _etag(name), "cache-control": "private, no-cache"}
+        same = request.headers.get("if-none-match") == headers["etag"]
+        kind = _KINDS[name.rpartition(".")[2]]
+        return Response(status_code=304, headers=headers) if same else Response(found, headers=headers, media_type=kind)
 
     return router
 
@@ -140,6 +146,11 @@ def assets() -> dict[str, bytes]:
 
 
 @cache
+def _etag(name: str) -> str:
+    return f'"{hashlib.sha256(assets()[name]).hexdigest()}"'
+
+
+@cache
 def _templates() -> Environment:
     loader = PackageLoader("almanaq.web", "templates")
     made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -149,8 +160,8 @@ def _templates() -> Environment:
 
 def describe_board(boards: Boards, board: Board) -> dict[str, Any]:
     """Return what a template shows of a board."""
-    items = zip(boards.record(board)["items"], boards.charts(board), strict=True)
-    return {"board": board, "items": list(items), "shown": _show_cell, "time": _show_time}
+    items = boards.record(board)["items"]
+    return {"board": board, "items": items, "shown": _show_cell, "time": _show_time, "draw": _draw_chart}
 
 
 def export_board(boards: Boards, name: str) -> str:
@@ -158,6 +169,13 @@ def export_board(boards: Boards, name: str) -> str:
     shown = describe_board(boards, boards.get(name))
     style = Markup(assets()["export.css"].decode())
     return _templates().get_template("export.html").render(style=style, **shown)
+
+
+def _draw_chart(record: dict[str, Any]) -> Markup:
+    """Return the chart of a record as a still picture; "" where its sentence says as much."""
+    spec = record.get("chart") or {}
+    own = spec.get("usermeta")
+    return Markup(draw_svg(read_spec(spec)) if own and own["almanaq"]["kind"] != "number" else "")
 
 
 def _show_time(made: float) -> str:

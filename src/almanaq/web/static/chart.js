@@ -103,7 +103,9 @@ export function chart(record) {
     observer.disconnect();
     draw();
   }).observe(figure);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => figure.isConnected && draw());
+  for (const look of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+    matchMedia(look).addEventListener("change", () => figure.isConnected && draw());
+  }
   return figure;
 }
 
