@@ -92,12 +92,6 @@ def test_rows_are_filtered_before_what_is_selected_is_read() -> None:
     assert found.answer in ("Oslo", "Stockholm")
 
 
-def test_a_row_that_passes_and_holds_no_answer_is_passed_over() -> None:
-    selected = "answer(\"Athlete_Info\", 'who trained her?')"
-    found, _ = answered(f"SELECT {selected} FROM race_0 WHERE {RUNNER} LIMIT 1", "Who trained the runner and baker ?")
-    assert found.answer == "Liv Dahl"
-
-
 @pytest.mark.parametrize(
     "suql",
     [

@@ -83,20 +83,15 @@ class BestRows:
         made = _with_cells(tree, relation)
         if tree.args.get("order") is None and not _reads_text(tree):
             made = made.limit(MOST)
-        # One row at a time: reads under way when the row is found are paid for, and the next row is seldom needed.
-        queries = {_text(_leave_out_unknown(made)): 1.0}
+        options = replace(connection.engine.options, speculation=1.0)
         if tree.args.get("order") is None and _reads_text(tree.args.get("where")):
-            # Verdicts share a request. The selected answer is read only for the row that passes; the query that
-            # passes over rows without one comes second.
-            queries = {_text(made): float(self._at_once)} | {q: s for q, s in queries.items() if q != _text(made)}
-        results: list[Result] = []
-        for query, speculation in queries.items():
-            options = replace(connection.engine.options, speculation=speculation)
-            results.append(connection.sql(query, options=options))
-            rows = _rows(results[-1], relation)
-            if rows or not results[-1].rows:
-                break
-        return FoundRows(rows, tuple(results))
+            # Verdicts share a request; what is selected is read only for the row that passes.
+            options = replace(options, speculation=float(self._at_once))
+        else:
+            # One row at a time: reads under way when the row is found are paid for, and the next row is seldom needed.
+            made = _leave_out_unknown(made)
+        result = connection.sql(_text(made), options=options)
+        return FoundRows(_rows(result, relation), (result,))
 
 
 def _of_one_row(suql: str) -> exp.Select | None:

@@ -12,7 +12,7 @@ from almanaq.corpus.table import TableId
 from almanaq.models.batching import Batching
 from almanaq.models.budget import spending
 from almanaq.models.embedders.base import LexicalEmbedder
-from almanaq.models.model_names import default_batching, make_models, open_models
+from almanaq.models.model_names import ModelSettings, default_batching, make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq_bench.generation.protocols import WRITTEN_QUERY, GenerationRequest, Reply, of_prompt, of_text_call, times
 from almanaq_bench.hybridqa.best_rows import BestRows
@@ -153,9 +153,12 @@ def open_hybrid_generator(
     """
     if name != "local" and not name.startswith("openai:"):
         return None
-    if name == "local" or language is None:
-        return HybridGenerator(name, folder, lambda: open_models(name, embedder=embedder()), questions)
     batching = default_batching(name) if batch is None else Batching.of(batch)
+    if name == "local" or language is None:
+        settings = ModelSettings(batching=batching)
+        return HybridGenerator(
+            name, folder, lambda: open_models(name, embedder=embedder(), settings=settings), questions
+        )
     return HybridGenerator(name, folder, lambda: make_models(language(name), batching), questions)
 
 
