@@ -50,11 +50,15 @@ def main() -> None:
     parser.add_argument("--fields", default=FIELDS)
     parser.add_argument("--context-k", type=int, default=6, help="tables to choose from; 1: the best one")
     parser.add_argument("--generator", default="local")
+    parser.add_argument("--sample", type=int, help="so many questions, drawn by --seed; none of sixty.sql")
+    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        by_hand = (Path(__file__).parent / "sixty.sql").read_text(encoding="utf-8")
 
         def keep(name: str) -> bool:
-            return is_development(name) == (arguments.half == "development")
+            read_before = arguments.sample is not None and name in by_hand
+            return is_development(name) == (arguments.half == "development") and not read_before
 
         write_part(arguments.data_dir, Path(folder) / "hybridqa", arguments.half, keep)
         scores = run(
@@ -70,11 +74,13 @@ def main() -> None:
                 context_k=arguments.context_k,
                 generator=arguments.generator,
                 resume=True,
+                sample=arguments.sample,
+                seed=arguments.seed,
                 cache=default_cache_folder(),
             ),
             progress=lambda done, total: print(f"{done} of {total}", file=sys.stderr),
         )
-    said = ("half", "retriever", "fields", "context_k", "generator")
+    said = ["half", "retriever", "fields", "context_k", "generator"] + ["sample", "seed"] * bool(arguments.sample)
     flags = " ".join(f"--{name.replace('_', '-')} {getattr(arguments, name)}" for name in said)
     measures = {name: value for name, value in scores.metrics.items() if "@" not in name or name == "recall@1"}
     replies = [json.loads(line) for line in (arguments.out / "replies.jsonl").read_text().splitlines()]

@@ -108,7 +108,7 @@ def _replying(request: RunRequest, data: RunData) -> _Replying | None:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
     if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
         made = open_hybrid_generator(
-            request.generator, data.dataset, request.model, questions, embedder=request.embedder
+            request.generator, data.dataset, request.model, questions, embedder=request.embedder, batch=request.batch
         )
         request, left_out = replace(request, replies=made), table_faults(LinkedTables(data.dataset))
     if task.name == "restaurants":

@@ -1,32 +1,26 @@
-"""The rows that a short answer is chosen among: rows that answer nothing are passed over, a few more are looked at.
+"""The rows that a short answer is chosen among: rows without an answer are passed over.
 
-A query that asks for one row reads as few texts as that takes; but the first row that passes need not be the one that
-was meant. Rows that cost no call are therefore handed on in small number, with their cells, and of those that cost
-calls the next most similar ones are read as well.
+A query that asks for one row reads as few texts as that takes. Rows that cost no call are handed on in small number,
+with their cells: the first that passes need not be the one that was meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.connection import Connection
 from almanaq.errors import QueryError
-from almanaq.models.protocols import Embedder
 from almanaq.suql.result import Result
 from almanaq_bench.hybridqa.relation import INFO, TEXT, HybridRelation, spell_value
 
 MOST = 5
 """Rows that an answer is chosen among."""
-
-AHEAD = 2
-"""The most similar rows, of which those that cost calls are all looked at."""
 
 _CELLS, _CELL, _QUOTE = 12, 80, 240
 _ALIAS = "cell_of_row_"
@@ -65,51 +59,39 @@ class AllRows:
 
 
 class BestRows:
-    """The RowFinder that passes over rows without an answer, and looks at a few more than a query asks for.
+    """The RowFinder that passes over rows without an answer, and hands on a few where that costs no call.
 
     Args:
-        embedder: says which row's quotes are nearest to the question.
+        at_once: texts whose verdicts share a request.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+    def __init__(self, at_once: int = 1) -> None:
+        self._at_once = at_once
 
     def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> FoundRows:
-        """Return the rows; where one was asked for, the one whose quotes are nearest first."""
+        """Return the rows; those of a query without text conditions as far as MOST."""
         tree = _of_one_row(suql)
         if tree is None:
             return AllRows().find(connection, suql, question, relation)
         try:
-            return self._best(connection, tree, question, relation)
+            return self._find_one(connection, tree, relation)
         except QueryError:
-            # What is wrong is told of the query as it was written.
+            # The error is to quote the query as it was written.
             return AllRows().find(connection, suql, question, relation)
 
-    def _best(self, connection: Connection, tree: exp.Select, question: str, relation: HybridRelation) -> FoundRows:
-        made = _with_cells(_leave_out_unknown(tree), relation)
-        ordered = tree.args.get("order") is not None
-        reads = _reads_text(tree)
-        # One at a time: what is under way when the row is found is paid for, and the next row is seldom needed.
-        one_by_one = replace(connection.engine.options, speculation=1.0)
-        first = connection.sql(_text(made if ordered or reads else made.limit(MOST)), options=one_by_one)
-        rows = _rows(first, relation)
-        if ordered or not reads or not rows:
-            return FoundRows(rows, (first,))
-        ahead = connection.sql(_text(made.limit(MOST)), options=replace(one_by_one, candidates=AHEAD))
-        more = [row for row in _rows(ahead, relation) if row not in rows]
-        return FoundRows(self._nearest(question, (*rows, *more)), (first, ahead))
-
-    def _nearest(self, question: str, rows: Sequence[FoundRow]) -> tuple[FoundRow, ...]:
-        """Return rows by how near their quotes are to the question.
-
-        Rows without quotes keep their order, after them.
-        """
-        if len(rows) < 2 or not any(row.quotes for row in rows):
-            return tuple(rows)
-        asked = self._embedder.embed_questions([question])[0]
-        quoted = self._embedder.embed_documents([" ".join(row.quotes) for row in rows])
-        near = np.where([bool(row.quotes) for row in rows], quoted @ asked, -1.0)
-        return tuple(rows[i] for i in np.argsort(-near, kind="stable"))
+    def _find_one(self, connection: Connection, tree: exp.Select, relation: HybridRelation) -> FoundRows:
+        made = _with_cells(tree, relation)
+        if tree.args.get("order") is None and not _reads_text(tree):
+            made = made.limit(MOST)
+        options = replace(connection.engine.options, speculation=1.0)
+        if tree.args.get("order") is None and _reads_text(tree.args.get("where")):
+            # Verdicts share a request; what is selected is read only for the row that passes.
+            options = replace(options, speculation=float(self._at_once))
+        else:
+            # One row at a time: reads under way when the row is found are paid for, and the next row is seldom needed.
+            made = _leave_out_unknown(made)
+        result = connection.sql(_text(made), options=options)
+        return FoundRows(_rows(result, relation), (result,))
 
 
 def _of_one_row(suql: str) -> exp.Select | None:
@@ -149,8 +131,8 @@ def _text(tree: exp.Select) -> str:
     return tree.sql("duckdb", normalize_functions=False)
 
 
-def _reads_text(tree: exp.Expr) -> bool:
-    return any(call.name.lower() in ("answer", "summary") for call in tree.find_all(exp.Anonymous))
+def _reads_text(tree: exp.Expr | None) -> bool:
+    return tree is not None and any(call.name.lower() in ("answer", "summary") for call in tree.find_all(exp.Anonymous))
 
 
 def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:

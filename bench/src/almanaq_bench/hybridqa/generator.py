@@ -9,9 +9,10 @@ from functools import cached_property
 from almanaq.agent.turn import run_in_thread
 from almanaq.connection import connect
 from almanaq.corpus.table import TableId
+from almanaq.models.batching import Batching
 from almanaq.models.budget import spending
 from almanaq.models.embedders.base import LexicalEmbedder
-from almanaq.models.model_names import make_models, open_models
+from almanaq.models.model_names import ModelSettings, default_batching, make_models, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq_bench.generation.protocols import WRITTEN_QUERY, GenerationRequest, Reply, of_prompt, of_text_call, times
 from almanaq_bench.hybridqa.best_rows import BestRows
@@ -54,9 +55,10 @@ def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
     if models.language is None:
         return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
     language = models.language
-    rows = BestRows(models.embedder)
     proposer, shortener = PromptedProposer(language), PromptedShortener(language)
-    return HybridPipeline(models, proposer, shortener, tries=tries, rows=rows, tells=True)
+    return HybridPipeline(
+        models, proposer, shortener, tries=tries, rows=BestRows(getattr(models.reader, "company", 1)), tells=True
+    )
 
 
 class HybridGenerator:
@@ -140,18 +142,24 @@ def open_hybrid_generator(
     questions: Sequence[Question] = (),
     *,
     embedder: Callable[[], Embedder] = LexicalEmbedder,
+    batch: int | None = None,
 ) -> HybridGenerator | None:
     """Return the generator of a name; None for one that is none of ours, and sees tables without their passages.
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.
         questions: see HybridGenerator; embedder: opens what `local` reads with.
+        batch: most text calls that share a request; None: what is usual for the model.
     """
     if name != "local" and not name.startswith("openai:"):
         return None
+    batching = default_batching(name) if batch is None else Batching.of(batch)
     if name == "local" or language is None:
-        return HybridGenerator(name, folder, lambda: open_models(name, embedder=embedder()), questions)
-    return HybridGenerator(name, folder, lambda: make_models(language(name)), questions)
+        settings = ModelSettings(batching=batching)
+        return HybridGenerator(
+            name, folder, lambda: open_models(name, embedder=embedder(), settings=settings), questions
+        )
+    return HybridGenerator(name, folder, lambda: make_models(language(name), batching), questions)
 
 
 def _reply(prediction: Prediction, table: TableId, usage: Usage, stage: str) -> Reply:

@@ -19,7 +19,7 @@ from almanaq.text.sql_literals import identifier, string_literal
 from almanaq_bench.hybridqa.best_rows import FoundRow
 from almanaq_bench.hybridqa.evidence import FEATURES, CellPlace, Evidence, Field
 from almanaq_bench.hybridqa.pipeline import Attempt, Proposal, QuestionTable
-from almanaq_bench.hybridqa.relation import HybridRelation, spellings, whole_table
+from almanaq_bench.hybridqa.relation import HybridRelation, whole_table
 from almanaq_bench.prompts import bench_prompt, bench_prompt_version
 
 
@@ -158,9 +158,10 @@ _ATTEMPTS = 2
 _LONGEST = 2000
 _SHORT_WORDS = 6
 _SENTENCE = re.compile(
-    r"[.;!?]\s|\b(?:is|was|were|are|which|who|that|about|over|nearly|approximately)\b", re.IGNORECASE
+    r"[.;!?]\s|[()\[\]]|,(?!\s?\d)|\b(?:is|was|were|are|which|who|that|or|about|over|nearly|approximately)\b",
+    re.IGNORECASE,
 )
-"""What a value has that is no name, number or date as the document writes it."""
+"""What a value has that is more than a name, a number or a date: a remark, a place after a comma, an alternative."""
 
 
 def prompt_versions() -> Mapping[str, str]:
@@ -194,7 +195,6 @@ class PromptedProposer:
             "question": question[:_LONGEST],
             "tried": tried,
             "rows": whole_table(asked.relation),
-            "written": spellings(asked.relation),
         }
         return bench_prompt("write", values)
 

@@ -226,28 +226,18 @@ def _plain(value: Any) -> str:
 MOST_ROWS = 20
 """Tables of at most so many rows are shown whole."""
 
-_CELL, _SPELLINGS = 60, 3
+_CELL = 60
 
 
-def whole_table(relation: HybridRelation) -> list[list[str]]:
-    """Return the header and the rows as the table writes them; [] for a table of more rows than are shown."""
+def whole_table(relation: HybridRelation) -> list[list[str | None]]:
+    """Return the header and the rows as a query compares them; [] for a table of more rows than are shown."""
     if relation.arrow.num_rows > MOST_ROWS:
         return []
-    names = [name for name in relation.arrow.column_names if name not in relation.info_columns and name[-5:] != TEXT]
+    names = [name for name in relation.arrow.column_names if name not in relation.info_columns]
     rows = relation.arrow.select(names).to_pylist()
-    return [names, *([spell_value(name, row[name], relation)[:_CELL] for name in names] for row in rows)]
+    return [list(names), *([_cut(row[name]) for name in names] for row in rows)]
 
 
-def spellings(relation: HybridRelation) -> list[str]:
-    """Return a line for each typed column whose values the table writes in another way than a query compares them."""
-    lines = []
-    for name, known in relation.spelled.items():
-        other = {value: text.strip() for value, text in known.items() if str(value) != text.strip()}
-        if other and not name.endswith(INFO):
-            shown = [f"{_write_literal(value)} (written {text!r})" for value, text in other.items()]
-            lines.append(f'Column "{name}" holds {", ".join(shown[:_SPELLINGS])}')
-    return lines
-
-
-def _write_literal(value: object) -> str:
-    return str(value) if isinstance(value, int | float) else f"'{value}'"
+def _cut(value: object) -> str | None:
+    text = str(value)
+    return None if value is None else text if len(text) <= _CELL else text[:_CELL] + "…"
