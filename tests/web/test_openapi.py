@@ -93,6 +93,7 @@ def test_every_documented_status_is_reached(client, serve, described, tmp_path):
         f"{v1}/ask": {"question": "How many places are there?"},
         f"{v1}/sql": {"suql": CANDLES},
         f"{v1}/explain": {"suql": CANDLES},
+        f"{v1}/links": {"question": "Who is in Paris?", "at": 3},
         f"{v1}/why-not": {"suql": CANDLES, "key": {"id": 2}},
     }
     kept = client.post("sql", {"suql": CANDLES}).json()["id"]
