@@ -265,7 +265,7 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
             page.get_by_role("button", name="Run it").last.click()
             page.locator(".told .working", has_text="reading texts").wait_for()
             page.get_by_role("button", name="Stop").last.click()
-            page.locator(".told .note", has_text="Stopped.").wait_for(timeout=1000)
+            page.locator(".again .note", has_text="Stopped: not all of the result.").wait_for(timeout=3000)
             page.wait_for_timeout(500)
             before = model.calls
             page.wait_for_timeout(500)

@@ -313,6 +313,12 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         }
         return Document(found.record | extra)
 
+    @router.post(f"{_PREFIX}/answers/{{id}}/stop", status_code=204, responses=problems(401, 403, 404, 422))
+    async def stop(id: Id) -> Response:
+        """Stop the query whose answer is under way: the rows that are sure are its answer, and say so (`stopped`)."""
+        service.stop(id)
+        return Response(status_code=204)
+
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
     async def rows(id: Id, format: RowFormat = "json") -> Response:
         """Return all rows of an answer as a file; where they were too many to be kept, its name says how many are."""
