@@ -1,4 +1,4 @@
-"""Completes SUQL while it is typed: tables, columns, values and keywords; no model is asked."""
+"""Completes SUQL and questions while they are typed: tables, columns, values and keywords; no model is asked."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.text.sql_literals import is_plain
 
 if TYPE_CHECKING:
+    from almanaq.agent.linking.index import CatalogIndex
     from almanaq.connection import Connection
 
 KEYWORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT JOIN LEFT USING UNION WITH AND OR NOT NULL
     LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END CAST answer( summary( similarity( count( sum( avg( min( max("""
 _MOST, _VALUES = 20, 5_000
+_SHORTEST_PART, _LONGEST_PART = 2, 3
+"""Letters of a part of a question that is completed, and words."""
 _NAME = r'(?:[^\W\d]\w*|"[^"]*")'
 _PATH = rf"{_NAME}(?:\.{_NAME})*"
 _PART = re.compile(rf"(?:(?P<owner>{_PATH})\.)?(?P<part>\w*|\"[^\"]*)$")
@@ -81,6 +84,33 @@ def complete(connection: Connection, text: str, at: int) -> Completions:
     columns = _columns(dict.fromkeys(scope.values() or catalog.relations), catalog.dialect)
     words = (Completion(word, "keyword") for word in KEYWORDS.split() if part and _begins(word, part))
     return Completions(match.start(), (*_matching(part, [*columns, *tables]), *words)[:_MOST])
+
+
+def complete_question(index: CatalogIndex, question: str, at: int) -> Completions:
+    """Return tables, columns and values that begin with the last words before position `at` of a question.
+
+    Values of private columns and of prose are never given.
+    """
+    before = question[:at]
+    for start in [found.start() for found in re.finditer(r"\b\w", before)][-_LONGEST_PART:]:
+        part = before[start:].casefold()
+        if len(part) < _SHORTEST_PART or not part[-1].isalnum():
+            continue
+        tables = (Completion(_speak(r.name), "table") for r in index.catalog.relations)
+        columns = (Completion(_speak(c.name), "column", c.relation.name) for c in index.all_columns())
+        named = [each for each in (*tables, *columns) if each.text.casefold().startswith(part)]
+        values = (
+            Completion(each.value, "value", f"{each.column.relation.name}.{each.column.name}")
+            for each in index.values_beginning(part, _MOST)
+        )
+        once = {each.text.casefold(): each for each in reversed([*named, *values])}
+        if items := [each for each in reversed(once.values()) if each.text.casefold() != part]:
+            return Completions(start, tuple(items[:_MOST]))
+    return Completions(at)
+
+
+def _speak(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _find_sources(text: str, catalog: Catalog) -> Iterator[tuple[str, Relation]]:

@@ -175,3 +175,30 @@ def test_the_editor_completes_estimates_and_remembers(browser, serve):
         assert page.get_by_label("SUQL query").input_value() == CANDLES
         page.get_by_text("Earlier queries").click()
         assert page.locator("#earlier li").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "known", "items"),
+    [
+        ("\U0001f355 pay of Bob 42?|", {"pay": "pay", "Bob 42": "Bob 42"}, []),
+        ("people with secret-one|", {"people": "people"}, []),
+        ("the pay of bob 4|", {"pay": "pay"}, ["Bob 42", "Bob 45", "Bob 48"]),
+        ("all secret|", {}, []),
+        ("which peo|", {}, ["people"]),
+        ("|", {}, []),
+    ],
+)
+def test_words_of_a_question_are_recognized_and_completed(staff, question, known, items):
+    before, after = question.split("|")
+    reply = staff.post("links", {"question": before + after, "at": len(before.encode("utf-16-le")) // 2})
+    assert reply.status == 200, reply.body
+    record = reply.json()
+    units = (before + after).encode("utf-16-le")
+
+    def words(start, end):
+        return units[2 * start : 2 * end].decode("utf-16-le")
+
+    found = {words(span["start"], span["end"]): span["meanings"][0]["write"] for span in record["spans"]}
+    assert found == known
+    assert [item["text"] for item in record["items"]] == items
+    assert b"secret-" not in reply.body

@@ -93,6 +93,7 @@ def test_every_documented_status_is_reached(client, serve, described, tmp_path):
         f"{v1}/ask": {"question": "How many places are there?"},
         f"{v1}/sql": {"suql": CANDLES},
         f"{v1}/explain": {"suql": CANDLES},
+        f"{v1}/links": {"question": "Who is in Paris?", "at": 3},
         f"{v1}/why-not": {"suql": CANDLES, "key": {"id": 2}},
     }
     kept = client.post("sql", {"suql": CANDLES}).json()["id"]
@@ -111,6 +112,7 @@ def test_every_documented_status_is_reached(client, serve, described, tmp_path):
         f"{v1}/answers/{{id}}": f"{v1}/answers/{kept}",
         f"{v1}/answers/{{id}}/rows": f"{v1}/answers/{kept}/rows",
         f"{v1}/answers/{{id}}/chart": f"{v1}/answers/{kept}/chart?{drawn}",
+        f"{v1}/answers/{{id}}/stop": f"{v1}/answers/none/stop",
         f"{v1}/answers/{{id}}/verdict": f"{v1}/answers/{talk['id']}/verdict",
         f"{v1}/verdicts/export": f"{v1}/verdicts/export?format=tests",
         f"{v1}/conversations/{{id}}": f"{v1}/conversations/{talk['conversation']}",
@@ -155,6 +157,11 @@ def test_every_documented_status_is_reached(client, serve, described, tmp_path):
         send(client, template, "get", f"{template}?limit=x&format=x")
     record = serve(model=FunctionModel(lambda *_: "Yes")).post("sql", {"suql": CANDLES})
     assert record.status == 200
+    slow = serve(source(), FunctionModel(lambda *_: "Yes", latency=0.2))
+    with slow.open_stream("sql", {"suql": all_of()}) as events:
+        stop = f"{v1}/answers/{next(events)[1]['id']}/stop"
+        while send(slow, f"{v1}/answers/{{id}}/stop", "post", stop).status == 404:  # it is only about to run
+            time.sleep(0.01)
     _cited(serve, reached)
     _queries(client, serve, reached, bodies)
     _rows(client, serve, reached, tmp_path)

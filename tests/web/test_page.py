@@ -126,6 +126,30 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         assert violations(page) == []
 
 
+def test_words_are_underlined_explained_and_completed_while_typed(browser, sample):
+    with opened(browser, sample, viewport={"width": 320, "height": 640}) as page:
+        page.keyboard.type("Cafes in San Francisco with a rating")
+        page.locator("#words button", has_text="rating").wait_for()
+        assert page.locator("#underlines u").all_inner_texts() == ["Cafes", "San Francisco", "rating"]
+        boxes = [page.locator(place).bounding_box() for place in ("#underlines", "#question")]
+        assert boxes[0] == boxes[1]
+        assert violations(page) == []
+        assert fits(page)
+        page.locator("#words button", has_text="San Francisco").press("Enter")
+        assert violations(page) == []
+        page.get_by_role("button", name="value · restaurants.location").press("Enter")
+        assert page.input_value("#question") == "Cafes in location San Francisco with a rating"
+        page.fill("#question", "")
+        assert page.locator("#words").is_hidden()
+        page.keyboard.type("cafes in palo al")
+        page.get_by_role("option", name="Palo Alto").wait_for()
+        assert violations(page) == []
+        page.keyboard.press("Tab")
+        assert page.input_value("#question") == "cafes in Palo Alto"
+        page.keyboard.press("Enter")
+        page.locator(".turn .card .buttons").wait_for()
+
+
 def test_by_keyboard_alone(browser, sample):
     with opened(browser, sample) as page:
         page.keyboard.type("What is the best rated Lebanese restaurant?")
@@ -241,7 +265,7 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
             page.get_by_role("button", name="Run it").last.click()
             page.locator(".told .working", has_text="reading texts").wait_for()
             page.get_by_role("button", name="Stop").last.click()
-            page.locator(".told .note", has_text="Stopped.").wait_for(timeout=1000)
+            page.locator(".again .note", has_text="Stopped: not all of the result.").wait_for(timeout=3000)
             page.wait_for_timeout(500)
             before = model.calls
             page.wait_for_timeout(500)

@@ -55,6 +55,27 @@ def test_a_dropped_stream_stops_the_model(serve, slow):
     assert slow.calls < 200
 
 
+def test_a_stopped_query_keeps_the_rows_that_are_sure(serve, slow):
+    client = serve(source(), slow, concurrency=4)
+    suql = "SELECT id FROM places WHERE answer(notes, 'is it nice?') = 'Yes'"
+    with client.open_stream("sql", {"suql": suql}) as events:
+        id = next(events)[1]["id"]
+        until(lambda: slow.calls > 12)
+        assert client.post(f"answers/{id}/stop", {}).status == 204
+        name, record = list(events)[-1]
+    assert (name, record["stopped"], record["truncated"], record["trace"]["partial"]) == ("response", True, True, True)
+    assert 0 < len(record["rows"]) < 200
+    kept = client.get(f"answers/{id}").json()
+    assert (kept["rows"], kept["stopped"]) == (record["rows"], True)
+    assert b"Stopped: not all of the result." in client("GET", record["link"]).body
+    assert steady(slow) == 0
+    assert client.post(f"answers/{id}/stop", {}).status == 404
+    with client.open_stream("sql", {"suql": all_of()}) as events:  # a count of some rows is not sure
+        id = next(events)[1]["id"]
+        until(lambda: client.post(f"answers/{id}/stop", {}).status == 204)
+        assert list(events)[-1][1]["detail"] == "stopped before any row was sure"
+
+
 def test_a_dropped_request_stops_the_model(serve, slow):
     import http.client
 

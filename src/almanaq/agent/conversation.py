@@ -15,6 +15,7 @@ from almanaq.agent.checked import NEAREST, CheckedAnswers, sort_by_nearness
 from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
+from almanaq.agent.linking.index import CatalogIndex
 from almanaq.agent.local import LocalDialogue, count_all
 from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
 from almanaq.agent.queries import (
@@ -151,13 +152,14 @@ class Agent:
         self._classifier: TurnClassifier | None = classifier or by_words
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
+        self._find_links = ValueLinks(engine)
         self._parser: SemanticParser = parser or (
             PromptedParser(
                 language,
                 shots=shots,
                 find_near=self._find_near,
                 show_rows=SmallTables(engine, options),
-                find_links=ValueLinks(engine),
+                find_links=self._find_links,
                 find_facts=SourceFacts(engine, options),
                 source=lambda: engine.catalog,
             )
@@ -181,6 +183,17 @@ class Agent:
             agent._parser = self._parser.with_options(local, options)
         agent._classifier = local if isinstance(self._classifier, LocalDialogue) else self._classifier
         return agent
+
+    def word_index(self) -> CatalogIndex | None:
+        """Return the names and values of the source by the words for them; None where it has too many relations.
+
+        No model is asked. Values of private columns and of prose are not in it.
+        """
+        catalog = self._engine.catalog
+        if len(catalog.relations) > _LOCAL_TABLES:
+            return None
+        read = self._links_words or catalog.dialect == "duckdb"
+        return self._local.world(catalog).index if read else self._find_links.index_of(catalog)
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Return the reply to a question after the turns of `history`; a failure is a reply that says what failed."""

@@ -38,7 +38,7 @@ class ValueLinks:
 
     def __call__(self, question: str, catalog: Catalog) -> tuple[ValueLink, ...]:
         """Return the values that words of the question spell, less those that the prompt's schema lists anyway."""
-        links = link(question, self._index_of(catalog))
+        links = link(question, self.index_of(catalog))
         found: list[ValueLink] = []
         for span in links.covers[0] if links.covers else ():
             meanings = [m for m in span.meanings if isinstance(m, ValueMeaning)][:_MOST_MEANINGS]
@@ -46,7 +46,8 @@ class ValueLinks:
                 found.append({"words": links.text(span), "may_be": [_describe(m) for m in meanings]})
         return tuple(found[:_MOST_LINKS])
 
-    def _index_of(self, catalog: Catalog) -> CatalogIndex:
+    def index_of(self, catalog: Catalog) -> CatalogIndex:
+        """Return the names and values of a catalog by their words; the last is kept."""
         if self._index is None or self._index[0] is not catalog:
             known = self._engine.values if catalog.dialect == "duckdb" else _known_values(catalog)
             self._index = catalog, CatalogIndex(catalog, known)

@@ -18,6 +18,7 @@ from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.boards import Boards
 from almanaq.web.browse import SECONDS, completion_record, profile_table, read_rows
+from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
@@ -62,6 +63,13 @@ class Ask(_Exact):
     question: Annotated[str, Field(max_length=10_000)]
     conversation: Annotated[str, Field(max_length=100)] | None = None
     options: AskedOptions = AskedOptions()
+
+
+class LinksBody(_Exact):
+    """A question while it is typed, and the place of the cursor in UTF-16 units."""
+
+    question: Annotated[str, Field(max_length=2_000)]
+    at: int = Field(ge=0, le=4_000)
 
 
 class Sql(_Exact):
@@ -283,6 +291,11 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
         """Return what may stand at a place of a query, from `start` on; places count UTF-16 units."""
         return Document(await _run_aside(lambda: completion_record(service.connection, text, at)))
 
+    @router.post(f"{_PREFIX}/links", responses=problems(401, 403, 413, 422), response_class=Document)
+    async def links(body: LinksBody) -> Response:
+        """Return which words of a question the source knows, and what may stand before a place of it."""
+        return Document(await _run_aside(lambda: links_record(service.connection, body.question, body.at)))
+
 
 def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
@@ -299,6 +312,12 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
             "verdicts": [v.record() for v in verdicts],
         }
         return Document(found.record | extra)
+
+    @router.post(f"{_PREFIX}/answers/{{id}}/stop", status_code=204, responses=problems(401, 403, 404, 422))
+    async def stop(id: Id) -> Response:
+        """Stop the query whose answer is under way: the rows that are sure are its answer, and say so (`stopped`)."""
+        service.stop(id)
+        return Response(status_code=204)
 
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
     async def rows(id: Id, format: RowFormat = "json") -> Response:

@@ -22,7 +22,7 @@ from almanaq.options import Options
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 from almanaq.suql.row_values import python_rows
 from almanaq.web.about import make_cursor, read_cursor
-from almanaq.web.problems import Refused, utf16_length
+from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, describe_columns
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def profile_table(connection: Connection, name: str) -> dict[str, Any]:
 
 def completion_record(connection: Connection, text: str, at: int) -> dict[str, Any]:
     """Return what may stand at a place of a query; places count UTF-16 units."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    before = units[: 2 * at].decode("utf-16-le", "replace")
-    found = complete(connection, text, len(before))
+    found = complete(connection, text, from_utf16(text, at))
     return {"start": utf16_length(text[: found.start]), "items": plain(found.items)}
 
 

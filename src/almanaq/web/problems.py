@@ -169,6 +169,11 @@ def _position(error: AlmanaqError, suql: str | None) -> dict[str, int] | None:
     }
 
 
+def from_utf16(text: str, at: int) -> int:
+    """Return how many characters the first UTF-16 units of a text are."""
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * at].decode("utf-16-le", "replace"))
+
+
 def utf16_length(text: str) -> int:
     """Return the length of a text in UTF-16 units, which JavaScript counts in."""
     return len(text) + sum(character > "\uffff" for character in text)

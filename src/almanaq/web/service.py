@@ -6,27 +6,30 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from almanaq.accounts import Account, LastingBudget
 from almanaq.agent.checked import source_id
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
+from almanaq.event_loops import CancelToken
 from almanaq.jobs import Emit, Job, Work, emit_progress
 from almanaq.models.budget import Budget
 from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
+from almanaq.suql.execution.report import Interrupted, Watch, current_watch
 from almanaq.suql.result import Evidence, Result
-from almanaq.web.problems import Failed, NotFound, PlanChanged, problem_of
+from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
     all_columns,
@@ -110,6 +113,7 @@ class Service:
     _connections: dict[str, Connection] = field(default_factory=dict)
     _conversations: dict[str, Budget] = field(default_factory=dict)
     _under_way: dict[str, bool] = field(default_factory=dict)
+    _running: dict[str, tuple[Watch, CancelToken]] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -171,14 +175,17 @@ class Service:
             id = new_id()
             emit("start", {"id": id, "link": link(id)})
             self._emit_estimate(suql, emit, params)
-            with citing() as cited, emit_progress(emit):
+            more: dict[str, Any] = {}
+            with citing() as cited, emit_progress(emit), self._stoppable(id):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
+                except Interrupted as stopped:
+                    result, more = cast(Result, stopped.partial), {"stopped": True}
                 except AlmanaqError as error:
                     known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
+            record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql, **more}
             columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
             kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
             return self._add_budgets_left(self._keep_answer(kept, cited))
@@ -219,6 +226,30 @@ class Service:
             return self._keep_answer(KeptAnswer(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
         return Job(self._log("why-not", work, query=suql), self.limits.deadline, None, self._budgets(None))
+
+    def stop(self, id: str) -> None:
+        """Stop a query that runs: the rows that are sure become its answer; raises NotFound where none runs."""
+        if (running := self._running.get(id)) is None:
+            raise NotFound("no such query is running (any more)")
+        watch, token = running
+        watch.keeps = True
+        token.cancel()
+
+    @contextmanager
+    def _stoppable(self, id: str) -> Iterator[None]:
+        """Let `stop` end a query that is being watched; raises Refused where no row of it is sure."""
+        watch, token = current_watch(), CancelToken()
+        assert watch is not None
+        self._running[id] = watch, token
+        try:
+            with token.scope():
+                yield
+        except asyncio.CancelledError:
+            if token.is_canceled:
+                raise Refused(409, "stopped before any row was sure") from None
+            raise
+        finally:
+            del self._running[id]
 
     def forget(self, conversation: str) -> None:
         """Delete a conversation, with the answer that is under way in it; raises NotFound where there is none."""

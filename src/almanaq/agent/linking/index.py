@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from itertools import islice
 
 from almanaq.agent.linking.columns import (
     MISSING,
@@ -350,6 +351,13 @@ class CatalogIndex:
                 best = [known] if edits < limit else [*best, known]
                 limit = edits
         return self._values[best[0]] if len(best) == 1 else []
+
+    def values_beginning(self, text: str, most: int) -> list[ValueMeaning]:
+        """Return values that begin with a text, without regard to case, accents and marks, in alphabetical order."""
+        key = value_key(text)
+        known = (spelled for spelled in self._spellings().get(key[:1], ()) if spelled.startswith(key))
+        found = (meaning for spelled in sorted(known) for meaning in self._values[spelled])
+        return [*islice((each for each in found if value_key(each.value).startswith(key)), most)]
 
     def nearest_name(self, word: str) -> str | None:
         """Return the one word of names of relations and columns that is nearest in spelling to a word; else None."""

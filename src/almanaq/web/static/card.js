@@ -26,7 +26,7 @@ export function card(record, choose = null) {
   const rows = record.columns?.length && !figure(record) ? table(record, again) : null;
   const sentence = lead(record);
   const parts = [
-    record.truncated && el("p", { class: "note" }, truncation(record)),
+    record.truncated && el("p", { class: "note" }, record.stopped && "Stopped: not all of the result. ", truncation(record)),
     record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
     STATUS[record.status] && el("p", { class: "hint" }, STATUS[record.status]),
     sentence && el("p", { class: "answer" }, visible(sentence)),

@@ -1,14 +1,18 @@
-// Completions of the query under the cursor: a list that keys and the pointer choose from, while the text keeps focus.
+// Completions of the text under the cursor: a list that keys and the pointer choose from, while the text keeps focus.
 
 import { get } from "./api.js";
 import { el, visible } from "./dom.js";
 
 const WAIT = 120;
 const MOST = 10_000;
+const AFTER_WORD = /[\w"'.]$/;
 let lists = 0;
 
-// `picture` mirrors the text of `area`, and tells where the cursor is. Gives the key handler of the list.
-export function completing(area, picture) {
+const query = (text, at) => get(`complete?${new URLSearchParams({ text, at })}`);
+
+// `picture` mirrors the text of `area`, and tells where the cursor is; `find` gives {start, items} for a text and a
+// place. In prose Enter sends, and takes an item only after an arrow chose one. Gives the key handler of the list.
+export function completing(area, picture, find = query, prose = false) {
   const list = el("ul", { class: "completions", role: "listbox", id: `completions-${++lists}`, "aria-label": "Completions", hidden: true });
   let found = null;
   let chosen = 0;
@@ -32,12 +36,12 @@ export function completing(area, picture) {
     list.children[chosen].scrollIntoView({ block: "nearest" });
   };
   const take = (number) => {
-    const { text, kind } = found.items[number];
+    const { text, kind } = found.items[Math.max(number, 0)];
     const { start } = found;
     close();
     area.focus();
     area.setRangeText(text, start, area.selectionStart, "end");
-    if (kind === "value" && area.value[area.selectionStart] !== "'") area.setRangeText("'", area.selectionStart, area.selectionStart, "end");
+    if (!prose && kind === "value" && area.value[area.selectionStart] !== "'") area.setRangeText("'", area.selectionStart, area.selectionStart, "end");
     area.dispatchEvent(new Event("input"));
     close();
   };
@@ -61,7 +65,7 @@ export function completing(area, picture) {
   const ask = async () => {
     const turn = ++asked;
     if (area.value.length > MOST) return;
-    const body = await get(`complete?${new URLSearchParams({ text: area.value, at: area.selectionStart })}`).catch(() => null);
+    const body = await find(area.value, area.selectionStart).catch(() => null);
     if (turn !== asked) return;
     const typed = body && area.value.slice(body.start, area.selectionStart);
     if (!body?.items.length || (body.items.length === 1 && body.items[0].text === typed)) return close();
@@ -71,11 +75,12 @@ export function completing(area, picture) {
     }, visible(item.text), " ", el("span", { class: "hint" }, visible(item.detail || item.kind)))));
     list.hidden = false;
     place();
-    select(0);
+    chosen = -1;
+    if (!prose) select(0);
   };
   area.addEventListener("input", () => {
     close();
-    if (/[\w"'.]$/.test(area.value.slice(0, area.selectionStart))) timer = setTimeout(ask, WAIT);
+    if (prose || AFTER_WORD.test(area.value.slice(0, area.selectionStart))) timer = setTimeout(ask, WAIT);
   });
   area.addEventListener("blur", close);
 
@@ -83,8 +88,8 @@ export function completing(area, picture) {
   return (event) => {
     if (event.key === " " && event.ctrlKey) ask();
     else if (found && event.key === "ArrowDown") select(chosen + 1);
-    else if (found && event.key === "ArrowUp") select(chosen - 1);
-    else if (found && (event.key === "Tab" || event.key === "Enter") && !event.ctrlKey && !event.metaKey && !event.shiftKey) take(chosen);
+    else if (found && event.key === "ArrowUp") select(Math.max(chosen, 0) - 1);
+    else if (found && (event.key === "Tab" || (event.key === "Enter" && chosen >= 0)) && !event.ctrlKey && !event.metaKey && !event.shiftKey) take(chosen);
     else if (found && event.key === "Escape") close();
     else return false;
     event.preventDefault();

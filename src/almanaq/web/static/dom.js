@@ -14,6 +14,21 @@ export function el(name, given = {}, ...children) {
 
 export const button = (text, onclick, given = {}) => el("button", { type: "button", ...given, onclick }, text);
 
+// A menu beside what opened it; `open()` shows it when it has its items.
+export function popup(opener, label) {
+  const list = el("div", { popover: "auto", class: "popup", role: "group", "aria-label": label });
+  list.addEventListener("toggle", (event) => event.newState === "closed" && list.remove());
+  list.open = () => {
+    (opener.closest(".rows") ?? opener.parentElement).append(list); // the styles of a header cell are not its own
+    list.showPopover({ source: opener });
+    const place = opener.getBoundingClientRect();
+    list.style.left = `${Math.max(4, Math.min(place.left, innerWidth - list.offsetWidth - 4))}px`;
+    list.style.top = `${Math.max(4, Math.min(place.bottom, innerHeight - list.offsetHeight - 4))}px`;
+    list.querySelector("button").focus();
+  };
+  return list;
+}
+
 // Spoken at boundaries only: what a screen reader hears of a turn.
 export function say(text) {
   document.getElementById("status").textContent = text;

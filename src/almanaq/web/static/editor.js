@@ -13,6 +13,7 @@ export const refusedPrice = (error, calls) =>
   error.body?.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove;
 
 const PAUSE = 500;
+const PATIENCE = 3000; // from stopping to giving up, in milliseconds
 
 // How far the reading of texts is.
 export function progress(data) {
@@ -87,21 +88,32 @@ export function editor(suql, ran) {
   const go = async (options) => {
     const line = el("p", { class: "working" }, "Running …");
     let expected = null;
+    let id = null;
     told.replaceChildren(line);
     under = new AbortController();
+    // The rows that are sure come as the answer; a second stop, or a server that gives none in time, ends it.
+    under.stop = () => {
+      if (id === null) return under.abort();
+      const own = under;
+      line.textContent = "Stopping …";
+      call("POST", `answers/${id}/stop`).catch(() => own.abort());
+      setTimeout(() => own.abort(), PATIENCE);
+      id = null;
+    };
     working(true);
     try {
       const body = { suql: area.value, options };
       if (plan?.suql === area.value) body.plan = plan.mark;
       const record = await stream("sql", body, under.signal, (name, data) => {
+        if (name === "start") id = data.id;
         if (name === "estimate") expected = data.predicted;
-        if (name === "progress") line.textContent = progress(data);
+        if (name === "progress" && id) line.textContent = progress(data);
       });
       told.replaceChildren();
       say(`${plural(record.rows_total, "row")}.`);
       ran(record);
     } catch (error) {
-      if (error.name === "AbortError") {
+      if (error.name === "AbortError" || (error.body?.status === 409 && line.textContent === "Stopping …")) {
         told.replaceChildren(el("p", { class: "note" }, "Stopped."));
         say("Stopped.");
         area.focus();
@@ -115,7 +127,7 @@ export function editor(suql, ran) {
     working(false);
   };
   const run = button("Run", () => go(askAbove === null ? {} : { max_calls: askAbove }));
-  const stop = button("Stop", () => under?.abort());
+  const stop = button("Stop", () => under?.stop());
   stop.hidden = true;
   draw();
   const whole = el("div", {},
@@ -126,7 +138,7 @@ export function editor(suql, ran) {
   const complete = completing(area, picture);
   whole.addEventListener("keydown", (event) => {
     if (event.target === area && complete(event)) return;
-    if (event.key === "Escape") under?.abort();
+    if (event.key === "Escape") under?.stop();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !under) {
       event.preventDefault();
       run.click();

@@ -2,35 +2,19 @@
 
 import { call } from "./api.js";
 import { button, el, say, visible } from "./dom.js";
+import { remembered } from "./remembered.js";
 
-const KEY = `almanaq ${document.body.dataset.source}`;
-const MOST = 50;
-
-function known() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? [];
-  } catch {
-    return [];
-  }
-}
-
-function keep(list) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify(list.slice(0, MOST)));
-  } catch {
-    // Without room, or without leave to keep anything, there is no history.
-  }
-}
+const known = remembered("");
 
 export function remember(conversation, title) {
-  const list = known();
+  const list = known.all();
   if (list.some((each) => each.conversation === conversation)) return;
-  keep([{ conversation, title: title.slice(0, 100) }, ...list]);
+  known.keep([{ conversation, title: title.slice(0, 100) }, ...list]);
   draw?.();
 }
 
 export function forget(conversation) {
-  keep(known().filter((each) => each.conversation !== conversation));
+  known.keep(known.all().filter((each) => each.conversation !== conversation));
   draw?.();
 }
 
@@ -39,7 +23,7 @@ let draw = null;
 export function history(details, open) {
   const body = details.querySelector(".body");
   draw = () => {
-    const list = known();
+    const list = known.all();
     body.replaceChildren(list.length
       ? el("ul", {}, list.map((each) => el("li", {},
         button(visible(each.title), () => open(each.conversation), { class: "plain" }), " ",

@@ -7,21 +7,24 @@ import { askAbove, problem, progress, refusedPrice } from "./editor.js";
 import { history, remember } from "./history.js";
 import { schema } from "./schema.js";
 import { highlighted } from "./suql.js";
+import { recognizing } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 const log = at("log");
 const question = at("question");
 let conversation = null;
 let under = null;
+const complete = recognizing(question, at("underlines"), at("words"));
 
 at("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = question.value.trim();
   if (!text || under) return;
-  question.value = "";
+  write("");
   ask(text);
 });
 question.addEventListener("keydown", (event) => {
+  if (complete(event)) return;
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
     at("ask").requestSubmit();
@@ -44,7 +47,12 @@ function recall(event) {
   if (back < 0 || back > asked.length) return;
   event.preventDefault();
   recalled.back = back;
-  recalled.text = question.value = back ? asked.at(-back) : "";
+  write((recalled.text = back ? asked.at(-back) : ""));
+}
+
+function write(text) {
+  question.value = text;
+  question.dispatchEvent(new Event("input"));
 }
 
 // The address names the conversation, so that a reload shows it again.

@@ -3,31 +3,19 @@
 import { card } from "./card.js";
 import { button, el, visible } from "./dom.js";
 import { editor } from "./editor.js";
+import { remembered } from "./remembered.js";
 
-const KEY = `almanaq queries ${document.body.dataset.source}`;
-const MOST = 50;
+const known = remembered("queries ");
 const log = document.getElementById("log");
 const place = document.getElementById("query");
 
-function known() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? [];
-  } catch {
-    return [];
-  }
-}
-
 function remember(suql) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify([suql, ...known().filter((each) => each !== suql)].slice(0, MOST)));
-  } catch {
-    // Without room, or without leave to keep anything, there is no history.
-  }
+  known.keep([suql, ...known.all().filter((each) => each !== suql)]);
   list();
 }
 
 function list() {
-  const found = known();
+  const found = known.all();
   document.querySelector("#earlier .body").replaceChildren(found.length
     ? el("ul", {}, found.map((suql) => el("li", {}, button(visible(suql), () => open(suql), { class: "plain" }))))
     : el("p", { class: "hint" }, "None yet."));
@@ -48,5 +36,5 @@ try {
 } catch {
   // A link that holds no query opens an empty editor.
 }
-open(first || known()[0] || "");
+open(first || known.all()[0] || "");
 list();

@@ -1,7 +1,7 @@
 // The rows of an answer: sorted, filtered and copied here; what a column's menu asks is the next query.
 
 import { stream } from "./api.js";
-import { button, el, plural, say, shown, visible } from "./dom.js";
+import { button, el, plural, popup, say, shown, visible } from "./dom.js";
 import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
 import { judge } from "./verdicts.js";
@@ -86,7 +86,7 @@ export function table(record, again) {
   grid.addEventListener("copy", copySelected);
 
   const openMenu = (opener, column) => {
-    const list = el("div", { popover: "auto", class: "popup", role: "group", "aria-label": `Column ${column.name}` });
+    const list = popup(opener, `Column ${column.name}`);
     const item = (words, work) => button(words, () => (list.hidePopover(), work()));
     list.append(item("Sort ascending", () => sort(column, false)), item("Sort descending", () => sort(column, true)),
       kept().length > 1 ? item("Hide", () => (state.hidden.add(column), draw())) : "");
@@ -94,13 +94,7 @@ export function table(record, again) {
       const grouped = `SELECT ${name(column)}, count(*) AS "rows" FROM (${bare(record)}) AS t GROUP BY ${name(column)} ORDER BY 2 DESC`;
       list.append(item("Group by this", () => ask(grouped, `Rows for each ${column.name}`)), onlyOne(column, list));
     }
-    list.addEventListener("toggle", (event) => event.newState === "closed" && list.remove());
-    whole.append(list);
-    list.showPopover({ source: opener });
-    const place = opener.getBoundingClientRect();
-    list.style.left = `${Math.max(4, Math.min(place.left, innerWidth - list.offsetWidth - 4))}px`;
-    list.style.top = `${Math.max(4, Math.min(place.bottom, innerHeight - list.offsetHeight - 4))}px`;
-    list.querySelector("button").focus();
+    list.open();
   };
   const onlyOne = (column, list) => {
     const values = [...new Set(record.rows.map((row) => row[column.at]))].slice(0, MOST_VALUES);
