@@ -171,23 +171,29 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(tmp_path: Path) ->
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     (tmp_path / "binary.txt").write_bytes(b"a\0b")
     (tmp_path / "scan.pdf").write_bytes(pdf(["", "text", ""]))
+    (tmp_path / "dated.pdf").write_bytes(
+        pdf(["text"]).replace(b"<< /Size", b"<< /Info << /CreationDate (D:0) >> /Size")
+    )
+    (tmp_path / "bars.txt").write_text("id|name|n\n1|Rome|2\n2|Oslo|3\n")
     (tmp_path / "old.doc").write_bytes(b"x")
     (tmp_path / "bad.md").write_text("---\na: [\n---\nText stays.")
     with almanaq.connect(tmp_path) as connection:
         said = {message.split(":")[0]: message for message in connection.warnings}
         (count,) = connection.sql(f'SELECT count(*) FROM "{tmp_path.name}"')[0]
-    assert count == 2
+    assert count == 4
     for name, words in {
         "locked.pdf": "not opened: it is encrypted",
         "locked.docx": "not opened: it is encrypted or in an old format",
         "broken.pdf": "not opened: it is damaged",
         "binary.txt": "not opened: it is not text",
         "scan.pdf": "2 of 3 pages hold no text (page 1, 3)",
+        "dated.pdf": "its date of creation cannot be read",
+        "bars.txt": "its lines look like the rows of a table",
         "old.doc": "save it as .docx",
         "bad.md": "its front matter is kept as text",
     }.items():
         assert words in said[name]
-    with pytest.raises(SourceError, match="encrypted"):
+    with pytest.raises(SourceError, match=r"^locked\.pdf: not opened: it is encrypted"):
         open_database(tmp_path / "locked.pdf")
 
 

@@ -223,6 +223,24 @@ def test_merged_cells_and_sheets_of_one_cell(tmp_path: Path) -> None:
         assert any("'Remark': left out" in message for message in connection.warnings)
 
 
+def test_a_header_merged_over_two_rows_is_one(tmp_path: Path) -> None:
+    rows = [["Sheet", "What"], [None, None], ["cases", "by day"], ["deaths", "by week"], ["tests", "by month"]]
+    for header in ("A1:A2", "A1:B2"):
+        cells = [list(row) for row in rows]
+        cells[1][1] = "What" if header == "A1:A2" else None
+        cells[0] = ["Sheet", "What"] if header == "A1:A2" else ["Sheet", None]
+        for row in cells[2:] if header == "A1:B2" else []:
+            row[1] = None
+        write_workbook(tmp_path / "book.xlsx", {"Sales": cells}, merged=header)
+        with almanaq.connect(tmp_path / "book.xlsx") as connection:
+            assert [row[0] for row in connection.sql("SELECT Sheet FROM book ORDER BY 1").rows] == [
+                "cases",
+                "deaths",
+                "tests",
+            ]
+            assert any("row 2 left out, as the header is repeated" in m for m in connection.warnings)
+
+
 @pytest.mark.parametrize(
     ("last", "counted"),
     [

@@ -128,6 +128,7 @@ def _clean(text: str) -> str:
 
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _HEADING = re.compile(r"^# +(.+?)[ #]*$", re.MULTILINE)
+_TABLE_LINES = 5
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -151,7 +152,13 @@ def _read_plain(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def _read_text(path: Path) -> Iterator[_Document]:
     text, notes = _read_plain(path)
-    yield _Document(_paragraphs(text), notes=(*notes, *([] if text.strip() else ["it holds no text"])))
+    if not text.strip():
+        notes += ("it holds no text",)
+    first, *others = text.splitlines()[:_TABLE_LINES] or [""]
+    counts = [first.count(mark) for mark in "|\t;" if all(line.count(mark) == first.count(mark) for line in others)]
+    if max(counts, default=0) > 1 and others:
+        notes += ("its lines look like the rows of a table, and it is read as text: name it .csv to open it as one",)
+    yield _Document(_paragraphs(text), notes=notes)
 
 
 def _read_markdown(path: Path) -> Iterator[_Document]:
@@ -352,8 +359,12 @@ def _read_pdf(path: Path) -> Iterator[_Document]:
                 f"{len(empty):,} of {len(text):,} pages hold no text (page {shown}): if they are scanned, run OCR first"
             )
         known: Any = reader.metadata or pypdf.DocumentInformation()
-        fields = _properties(known.author, known.creation_date)
-        yield _Document(text, str(known.title or "").strip(), fields, tuple(notes))
+        try:
+            created = known.creation_date
+        except ValueError:
+            created = None
+            notes.append(f"its date of creation cannot be read: {known.creation_date_raw!r}")
+        yield _Document(text, str(known.title or "").strip(), _properties(known.author, created), tuple(notes))
 
 
 def _properties(author: Any, created: Any) -> Fields:
@@ -388,7 +399,11 @@ def _read_word(path: Path) -> Iterator[_Document]:
         if not heading and block.style is not None and block.style.name in ("Title", "Heading 1"):
             heading = block.text
     known = document.core_properties
-    yield _Document(text, known.title.strip() or heading.strip(), _properties(known.author, known.created))
+    parts = (
+        rel.target_part for rel in document.part.rels.values() if rel.reltype.endswith(("/footnotes", "/endnotes"))
+    )
+    notes = ("its footnotes are not read",) if any(b"<w:t>" in p.blob or b"<w:t " in p.blob for p in parts) else ()
+    yield _Document(text, known.title.strip() or heading.strip(), _properties(known.author, known.created), notes)
 
 
 def _read_slides(path: Path) -> Iterator[_Document]:
@@ -405,7 +420,11 @@ def _read_slides(path: Path) -> Iterator[_Document]:
         text.append("\n".join(parts))
         heading = heading or (slide.shapes.title.text if slide.shapes.title is not None else "")
     known = presentation.core_properties
-    yield _Document(text, (known.title or heading).strip(), _properties(known.author, known.created))
+    empty = sum(not passage for passage in text)
+    notes = (
+        (f"{empty:,} of {len(text):,} slides hold no text; that of charts and pictures is not read",) if empty else ()
+    )
+    yield _Document(text, (known.title or heading).strip(), _properties(known.author, known.created), notes)
 
 
 def _shape_text(shape: Any) -> list[str]:

@@ -125,7 +125,7 @@ class Problem:
 
 def not_opened(file: str, why: str) -> Problem:
     """Return the problem of a file that was left out."""
-    return Problem(file, f"not opened: {why.removeprefix(file).lstrip(' ,:')}")
+    return Problem(file, f"not opened: {why.removeprefix(file).lstrip(' ,:').removeprefix('not opened: ')}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def _read_sheet(name: str, sheet: Any, details: Details | None) -> _ReadSheet:
 
 
 def _fill(rows: list[list[Any]], sheet: Any) -> int:
-    """Return each row of a merged cell its value; titles across columns stay as they are."""
+    """Give each row of a merged cell its value, in the first column; return how many cells were filled."""
     top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
     seen = filled = 0
     for (first, own), (last, end) in sheet.merged_cell_ranges or ():
@@ -140,10 +140,9 @@ def _fill(rows: list[list[Any]], sheet: Any) -> int:
         if seen > _MOST_MERGED:
             break
         for row in rows[first - top + 1 : last - top + 1]:
-            for at in range(own - left, min(end - left + 1, len(row))):
-                if row[at] is None:
-                    row[at] = rows[first - top][own - left]
-                    filled += row[at] is not None
+            if own - left < len(row) and row[own - left] is None:
+                row[own - left] = rows[first - top][own - left]
+                filled += row[own - left] is not None
     return filled
 
 
@@ -172,6 +171,10 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
         i for i in range(max(len(row) for _, row in rows)) if any(i < len(row) and is_filled(row[i]) for _, row in rows)
     ]
     table = [tuple(row[i] if i < len(row) else None for i in used) for _, row in rows]
+    again = next((i for i, row in enumerate(table) if row != table[0]), 1)
+    if header is None and again > 1 and _reads_like_header(table[again - 1 :]):  # its cells are merged over rows
+        notes.append(f"{where}: {_numbers_of_rows(rows[1:again])} left out, as the header is repeated")
+        table, rows = table[again - 1 :], rows[again - 1 :]
     joined = join_headers(table) if header is None else None
     named = joined is not None or (_reads_like_header(table) if header is None else header)
     if joined is not None:

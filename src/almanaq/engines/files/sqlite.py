@@ -214,7 +214,13 @@ def load_sqlite(
     read.reports += unread
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
     with connect_sqlite(path) as sqlite, current_read().interrupting(sqlite.interrupt):
-        reports = [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
+        connection.begin()  # one transaction for all tables: each by itself takes as long as reading a small one
+        try:
+            reports = [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()
         read.reports += reports
         empty = {report.table for report in reports if not report.rows}
         loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
