@@ -51,6 +51,8 @@ BOMBS = (
     "SELECT similarity(name, repeat('x ', 50000000)) AS s FROM places LIMIT 3",
 )
 _FAULTS = {"error": 0.01, "too_many": 0.01, "slow": 0.01, "cut": 0.005, "malformed": 0.005, "off_schema": 0.005}
+_ROUTINE = "connections closed: "
+"""How lines of the log begin that come every minute."""
 _STEADY_MINUTES = 60
 """Minutes from which on memory is held against its bound: what a fresh process takes is no steady state."""
 _SAID = re.compile(r"person (\d+) in turn (\d+)")
@@ -352,7 +354,7 @@ def _report(going: Soak, minutes: float, began: float, log: str, code: int) -> d
         "megabytes_most": round(max(mb for _, mb in going.held)),
         "memory_change": None if change is None else round(change, 3),
         "log_bytes": len(log),
-        "log_ends": log[-1_500:],
+        "log_ends": "".join(line for line in log.splitlines(keepends=True) if not line.startswith(_ROUTINE))[-3_000:],
         "ended_and_restarted": log.count("restarting it"),
         "links_told": len(going.told),
         "ended": dict(sorted(going.ended.items())),

@@ -44,8 +44,8 @@ class LastingBudget(Budget):
 
     def __init__(self, limit: float, count: Count, setting: str = "--server-calls", unit: str = "calls") -> None:
         self._before, self._count, self._limit, self.unit = count.value, count, limit, unit
-        left: Any = max(0, limit - self._before)
-        super().__init__(**{unit: round(left, 9)}, setting=setting)
+        left: Any = round(max(0, limit - self._before), 9)
+        super().__init__(**{unit: left}, setting=setting)
 
     @property
     def left(self) -> float:
@@ -63,8 +63,9 @@ class LastingBudget(Budget):
         super().settle(most, spent, sure=sure)
         self._note()
 
-    def _used(self) -> Any:
-        return sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
+    def _used(self) -> float:
+        used: float = sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
+        return used
 
     def _note(self) -> None:
         self._count.value = self._before + self._used()
