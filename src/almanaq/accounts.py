@@ -50,7 +50,8 @@ class LastingBudget(Budget):
     @property
     def left(self) -> float:
         """What may still be spent."""
-        return max(0, round(self._limit - self._before - self._used(), 6))
+        left: float = round(self._limit - self._before - self._used(), 6)
+        return max(0, left)
 
     def reserve(self, most: Usage) -> bool:
         """Set aside what a call may cost."""
