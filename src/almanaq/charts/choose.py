@@ -25,8 +25,12 @@ from almanaq.charts.marks import (
 )
 from almanaq.display import cell_text
 
-_LEAST_CLOUD = 5
+_LEAST_CLOUD = 10
 """Points below which there is nothing to see."""
+_ALIKE = 0.5
+"""Bars of which the shortest is more than this part of the longest look alike."""
+_MOST_RECORD = 6
+"""Columns beyond which rows that no query has grouped are records to be read."""
 _SHARE = re.compile(r"\b(?:share|percent|percentage|pct|proportion|fraction)\b|%")
 
 
@@ -38,6 +42,8 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
     note; what is too much to be read is summed up or cut, and the note says so.
     """
     columns = [read_column(name, table.column(place)) for place, name in enumerate(table.column_names)]
+    if table.num_columns > _MOST_RECORD and not _is_grouped(columns):
+        return None
     columns = _settle_orders(columns)
     measures = [column for column in columns if column.role == "measure"]
     if not measures or table.num_rows == 0:
@@ -125,8 +131,13 @@ def _by_category(categories: Sequence[Column], measures: Sequence[Column]) -> Ch
     grouped = _is_grouped(measures)
     if len(measures) > 1 and not grouped and not _sorted(measure.values) and len(category.values) >= 8:
         return _cloud(measures[0], measures[1], category)
+    if len(category.values) > 2 * MOST_BARS and not _sorted(measure.values):
+        return None  # too many to be cut at a place that means something
     marks = gather_marks(category, [measure])
-    if len(marks.kept) < 2:
+    sizes = [mark["y"] for mark in marks.kept]
+    if not grouped and not _sorted(measure.values) and min(sizes, default=0) > _ALIKE * max(sizes, default=0):
+        return None  # names that happen to have a number
+    if len(set(sizes)) < 2:
         return None
     if _is_whole(measure, marks.kept):
         parts = tuple({"x": measure.name, "y": mark["y"], "colour": mark["x"]} for mark in marks.kept)
@@ -184,8 +195,8 @@ def _is_whole(measure: Column, marks: Sequence[dict[str, Any]]) -> bool:
     return bool(_SHARE.search(measure.words)) and whole and len(marks) <= MOST_COLOURS
 
 
-def _is_grouped(measures: Sequence[Column]) -> bool:
-    return any(measure.aggregate for measure in measures)
+def _is_grouped(columns: Sequence[Column]) -> bool:
+    return any(column.aggregate for column in columns)
 
 
 def _intended(measures: Sequence[Column]) -> Column:
