@@ -30,11 +30,8 @@ from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_
 from almanaq_bench.linked import LinkedTables
 from almanaq_bench.question_sets import DatasetFolder, Question
 
-TEXTS_READ = 3
-"""Texts that are read for a question, where so many rows have any: one row is asked for, the most similar come first.
-
-2.9 were in `experiments/calls/after.json`.
-"""
+TEXTS_READ = 4
+"""Requests of one text that cost about what a question does: six texts share the first, the row that passes is read."""
 
 
 def expected_usage(question: str, relation: HybridRelation, proposer: PromptedProposer) -> Usage:
