@@ -21,7 +21,7 @@ from small_hybrid import write_hybrid
 from small_restaurants import PIZZA, THAI, lines, write_restaurants
 
 from almanaq.cli import main
-from almanaq.testing import Faults, StandInServer
+from almanaq.testing import Faults, StandInServer, replies_from
 
 QUERIES = {
     "Thai please": f"SELECT name FROM restaurants WHERE {THAI} LIMIT 3",
@@ -54,10 +54,10 @@ def reply(sent: Mapping[str, Any]) -> Mapping[str, Any] | str:
         return {"reasoning": "", "suql": BAKER}
     if name == "short_answer":
         return {"answer": "2:15.90"}
-    if name == "answer":
-        yes = "yes" if "Candles" in text or "baker" in text else "no"
-        return {"value": yes, "verdicts": {"Yes": yes}, "quotes": []}
-    return "Here you are."
+    return _read(sent) if name.startswith("answer") else "Here you are."
+
+
+_read = replies_from(lambda text, _: "Yes" if "Candles" in text or "baker" in text else "No")
 
 
 @pytest.fixture
