@@ -213,6 +213,19 @@ def test_a_single_row_is_worded_without_a_call(eateries, suql):
 DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"
 
 
+def test_what_a_single_row_lacks_is_said(eateries):
+    one, _ = agent(eateries, query("SELECT 'Wok' AS name, NULL AS founded, 3 AS stars"))
+    assert one.respond("who founded the Wok?").answer.startswith("Wok (founded: not known; stars: 3).")
+
+
+@pytest.mark.parametrize(("length", "worded"), [(1, 20), (90, 16), (900, 5)])
+def test_more_rows_are_worded_where_they_are_short(length, worded):
+    rows = tuple((n, "x" * length) for n in range(30))
+    asked = respond_prompt(Found("", "", ("n", "s"), rows)).messages[1].content
+    assert len(re.findall("^Row: ", asked, re.MULTILINE)) == worded
+    assert f"({30 - worded} more rows)" in asked
+
+
 def explained(world, suql: str, condition: str):
     """Return the reply to why a row is not among those of a query, after the turn that ran it."""
     one, script = agent(world, query(suql), query(None, why_not=condition))

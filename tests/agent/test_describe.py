@@ -210,6 +210,11 @@ def test_what_is_negated_twice_is_described_as_it_is(atom):
     assert whose(f"NOT (NOT ({atom}))") == whose(atom)
 
 
+@pytest.mark.parametrize("form", ["LIKE '%wok%'", "ILIKE 'wok%'", "ILIKE 'w%k'", "IN ('a', 'b')", "BETWEEN 1 AND 2"])
+def test_not_before_the_operator_is_described_as_before_the_condition(form):
+    assert whose(f"name NOT {form}") == whose(f"NOT (name {form})") != whose(f"name {form}")
+
+
 @pytest.mark.parametrize(("one", "other"), list(itertools.pairwise(ATOMS)))
 def test_a_negated_conjunction_is_described_by_what_holds_instead(one, other):
     assert whose(f"NOT (({one}) AND ({other}))") == whose(f"(NOT ({one})) OR (NOT ({other}))")

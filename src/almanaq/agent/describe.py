@@ -266,6 +266,7 @@ class _Describer:
         pattern = node.args["expression"]
         if not isinstance(pattern, exp.Literal) or not isinstance(node, exp.Like | exp.ILike):
             raise _NoWords
+        negated = negated != bool(node.args.get("negate"))  # sqlglot's form of NOT LIKE
         subject, inner = self.value(node.this), pattern.name.strip("%")
         exact = "" if isinstance(node, exp.ILike) else " exactly"
         if "%" in inner or "_" in inner or "\\" in inner or not inner:

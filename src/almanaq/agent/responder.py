@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Evidence, Trace
 
 ROWS_SHOWN = 5
+_MOST_WORDED, _LENGTH_WORDED = 20, 1_500
+"""A model words more rows than are listed, where they are short: as many as these characters hold."""
+_FEW_COLUMNS = 6
 _CELL_LENGTH, _SAID_LENGTH = 160, 800
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
@@ -155,12 +158,17 @@ def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
 
 
 def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
-    """Return the cells of a row from one on, with their columns; one row alone is shown with all its text."""
-    shown = [
-        (c, v) for c, v in zip(found.columns[first:], row[first:], strict=True) if v is not None or c in found.read
-    ]
+    """Return the cells of a row from one on, with their columns.
+
+    One row alone is shown with all its text, and with what is missing unless that is one of many columns.
+    """
+    whole = len(found.rows) == 1 and len(row) <= _FEW_COLUMNS
+    cells = zip(found.columns[first:], row[first:], strict=True)
+    shown = [(c, v) for c, v in cells if v is not None or c in found.read or whole]
     long = {c for c, _ in shown if c in found.read or len(found.rows) == 1}
-    return [f"{words(c)}: {_NOT_SAID if v is None else cell(v, _long(c in long))}" for c, v in shown]
+    return [
+        f"{words(c)}: {_NOT_SAID if v is None and c in found.read else cell(v, _long(c in long))}" for c, v in shown
+    ]
 
 
 def _one_row(found: Found) -> str:
@@ -258,8 +266,7 @@ class PromptedResponder:
 
 def respond_prompt(found: Found) -> Any:
     """Return the prompt that words a reply."""
-    shown = found.rows[:ROWS_SHOWN]
-    rows = [{c: cell(v, _SAID_LENGTH) for c, v in zip(found.columns, row, strict=True)} for row in shown]
+    rows = _rows_to_word(found)
     quotes = [
         {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}
         for i in range(len(rows))
@@ -274,10 +281,22 @@ def respond_prompt(found: Found) -> Any:
             "earlier": found.earlier,
             "notes": (*found.remarks, *found.notes),
             "rows": rows,
-            "more": max(0, len(found.rows) - ROWS_SHOWN),
+            "more": len(found.rows) - len(rows),
             "quotes": quotes,
         },
     )
+
+
+def _rows_to_word(found: Found) -> list[dict[str, str]]:
+    rows: list[dict[str, str]] = []
+    length = 0
+    for row in found.rows[:_MOST_WORDED]:
+        cells = {c: cell(v, _SAID_LENGTH) for c, v in zip(found.columns, row, strict=True)}
+        length += sum(map(len, (*cells, *cells.values())))
+        if len(rows) >= ROWS_SHOWN and length > _LENGTH_WORDED:
+            break
+        rows.append(cells)
+    return rows
 
 
 def write_notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:

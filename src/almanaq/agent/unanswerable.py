@@ -23,12 +23,16 @@ def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> 
     missing = [f"“{each}”" for each in left_out if each.casefold() not in reason.casefold()]
     if missing:
         lines.append(f"The tables do not hold: {', '.join(missing)}.")
-    near = nearest_columns(f"{reason} {' '.join(left_out)}", catalog)
+    wished = f"{reason} {' '.join(left_out)}"
+    near = nearest_columns(wished, catalog)
     unsaid = [name for name in near if name.rpartition(".")[2].casefold() not in reason.casefold()]
+    if reason:  # a model that gives one has seen the columns: one that shares a word with it misleads
+        asked = set(stems(wished))
+        unsaid = [name for name in unsaid if set(stems(words(name.rpartition(".")[2]))) <= asked]
     if unsaid:
-        lines.append(f"The nearest columns are {', '.join(unsaid)}.")
+        lines.append(f"The nearest column{'s are' if len(unsaid) > 1 else ' is'} {', '.join(unsaid)}.")
     elif not near and catalog.relations:
-        lines.append(_say_tables(set(stems(f"{reason} {' '.join(left_out)}")), catalog))
+        lines.append(_say_tables(set(stems(wished)), catalog))
     return "\n".join(lines)
 
 

@@ -57,7 +57,7 @@ TYPE_FORMS = {
     "list": "a JSON array of texts",
 }
 _COUNTED = "the number in digits, with the unit where the document gives one"
-_COUNTS = re.compile(r"how (?:many|much)\b", re.IGNORECASE)
+_COUNTS = re.compile(r"\bhow (?:many|much|long|old)\b|\bnumber of\b", re.IGNORECASE)
 _OPEN = re.compile(
     r"(?:what|how|why)\b(?! (?:many|much|old|long|far|high|big|year|date|time|name|number)\b)", re.IGNORECASE
 )
@@ -267,7 +267,7 @@ def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
 
 def prompt_values(call: TextCall) -> dict[str, object]:
     """Return the template values of a call, except its document."""
-    form = TYPE_FORMS[call.type] or (_COUNTED if call.served and _COUNTS.match(call.question) else "")
+    form = TYPE_FORMS[call.type] or (_COUNTED if call.served and _COUNTS.search(call.question) else "")
     sentence = bool(call.served and not form and _OPEN.match(call.question))
     values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     values["function"] = call.function
