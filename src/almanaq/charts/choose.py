@@ -29,6 +29,8 @@ _LEAST_CLOUD = 10
 """Points below which there is nothing to see."""
 _ALIKE = 0.5
 """Bars of which the shortest is more than this part of the longest look alike."""
+_LEAST_LIST = 8
+"""Rows from which on names are a list rather than a comparison."""
 _MOST_RECORD = 6
 """Columns beyond which rows that no query has grouped are records to be read."""
 _SHARE = re.compile(r"\b(?:share|percent|percentage|pct|proportion|fraction)\b|%")
@@ -135,9 +137,10 @@ def _by_category(categories: Sequence[Column], measures: Sequence[Column]) -> Ch
         return None  # too many to be cut at a place that means something
     marks = gather_marks(category, [measure])
     sizes = [mark["y"] for mark in marks.kept]
-    if not grouped and not _sorted(measure.values) and min(sizes, default=0) > _ALIKE * max(sizes, default=0):
+    listed = not grouped and not _sorted(measure.values) and len(sizes) >= _LEAST_LIST
+    if listed and min(sizes) > _ALIKE * max(sizes):
         return None  # names that happen to have a number
-    if len(set(sizes)) < 2:
+    if len(sizes) < 2:
         return None
     if _is_whole(measure, marks.kept):
         parts = tuple({"x": measure.name, "y": mark["y"], "colour": mark["x"]} for mark in marks.kept)
