@@ -195,7 +195,7 @@ class _Describer:
         writer = _WRITERS.get(type(node))
         if writer is None:
             raise _NoWords
-        return writer(self, node, negated)
+        return writer(self, node, negated != bool(node.args.get("negate")))  # of NOT LIKE, IS NOT
 
     def _comparison(self, node: exp.Expr, negated: bool) -> str:
         left, right, equal = node.args["this"], node.args["expression"], isinstance(node, exp.EQ)
@@ -255,7 +255,7 @@ class _Describer:
         return f"{related}{_subject(inner)}{said} {'do not ' if negated else ''}exist"
 
     def _is(self, node: exp.Expr, negated: bool) -> str:
-        value, negated = node.args["expression"], negated != bool(node.args.get("negate"))
+        value = node.args["expression"]
         if isinstance(value, exp.Null):
             return f"{self.value(node.this)} is {'given' if negated else 'missing'}"
         if not isinstance(value, exp.Boolean) or not isinstance(node.this.unnest(), exp.Column):
@@ -266,7 +266,6 @@ class _Describer:
         pattern = node.args["expression"]
         if not isinstance(pattern, exp.Literal) or not isinstance(node, exp.Like | exp.ILike):
             raise _NoWords
-        negated = negated != bool(node.args.get("negate"))  # sqlglot's form of NOT LIKE
         subject, inner = self.value(node.this), pattern.name.strip("%")
         exact = "" if isinstance(node, exp.ILike) else " exactly"
         if "%" in inner or "_" in inner or "\\" in inner or not inner:

@@ -1,9 +1,8 @@
 """A chart of a result: what to draw, and how it is written for a page, a notebook and a terminal.
 
 The page, a notebook and the terminal draw the same choice: `Chart.spec()` is Vega-Lite, `Chart.svg()` a still
-picture, `Chart.lines()` text. Charts
-hold nothing but cells of the result. Names and cells stand in a spec as data and titles, never as field names or
-expressions: nothing that a row says is evaluated.
+picture, `Chart.lines()` text. Charts hold nothing but cells of the result. Names and cells stand in a spec as data and
+titles, never as field names or expressions: nothing that a row says is evaluated.
 
 >>> import almanaq
 >>> con = almanaq.connect({"dogs": {"breed": ["Pug", "Boxer", "Pug"], "age": [7, 3, 2]}})

@@ -130,15 +130,15 @@ def _by_category(categories: Sequence[Column], measures: Sequence[Column]) -> Ch
         category = next((other for other in categories if other.unique), category)
     if not category.unique:
         return None
-    grouped = _is_grouped(measures)
-    if len(measures) > 1 and not grouped and not _sorted(measure.values) and len(category.values) >= 8:
+    ranked = _sorted(measure.values)
+    loose = not ranked and not _is_grouped(measures)
+    if len(measures) > 1 and loose and len(category.values) >= _LEAST_LIST:
         return _cloud(measures[0], measures[1], category)
-    if len(category.values) > 2 * MOST_BARS and not _sorted(measure.values):
+    if len(category.values) > 2 * MOST_BARS and not ranked:
         return None  # too many to be cut at a place that means something
     marks = gather_marks(category, [measure])
     sizes = [mark["y"] for mark in marks.kept]
-    listed = not grouped and not _sorted(measure.values) and len(sizes) >= _LEAST_LIST
-    if listed and min(sizes) > _ALIKE * max(sizes):
+    if loose and len(sizes) >= _LEAST_LIST and min(sizes) > _ALIKE * max(sizes):
         return None  # names that happen to have a number
     if len(sizes) < 2:
         return None

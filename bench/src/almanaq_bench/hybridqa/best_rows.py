@@ -80,16 +80,15 @@ class BestRows:
             return AllRows().find(connection, suql, question, relation)
 
     def _find_one(self, connection: Connection, tree: exp.Select, relation: HybridRelation) -> FoundRows:
-        made = _with_cells(tree, relation)
-        if tree.args.get("order") is None and not _reads_text(tree):
+        made, ordered, at_once = _with_cells(tree, relation), tree.args.get("order") is not None, 1
+        if not ordered and not _reads_text(tree):
             made = made.limit(MOST)
-        options = replace(connection.engine.options, speculation=1.0)
-        if tree.args.get("order") is None and _reads_text(tree.args.get("where")):
-            # Verdicts share a request; what is selected is read only for the row that passes.
-            options = replace(options, speculation=float(self._at_once))
+        if not ordered and _reads_text(tree.args.get("where")):
+            at_once = self._at_once  # verdicts share a request; what is selected is read only for the row that passes
         else:
             # One row at a time: reads under way when the row is found are paid for, and the next row is seldom needed.
             made = _leave_out_unknown(made)
+        options = replace(connection.engine.options, speculation=float(at_once))
         result = connection.sql(_text(made), options=options)
         return FoundRows(_rows(result, relation), (result,))
 
