@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import os
 import sys
@@ -174,14 +175,22 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
 
 _SHARE = 0.8
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
-_ALLOCATOR = ("DUCKDB_JE_MALLOC_CONF", "retain:false")
-"""DuckDB's own allocator keeps the addresses of what it has freed. They count towards the bound of a process, so that a
-few queries that ran into it would leave no memory to any other, though hardly any is in use."""
+_ALLOCATORS = {"DUCKDB_JE_MALLOC_CONF": "retain:false", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+_MOST_ARENAS, _ARENAS = -8, 2
+"""The parameter of `mallopt` that bounds the arenas of the C library, and the bound."""
 
 
 def give_freed_memory_back() -> None:
-    """Have DuckDB give memory that it has freed to the system; of effect where it is not loaded yet."""
-    os.environ.setdefault(*_ALLOCATOR)
+    """Have the allocators give freed memory to the system; of effect on libraries that are not loaded yet.
+
+    DuckDB's keeps the addresses of what was freed, Arrow's own keeps the pages (400 MB after a hundred large answers),
+    and the C library keeps some for each thread. All of it counts towards the bound of a process, so that a few large
+    queries would leave no memory to any other, though hardly any is in use.
+    """
+    for name, value in _ALLOCATORS.items():
+        os.environ.setdefault(name, value)
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_MOST_ARENAS, _ARENAS)
 
 
 def bound_memory(embedder: str | None) -> None:
