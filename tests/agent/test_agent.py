@@ -245,6 +245,29 @@ def test_why_a_row_is_not_among_those_found_is_read_off_the_query(eateries):
     assert (response.status, response.of, response.rows[0][:2]) == ("answered", DEAR, ("Nonna's Table", False))
 
 
+def test_why_is_asked_of_an_earlier_turn_by_its_number(eateries):
+    one, _ = agent(eateries, query(DEAR), query(CHEAP), "Two.", query(None, why_not="name = 'Golden Wok'", why_turn=1))
+    first = one.respond("somewhere dear?").turn()
+    response = one.respond("why wasn't the Wok in the first one?", [first, one.respond("a cheap one?").turn()])
+    assert (response.of, response.status) == (DEAR, "answered")
+
+
+def test_figures_of_groups_are_remembered(eateries):
+    one, script = agent(
+        eateries,
+        query("SELECT upper(price) AS class, COUNT(*) AS n FROM restaurants GROUP BY ALL ORDER BY n DESC, class"),
+        "Two classes.",
+        query(None, needs_data=False, reply="Yes."),
+    )
+    one.respond("is that so?", [one.respond("how many of each class?").turn()])
+    assert re.search(r"class = \w+; n = \d", script.prompts[-1].messages[1].content)
+
+
+def test_a_figure_that_is_missing_is_not_said_to_be_nothing(eateries):
+    one, _ = agent(eateries, query("SELECT max(rating) AS best FROM restaurants WHERE rating > 9"))
+    assert one.respond("the best rating above 9?").answer.startswith("I found no value.")
+
+
 def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(eateries):
     suql = "SELECT name FROM restaurants WHERE price = 'cheap' LIMIT 1"
     response = explained(eateries, suql, "name = 'Golden Wok'")

@@ -167,7 +167,7 @@ def test_what_the_query_leaves_out_is_said_and_long_answers_are_handed_on_whole(
     response, _ = ask(reply, tmp_path)
     assert response.rows[0][1] == long
     assert long in replies.said("respond")
-    assert "I did not use: “in Bonn”." in replies.said("respond")
+    assert "The tables do not hold: “in Bonn”." in replies.said("respond")
 
 
 @pytest.mark.parametrize(

@@ -335,9 +335,10 @@ class Agent:
         return tuple(islice(shown, NEAREST))
 
     def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:
-        """Explain why rows are, or are not, among those of the last query; raises QueryError where that cannot be."""
+        """Explain why rows are, or are not, among those of a query; raises QueryError where that cannot be."""
         catalog, dialect = self._engine.catalog, self._engine.dialect
-        last = next((turn.of or turn.suql for turn in reversed(history) if turn.of or turn.suql), None)
+        asked_of = (parsed.of, *(turn.of or turn.suql for turn in reversed(history)))
+        last = next((suql for suql in asked_of if suql), None)
         if last is None:
             raise QueryError("there is no earlier query to explain; write a query that answers the question")
         asked = why_query(last, parsed.why, catalog)

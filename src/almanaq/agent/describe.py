@@ -121,7 +121,10 @@ class _Describer:
 
     def _order(self, tree: exp.Select) -> str:
         order, limit = tree.args.get("order"), tree.args.get("limit")
-        text = ", " + ", then ".join(self._order_words(tree, o) for o in order.expressions) + " first" if order else ""
+        keys = [self._order_words(tree, key) for key in order.expressions] if order else []
+        if len(set(keys)) < len(keys):
+            raise _NoWords  # columns of one name in two tables
+        text = ", " + ", then ".join(keys) + " first" if keys else ""
         if isinstance(limit, exp.Fetch):
             if limit.args.get("limit_options") is not None:
                 count = limit.args["count"].name

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from almanaq.suql.catalog.relations import Catalog
 
@@ -20,6 +20,8 @@ Key = tuple[str, str]
 """(name of a column, value as text) that finds a shown row again."""
 
 Value = str | int | float
+
+_MOST_VALUES, _VALUE_LENGTH = 6, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Turn:
         marks: the columns that were private when that was decided; () where that is unknown.
         asked: the complete question, where the turn continues an earlier one.
         of: the query whose rows its figures summarize, where it refers to rows found before.
+        values: for each row shown that is no row of one relation, its other short cells: (column, value).
         offered: the queries that were offered to choose from, where none was sure.
     """
 
@@ -69,10 +72,20 @@ class Turn:
     of: str = ""
     offered: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    values: tuple[tuple[Key, ...], ...] = ()
 
 
 History = tuple[Turn, ...]
 """The turns of a conversation, the oldest first."""
+
+
+def short_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[tuple[Key, ...], ...]:
+    """Return the short cells of each row with their columns; of more than six, the last ones."""
+    found = []
+    for row in rows:
+        cells = [(column, " ".join(str(v).split())) for column, v in zip(columns, row, strict=True) if v is not None]
+        found.append(tuple((column, text) for column, text in cells if len(text) <= _VALUE_LENGTH)[-_MOST_VALUES:])
+    return tuple(found) if any(found) else ()
 
 
 def private_columns(catalog: Catalog) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from almanaq.agent.response import Reading
 from almanaq.agent.schema_text import Examples, choose_examples, generate_examples, schema_text
 from almanaq.agent.tables import ShowRows
 from almanaq.agent.terms import write_terms
-from almanaq.agent.unanswerable import say_unanswerable
+from almanaq.agent.unanswerable import say_missing, say_unanswerable
 from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
@@ -33,7 +33,7 @@ class Parsed:
         status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`;
             `no_result` says with `reply` why no row can be what was asked for.
         why: the condition that finds the rows of which the asker wants to know why they are, or are not, among those of
-            the last query; "" where that is not asked.
+            an earlier query; "" where that is not asked.
         reply: what to say when there is no query; "" leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
@@ -43,7 +43,7 @@ class Parsed:
         readings: the queries to choose from where none is sure, the likeliest first.
         notes: sentences on how references to earlier turns were understood.
         keep: conditions of the query that must not be relaxed, in addition to those on keys and names.
-        asked, of: as in Turn.
+        asked, of: as in Turn; with `why`, `of` is the query that is explained, "" for the last one.
     """
 
     status: ParseStatus
@@ -88,9 +88,10 @@ REPLY_SCHEMA = {
         "clarify": {"type": ["string", "null"]},
         "reply": {"type": ["string", "null"]},
         "why_not": {"type": ["string", "null"]},
+        "why_turn": {"type": ["integer", "null"]},
         "left_out": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["reasoning", "suql", "needs_data", "clarify", "reply", "why_not", "left_out"],
+    "required": ["reasoning", "suql", "needs_data", "clarify", "reply", "why_not", "why_turn", "left_out"],
     "additionalProperties": False,
 }
 _TURNS_SHOWN = 6
@@ -149,7 +150,7 @@ class PromptedParser:
             usage = usage + completion.usage
             reply = read_reply(completion.text)
             if reply is not None:
-                return _make_parsed(reply, catalog, usage)
+                return _make_parsed(reply, catalog, usage, _recent(history))
             forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
@@ -175,7 +176,7 @@ class PromptedParser:
             "others": self._others(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
             "locale": self._language,
-            "history": [_turn(turn) for turn in history[-_TURNS_SHOWN:]],
+            "history": [{"turn": i, **_turn(turn)} for i, turn in enumerate(_recent(history), start=1)],
             "question": question[:_QUESTION_LENGTH],
             "links": self._find_links(question[:_QUESTION_LENGTH], catalog) if self._find_links else (),
             "failures": failures,
@@ -188,6 +189,10 @@ class PromptedParser:
         names = [relation.name for relation in whole if catalog.find(relation.name) is None]
         more = [f"and {len(names) - _OTHERS:,} more"] if len(names) > _OTHERS else []
         return [*names[:_OTHERS], *more]
+
+
+def _recent(history: Sequence[Turn]) -> Sequence[Turn]:
+    return history[-_TURNS_SHOWN:]
 
 
 def _turn(turn: Turn) -> dict[str, object]:
@@ -207,7 +212,7 @@ def _key(turn: Turn, i: int) -> str:
 
 def _values(turn: Turn, i: int) -> str:
     """Return the values by which a shown row was compared, sorted or described."""
-    values = turn.shown.values if turn.shown is not None else ()
+    values = turn.shown.values if turn.shown is not None else turn.values
     return "".join(f"; {column} = {value}" for column, value in values[i]) if i < len(values) else ""
 
 
@@ -245,18 +250,26 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
     return tuple(each for each in words if each)[:_LEFT_OUT]
 
 
-def _make_parsed(reply: dict[str, Any], catalog: Catalog, usage: Usage) -> Parsed:
+def _make_parsed(reply: dict[str, Any], catalog: Catalog, usage: Usage, recent: Sequence[Turn]) -> Parsed:
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
-        return Parsed("query", suql, unused=_left_out(reply), usage=usage)
+        return Parsed("query", suql, notes=say_missing(_left_out(reply)), usage=usage)
     if (reply.get("why_not") or "").strip():
-        return Parsed("no_query", usage=usage, kind="detail", why=reply["why_not"].strip())
+        return Parsed(
+            "no_query", usage=usage, kind="detail", why=reply["why_not"].strip(), of=_explained_query(reply, recent)
+        )
     if reply.get("clarify"):
         return Parsed("clarify", reply=str(reply["clarify"]).strip(), usage=usage)
     said = (reply.get("reply") or "").strip() or _reasoning(reply)
     if reply.get("needs_data") is False:
         return Parsed("no_query", reply=said, usage=usage, kind="talk")
     return Parsed("no_query", reply=say_unanswerable(said, _left_out(reply), catalog), usage=usage, kind="world")
+
+
+def _explained_query(reply: dict[str, Any], recent: Sequence[Turn]) -> str:
+    """Return the query of the earlier turn that a why-question names; "" where it names none, or one without."""
+    named = [turn for i, turn in enumerate(recent, start=1) if i == reply.get("why_turn")]
+    return next((turn.of or turn.suql or "" for turn in named), "")
 
 
 # Kinds of turns, where words alone tell them.

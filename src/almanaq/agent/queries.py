@@ -12,7 +12,7 @@ from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.history import Key, Shown, Value, private_columns
+from almanaq.agent.history import Shown, Value, private_columns, short_cells
 from almanaq.errors import QueryTypeError
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KEY, _BESIDE = "row_key_", "row_value_"
 _MOST_ROWS = 20
-_MOST_BESIDE, _MOST_VALUES, _VALUE_LENGTH = 4, 6, 60
+_MOST_BESIDE = 4
 
 
 class QueryEngine(Protocol):
@@ -238,7 +238,7 @@ def split_keys(result: Result, keyed: KeyedQuery, suql: str) -> tuple[Result, Sh
     rows = result.rows[:_MOST_ROWS]
     keys = tuple(tuple(_key_value(v) for v in row[first:last]) for row in rows)
     names = tuple(str(row[0]) for row in rows)
-    values = _short_cells((*result.columns[1:first], *keyed.beside), [(*row[1:first], *row[last:]) for row in rows])
+    values = short_cells((*result.columns[1:first], *keyed.beside), [(*row[1:first], *row[last:]) for row in rows])
     shown = Shown(keyed.relation, keyed.columns, keys, names, values)
     return type(result)(table, result.evidence, result.trace, suql), shown
 
@@ -252,17 +252,8 @@ def name_rows(suql: str, result: Result, catalog: Catalog) -> Shown | None:
         return None
     rows = [row for row in result.rows[:_MOST_ROWS] if row[0] is not None]
     keys, names = tuple((_key_value(row[0]),) for row in rows), tuple(str(row[0]) for row in rows)
-    values = _short_cells(result.columns[1:], [row[1:] for row in rows])
+    values = short_cells(result.columns[1:], [row[1:] for row in rows])
     return Shown(relation.name, (first.name,), keys, names, values)
-
-
-def _short_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[tuple[Key, ...], ...]:
-    """Return the short cells of each row with their columns; of more than six, the last ones."""
-    found = []
-    for row in rows:
-        cells = [(column, " ".join(str(v).split())) for column, v in zip(columns, row, strict=True) if v is not None]
-        found.append(tuple((column, text) for column, text in cells if len(text) <= _VALUE_LENGTH)[-_MOST_VALUES:])
-    return tuple(found) if any(found) else ()
 
 
 def _key_value(value: Any) -> Value:

@@ -325,7 +325,8 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
         if len(counts) > 1 or any(each.values for each in counts)
         else []
     )
-    return "\n".join([*found.remarks, f"I found nothing. {say_searched(found)}", *reasons, *found.notes])
+    begin = "I found no value" if found.rows else "I found nothing"
+    return "\n".join([*found.remarks, f"{begin}. {say_searched(found)}", *reasons, *found.notes])
 
 
 def shows_all_rows(response: Response) -> bool:

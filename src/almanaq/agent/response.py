@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from almanaq import display
-from almanaq.agent.history import Key, Shown, Turn, TurnKind
+from almanaq.agent.history import Key, Shown, Turn, TurnKind, short_cells
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.models.retrying import to_public_error
@@ -145,6 +145,7 @@ class Response:
             self.of,
             tuple(reading.suql for reading in self.readings),
             self.marks,
+            short_cells(self.columns[1:], [row[1:] for row in self.rows[:_REMEMBERED]]) if self.shown is None else (),
         )
 
     def _repr_html_(self) -> str:

@@ -20,9 +20,7 @@ def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> 
         left_out: the wishes that no column expresses.
     """
     lines = [reason or "These tables cannot tell."]
-    missing = [f"“{each}”" for each in left_out if each.casefold() not in reason.casefold()]
-    if missing:
-        lines.append(f"The tables do not hold: {', '.join(missing)}.")
+    lines += say_missing([each for each in left_out if each.casefold() not in reason.casefold()])
     wished = f"{reason} {' '.join(left_out)}"
     near = nearest_columns(wished, catalog)
     unsaid = [name for name in near if name.rpartition(".")[2].casefold() not in reason.casefold()]
@@ -34,6 +32,11 @@ def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> 
     elif not near and catalog.relations:
         lines.append(_say_tables(set(stems(wished)), catalog))
     return "\n".join(lines)
+
+
+def say_missing(wishes: Sequence[str]) -> tuple[str, ...]:
+    """Return the sentence that names wishes that no column expresses; none where there are none."""
+    return (f"The tables do not hold: {', '.join(f'“{each}”' for each in wishes)}.",) if wishes else ()
 
 
 def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:

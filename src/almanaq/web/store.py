@@ -90,6 +90,7 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
         shown = Shown(shown["relation"], tuple(shown["columns"]), keys, tuple(shown["names"]), values)
     entities = tuple((name, value) for name, value in kept["entities"])
     lists = {name: tuple(kept.get(name, ())) for name in ("offered", "marks")}
+    lists["values"] = tuple(tuple(map(tuple, row)) for row in kept.get("values", ()))
     return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, **lists})
 
 
