@@ -296,7 +296,7 @@ def _read_moment(text: str, kind: DuckDBPyType, zone: str | None, exact: bool) -
     """Return the value of DuckDB's text, in UTC; the text itself where Python has no such value."""
     if text.endswith("infinity") and not exact:
         return datetime.datetime.min if text.startswith("-") else datetime.datetime.max
-    read = {"date": datetime.date, "time": datetime.time, "time_ns": datetime.time}.get(kind.id, datetime.datetime)
+    read: Any = {"date": datetime.date, "time": datetime.time, "time_ns": datetime.time}.get(kind.id, datetime.datetime)
     if len(text.removesuffix("+00").partition(".")[2]) > _MICROSECONDS:
         return text.replace(" ", "T")
     with suppress(ValueError):
