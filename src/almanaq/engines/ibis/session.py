@@ -24,7 +24,7 @@ from sqlglot import exp, parse_one
 
 from almanaq.engines.ibis.profiles import EngineProfile
 from almanaq.engines.interruption import InterruptibleSession, Lock
-from almanaq.engines.postgres.driver import size_of, sql_type
+from almanaq.engines.postgres.driver import decimal_type, size_of, sql_type
 from almanaq.engines.rendering import without_variables
 from almanaq.errors import (
     DatabaseError,
@@ -84,16 +84,10 @@ def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
         aware = any(value is not None and value.tzinfo is not None for value in values)
         return pa.timestamp("us", tz="UTC" if aware else None)
     if kinds <= {int, Decimal}:
-        return _decimal([Decimal(value) for value in values if value is not None])
+        decimals = [Decimal(value) for value in values if value is not None]
+        if all(value.is_finite() for value in decimals):
+            return decimal_type(decimals)
     return pa.float64() if kinds <= {int, float, Decimal} else pa.string()
-
-
-def _decimal(values: list[Decimal]) -> pa.DataType:
-    if any(not value.is_finite() for value in values):
-        return pa.float64()
-    scale = max(0, *(-int(value.as_tuple().exponent) for value in values))
-    digits = max(1, *(value.adjusted() + 1 for value in values if value))
-    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, min(scale, 76 - digits))
 
 
 def _convert(value: Any, type_: pa.DataType) -> Any:
@@ -412,17 +406,12 @@ class IbisSession(InterruptibleSession):
                 "to be written into a statement: declare a key of one column in the schema file, so that rows can be "
                 "read from the table itself, or narrow the query"
             )
-        types = [exp.DataType.build(sql_type(field.type), dialect="postgres") for field in table.schema]
         names = [exp.to_identifier(name, quoted=True) for name in table.column_names]
-        rows = [
-            [exp.convert(value) for value in row]
-            for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
-        ] or [[exp.null()] * len(types)]
-        rows[0] = [exp.Cast(this=value.copy(), to=type_) for value, type_ in zip(rows[0], types, strict=True)]
-        values = exp.Values(
-            expressions=[exp.Tuple(expressions=row) for row in rows],
-            alias=exp.TableAlias(this=exp.to_identifier("v"), columns=names),
-        )
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        values = exp.values(rows or [(None,) * len(names)], "v", names)
+        first = values.expressions[0]
+        for value, field in zip(list(first.expressions), table.schema, strict=True):
+            value.replace(exp.Cast(this=value.copy(), to=exp.DataType.build(sql_type(field.type), dialect="postgres")))
         select = exp.select("*").from_(values)
         if not table.num_rows:
             select = select.where("1 = 0")

@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.statements import (
+    PLACES,
     StatementReader,
     Tree,
     is_text_call,
@@ -29,7 +30,6 @@ from almanaq.suql.text_functions import DECLARED
 
 # --- trees in the shape that the compiler reads -----------------------------------------------------------------------
 
-_PLACES = frozenset(["location", "list_start", "list_end", "rexpr_list_start", "rexpr_list_end"])
 _DEFAULTS = {"SORTBY_ASC": "SORTBY_DEFAULT"}
 _NEGATED = {
     ("AEXPR_IN", "<>"): ("AEXPR_IN", "="),
@@ -60,7 +60,7 @@ def normalize(node: Tree) -> Any:
 def _plain(node: Tree, without: frozenset[str] = frozenset()) -> Any:
     parts: list[Any] = [node.DESCRIPTOR.name]
     for descriptor, value in node.ListFields():
-        if descriptor.name in _PLACES or descriptor.name in without:
+        if descriptor.name in PLACES or descriptor.name in without:
             continue
         if descriptor.message_type is not None:
             form = tuple(map(normalize, value)) if descriptor.is_repeated else normalize(value)
