@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -150,6 +151,8 @@ def _complete_enum(relation: Relation, column: Column, read_values: Callable[[Co
 
 
 def _spell(value: Any) -> str:
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, default=str)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -184,10 +187,11 @@ class RelationQueries:
         """
         names = ", ".join(self._quote(column.name) for column in relation.columns)
         rows = self.rows(f"SELECT {names} FROM {written_place(relation, self.dialect)} LIMIT {_SAMPLED_ROWS}")
-        samples = [
-            tuple(_spell(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
-            for position in range(len(relation.columns))
-        ]
+        samples = []
+        for position, column in enumerate(relation.columns):
+            values = [row[position] for row in rows if row[position] is not None]
+            spelled = map(_spell, flatten(values) if column.array else values)
+            samples.append(tuple(text[:_SAMPLED_CHARACTERS] for text in spelled))
         is_whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
         return replace(add_samples(relation, samples, infer=infer), rows=len(rows) if is_whole else relation.rows)
 
