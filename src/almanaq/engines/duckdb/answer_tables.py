@@ -22,6 +22,7 @@ from typing import Any
 
 from almanaq.engines.duckdb.parts import Parts
 from almanaq.engines.duckdb.trees import (
+    alias_of,
     column,
     has_text,
     is_text_call,
@@ -278,7 +279,7 @@ class _Select:
         row = engine.row_id(item)
         if row is None:
             return
-        numbered = column(str(item.get("alias") or item["table_name"]), row)
+        numbered = column(alias_of(item), row)
         part = select([{**numbered, "alias": _ROW}], copy.deepcopy(item))
         part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
         name = engine.keep(_with(part, self.members))
@@ -334,8 +335,7 @@ class _Select:
         if self.work.is_drawn(item) and not has_text(item) and not around:
             name = self.work.engine.make(_with(select_all(item), self.members))
             if name is not None:
-                alias = str(item.get("alias") or item.get("table_name") or "")
-                holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias}
+                holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
 
     def _without_text(self, condition: Node | None) -> Node | None:
         """Return the part of a condition that is known before any text is asked, and is the same each time."""
@@ -486,48 +486,9 @@ class _Select:
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        places = self._made_of(documents, self.node)
+        places = self.work.engine.made_of(documents, self.node, self.members)
         plain = all(document.get("class") == "COLUMN_REF" for document in documents)
         return None if places is None else [*places, *([] if plain else [None])]
-
-    def _made_of(self, expressions: list[Node], query: Node) -> list[Cited] | None:
-        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
-        items = [holder[key] for holder, key in items_of(query, "from_table")]
-        found: list[Cited] = []
-        for node in walk(expressions):
-            called = str(node.get("function_name", "")).lower()
-            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.work.engine.own:
-                return None
-            if node.get("class") != "COLUMN_REF":
-                continue
-            place = _place_of(node, items, self.work.engine)
-            inner = [place[1]] if place is not None else self._made_within(node, items)
-            if inner is None:
-                return None
-            found += inner
-        return found
-
-    def _made_within(self, named: Node, items: Sequence[Node]) -> list[Cited] | None:
-        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
-        *before, name = map(str.lower, named["column_names"])
-        found = [item for item in items if [str(_alias_of(item))] == before or (not before and len(items) == 1)]
-        query = self._query_of(found[0]) if len(found) == 1 else None
-        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
-            return None
-        shown = [output for output in query["select_list"] if _output_name(output) == name]
-        starred = any(output["class"] == "STAR" for output in query["select_list"])
-        return self._made_of(shown, query) if len(shown) == 1 and not starred else None
-
-    def _query_of(self, item: Node) -> Node | None:
-        """Return the query of a derived table, or of the member of WITH that an item of FROM names; None of others."""
-        if item.get("column_name_alias"):
-            return None
-        if item["type"] == "SUBQUERY":
-            query: Node = item["subquery"]["node"]
-            return query
-        bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
-        members = [member for member in self.members if bare and member["key"].lower() == item["table_name"].lower()]
-        return members[-1]["value"]["query_node"] if members and not members[-1]["value"]["aliases"] else None
 
 
 # --- quotes
@@ -547,43 +508,18 @@ def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple
         for node in _own_nodes(root[key])
     ):
         return made, ()
-    items = [holder[key] for holder, key in items_of(root, "from_table")]
+    items = list(items_of(root["from_table"]))
     columns: list[Node] = []
     cited: list[Cited] = []
     for lookup in lookups:
         if lookup.select is not root or len(lookup.documents) != 1:
             continue
-        found = _place_of(lookup.documents[0], items, engine)
+        found = engine.place_of(lookup.documents[0], items)
         if found is not None:
             item, place, key = found
-            alias = str(item.get("alias") or item["table_name"])
-            columns += [lookup.row(engine), *(column(alias, name) for name in key)]
+            columns += [lookup.row(engine), *(column(alias_of(item), name) for name in key)]
             cited.append(replace(place, part=lookup.table))
     return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)
-
-
-def _place_of(document: Node, items: Sequence[Node], engine: Parts) -> tuple[Node, Cited, tuple[str, ...]] | None:
-    """Return the item of FROM and the column that a document is; None where it is computed, or USING may merge it."""
-    path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
-    *before, name = path or ("",)
-    if not before and len(items) > 1:
-        return None
-    found = [
-        (item, *place)
-        for item in items
-        if item["type"] == "BASE_TABLE" and (not before or [_alias_of(item)] == [part.lower() for part in before])
-        if (place := engine.place(item, str(name))) is not None
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _alias_of(item: Node) -> str:
-    return str(item.get("alias") or item.get("table_name") or "").lower()
-
-
-def _output_name(output: Node) -> str:
-    """Return the name that an output has by its alias or as a column, in lower case; "" where DuckDB names it."""
-    return str(output["alias"] or (output.get("column_names") or [""])[-1]).lower()
 
 
 # --- expressions

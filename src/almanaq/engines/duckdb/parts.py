@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.engines.duckdb.trees import Node, has_text, statement, walk
+from almanaq.engines.duckdb.trees import Node, alias_of, has_text, items_of, statement, walk
 from almanaq.errors import QueryError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
@@ -106,15 +106,57 @@ class Parts:
         renamed = item["column_name_alias"] or item["sample"]
         return relation.row_id if relation is not None and not renamed else None
 
-    def place(self, item: Node, name: str) -> tuple[Cited, tuple[str, ...]] | None:
-        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
-        relation = self._relation(item)
-        known = relation.column(name) if relation is not None and not item["column_name_alias"] else None
-        if relation is None or known is None:
+    def place_of(self, document: Node, items: Sequence[Node]) -> tuple[Node, Cited, tuple[str, ...]] | None:
+        """Return where a document stands: the item of FROM, the column, and the columns that name its row.
+
+        None of a document that is computed, or that USING may merge.
+        """
+        path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
+        *before, name = path or ("",)
+        if not before and len(items) > 1:
             return None
-        key = relation.key or ((relation.row_id,) if relation.row_id else ())
-        named = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
-        return Cited("", relation.name, known.name, len(key), named, known.private), key
+        found = []
+        for item in items:
+            if item["type"] != "BASE_TABLE" or item["column_name_alias"] or not _is_called(item, before):
+                continue
+            relation = self._relation(item)
+            known = relation.column(str(name)) if relation is not None else None
+            if relation is not None and known is not None:
+                key = relation.key or ((relation.row_id,) if relation.row_id else ())
+                kind = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
+                found.append((item, Cited("", relation.name, known.name, len(key), kind, known.private), key))
+        return found[0] if len(found) == 1 else None
+
+    def made_of(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
+        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown.
+
+        Args:
+            members: those of WITH that the query may name.
+        """
+        items = list(items_of(query["from_table"]))
+        found: list[Cited] = []
+        for node in walk(expressions):
+            called = str(node.get("function_name", "")).lower()
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
+                return None
+            if node.get("class") == "COLUMN_REF":
+                place = self.place_of(node, items)
+                inner = [place[1]] if place is not None else self._made_within(node, items, members)
+                if inner is None:
+                    return None
+                found += inner
+        return found
+
+    def _made_within(self, named: Node, items: Sequence[Node], members: Sequence[Node]) -> list[Cited] | None:
+        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
+        *before, name = named["column_names"]
+        found = [item for item in items if _is_called(item, before) and (before or len(items) == 1)]
+        query = _query_of(found[0], members) if len(found) == 1 else None
+        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
+            return None
+        shown = [output for output in query["select_list"] if _output_name(output) == name.lower()]
+        starred = any(output["class"] == "STAR" for output in query["select_list"])
+        return self.made_of(shown, query, members) if len(shown) == 1 and not starred else None
 
     def names(self, query: Node) -> Sequence[str]:
         """Return what DuckDB calls the columns of a query; none where it does not bind."""
@@ -138,3 +180,25 @@ class Parts:
         path, catalog = tuple(item["qualified_name"]["path"]), self._reader.catalog
         relation = catalog.find(".".join(path))
         return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
+
+
+def _is_called(item: Node, path: Sequence[str]) -> bool:
+    """Return whether what stands before a column's name, if anything does, is that of an item of FROM."""
+    return not path or [alias_of(item).lower()] == [part.lower() for part in path]
+
+
+def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
+    """Return the query of a derived table, or of the member of WITH that an item of FROM names; None of others."""
+    if item.get("column_name_alias"):
+        return None
+    if item["type"] == "SUBQUERY":
+        query: Node = item["subquery"]["node"]
+        return query
+    bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
+    named = [member for member in members if bare and member["key"].lower() == item["table_name"].lower()]
+    return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
+
+
+def _output_name(output: Node) -> str:
+    """Return the name that an output has by its alias or as a column, in lower case; "" where DuckDB names it."""
+    return str(output["alias"] or (output.get("column_names") or [""])[-1]).lower()

@@ -170,7 +170,7 @@ def _is_beyond(node: Node) -> bool:
     if node.get("class") == "COLUMN_REF":
         return len(node["column_names"]) > 1 and str(node["column_names"][0]).lower() == "alias"
     if kind == "SELECT_NODE":
-        aliases = [_alias(at[key]).lower() for at, key in items_of(node, "from_table")]
+        aliases = [alias_of(item).lower() for item in items_of(node["from_table"])]
         return node.get("sample") is not None or any(alias and aliases.count(alias) > 1 for alias in aliases)
     if node.get("class") == "WINDOW" and (node["ignore_nulls"] or node["arg_orders"]):
         return True
@@ -186,17 +186,17 @@ def _is_beyond(node: Node) -> bool:
     return node.get("limit_type") == "PERCENTAGE"
 
 
-def items_of(holder: Node, key: str) -> Iterator[tuple[Node, str]]:
-    """Yield where the items stand that a FROM joins."""
-    item = holder.get(key)
+def items_of(item: Node | None) -> Iterator[Node]:
+    """Yield the items that a FROM joins."""
     if item is not None and item["type"] == "JOIN":
-        yield from items_of(item, "left")
-        yield from items_of(item, "right")
+        yield from items_of(item["left"])
+        yield from items_of(item["right"])
     elif item is not None:
-        yield holder, key
+        yield item
 
 
-def _alias(item: Node) -> str:
+def alias_of(item: Node) -> str:
+    """Return the name by which a query calls an item of FROM; "" where it has none."""
     return str(item.get("alias") or item.get("table_name") or "")
 
 
