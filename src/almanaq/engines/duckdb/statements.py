@@ -117,14 +117,14 @@ class StatementReader:
         tree = self.parse(text)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
-        sql = self.write(tree)
-        seen = self.shown(tree, sql)
+        sql = written = self.write(tree)
         if check.methods:
             for node in check.methods:
                 _write_as_function(node)
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
+        seen = self.shown(tree, written)
         return Statement(text, sql, seen, check.has_text, relations, parameters, self.lookups(tree), tree)
 
     def lookups(self, tree: Node) -> tuple[tuple[str, str], ...]:

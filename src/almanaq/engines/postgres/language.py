@@ -14,6 +14,7 @@ from almanaq.engines.postgres.statements import (
     PLACES,
     StatementReader,
     Tree,
+    copy_tree,
     is_text_call,
     names_of,
     parse,
@@ -224,7 +225,7 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
 
     That are expressions in grouping sets, and `(a = b) IS NULL`, which is written without parentheses.
     """
-    given = _copy(given)
+    given = copy_tree(given)
     apart: dict[str, Tree] = {}
     for node in walk(given):
         for item in _misread(node):
@@ -256,12 +257,6 @@ def _parse(reader: Dialect, text: str) -> exp.Expr:
     for escaped in nodes_of(tree, exp.ByteString):  # `E'a\\b'`, which sqlglot writes as another text
         escaped.replace(exp.Literal.string(escaped.name))
     return tree
-
-
-def _copy(tree: Tree) -> Tree:
-    copied = type(tree)()
-    copied.CopyFrom(tree)
-    return copied
 
 
 def _dialect() -> Dialect:

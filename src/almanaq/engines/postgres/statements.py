@@ -129,16 +129,18 @@ def walk(node: Tree) -> Iterator[Tree]:
 
 def same(one: Tree, other: Tree) -> bool:
     """Return whether two trees are the same but for where their parts are written."""
-    bare = []
-    for tree in (one, other):
-        copied = type(tree)()
-        copied.CopyFrom(tree)
-        for node in walk(copied):
-            for name in PLACES:
-                if name in node.DESCRIPTOR.fields_by_name:
-                    node.ClearField(name)
-        bare.append(copied)
+    bare = [copy_tree(one), copy_tree(other)]
+    for node in (node for tree in bare for node in walk(tree)):
+        for name in PLACES.intersection(node.DESCRIPTOR.fields_by_name):
+            node.ClearField(name)
     return bool(bare[0] == bare[1])
+
+
+def copy_tree(tree: Tree) -> Tree:
+    """Return a tree of its own that is the same."""
+    copied = type(tree)()
+    copied.CopyFrom(tree)
+    return copied
 
 
 def number_placeholders(text: str) -> str:
