@@ -42,16 +42,8 @@ from almanaq.suql.tree_language import check_reads, read_tree, write_tree
 
 _READ_AT_ONCE = 64
 """Rows that are read between two looks at how much they take: each may be as wide as it likes."""
-_TYPES: dict[type, pa.DataType] = {
-    bool: pa.bool_(),
-    int: pa.int64(),
-    float: pa.float64(),
-    str: pa.string(),
-    bytes: pa.binary(),
-    datetime.date: pa.date32(),
-    datetime.time: pa.time64("us"),
-    datetime.timedelta: pa.duration("us"),
-}
+_KNOWN = frozenset([bool, float, str, bytes, datetime.date, datetime.time, datetime.timedelta])
+"""Types of values of which Arrow knows its own."""
 
 
 def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -71,15 +63,16 @@ def _array(values: Sequence[Any]) -> pa.Array:
         inner = _array([element for value in values if value is not None for element in value])
         lists = [None if value is None else [_convert(e, inner.type) for e in value] for value in values]
         return pa.array(lists, pa.list_(inner.type))
+    if len(kinds) == 1 and kinds <= _KNOWN:
+        return pa.array(values)
     type_ = _type(kinds, values)
     return pa.array([_convert(value, type_) for value in values], type_)
 
 
 def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
     """Return the Arrow type that holds values of these kinds."""
-    if len(kinds) == 1 and (found := _TYPES.get(next(iter(kinds)))) is not None:
-        wide = found == pa.int64() and any(v is not None and not -(2**63) <= v < 2**63 for v in values)
-        return pa.decimal128(38, 0) if wide else found
+    if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        return pa.int64()
     if kinds == {datetime.datetime}:
         aware = any(value is not None and value.tzinfo is not None for value in values)
         return pa.timestamp("us", tz="UTC" if aware else None)
