@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -11,7 +12,7 @@ from sqlglot import exp
 
 from almanaq.errors import RefusedQueryError, SourceError, UnknownNameError, suggest
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import flatten, shown_samples, written_name, written_place
+from almanaq.suql.catalog.reading import distinct_values, flatten, shown_samples, written_name, written_place
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 
 # --- which functions a query may call ---------------------------------------------------------------------------------
@@ -32,6 +33,26 @@ KNOWN_AGGREGATES = (
     - _OVER_ROWS
 )
 """Names of the functions that aggregate, as sqlglot knows them."""
+
+
+def refuse_own(name: str, allowed: str) -> str:
+    """Return why a function of the database's own is not called.
+
+    Args:
+        allowed: the name by which a user vouches for it.
+    """
+    return (
+        f"the function {name!r} is one of the database's own, and nobody here knows what it does: who trusts it "
+        f"connects with allow_functions=[{allowed!r}], or says --allow-function {allowed}"
+    )
+
+
+def refuse_in_from(name: str, known: Iterable[str]) -> str:
+    """Return why a function is not called as an item of FROM; `known` are those that may be."""
+    return (
+        f"the table function {name!r} is not allowed in a query; FROM takes relations, subqueries and "
+        f"{', '.join(sorted(known))}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +89,11 @@ class ListedFunctions:
         if in_from and called in self.in_from:
             return
         if called in self.own:
-            raise RefusedQueryError(
-                f"the function {name!r} is one of the database's own, and nobody here knows what it does: who "
-                f"trusts it connects with allow_functions=[{called!r}], or says --allow-function {called}",
-                **place,
-            )
+            raise RefusedQueryError(refuse_own(name, called), **place)
         if called not in self.built_in:
             raise UnknownNameError(f"no function named {name!r}{suggest(called, sorted(self.built_in))}", **place)
         if in_from:
-            raise RefusedQueryError(
-                f"the table function {name!r} is not allowed in a query; FROM takes relations, subqueries and "
-                f"{', '.join(sorted(self.in_from))}",
-                **place,
-            )
+            raise RefusedQueryError(refuse_in_from(name, self.in_from), **place)
 
     def _reason(self, called: str) -> str | None:
         """Return why a function is refused; None where it is not."""
@@ -138,6 +151,8 @@ def _complete_enum(relation: Relation, column: Column, read_values: Callable[[Co
 
 
 def _spell(value: Any) -> str:
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, default=str)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -172,10 +187,11 @@ class RelationQueries:
         """
         names = ", ".join(self._quote(column.name) for column in relation.columns)
         rows = self.rows(f"SELECT {names} FROM {written_place(relation, self.dialect)} LIMIT {_SAMPLED_ROWS}")
-        samples = [
-            tuple(_spell(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
-            for position in range(len(relation.columns))
-        ]
+        samples = []
+        for position, column in enumerate(relation.columns):
+            values = [row[position] for row in rows if row[position] is not None]
+            spelled = map(_spell, flatten(values) if column.array else values)
+            samples.append(tuple(text[:_SAMPLED_CHARACTERS] for text in spelled))
         is_whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
         return replace(add_samples(relation, samples, infer=infer), rows=len(rows) if is_whole else relation.rows)
 
@@ -191,11 +207,7 @@ class RelationQueries:
     def _read_values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
         if column.array:  # engines have no way in common to take arrays apart
             raise SourceError(f"{relation.name}.{column.name} is declared ENUM[]: list its values in the schema file")
-        name, place = self._quote(column.name), written_place(relation, self.dialect)
-        rows = self.rows(
-            f"SELECT {name} FROM {place} WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY COUNT(*) DESC, {name} "
-            f"LIMIT {limit}"
-        )
+        rows = self.rows(distinct_values(replace(relation, rows=0), column, limit, self.dialect))
         return tuple(str(value) for (value,) in rows)
 
     def _quote(self, *names: str) -> str:

@@ -8,6 +8,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,77 +72,117 @@ def open_database(
         MissingExtraError: the source needs an optional dependency.
         UsageError: the source is nothing of these.
     """
-    declared = None if schema is None else read_schema(schema)
+    opener = _Opener(None if schema is None else read_schema(schema), keep, seconds, separate)
     if isinstance(source, Mapping):
         from almanaq.engines.duckdb.engine import open_tables
 
-        return open_tables(source, schema=declared)
+        return open_tables(source, schema=opener.schema)
     if isinstance(source, str | os.PathLike):
         named = find_named_files(str(source), allow_http=allow_http)
         if named is not None:
-            keep = keep and named.held is None
-            declared = declared or schema_beside(named.paths)
-            return _open_files(
-                named.paths, declared, seconds, keep=keep, name=named.name, held=named.held, separate=separate
-            )
-        return _open_text(str(source), declared, seconds, keep=keep, separate=separate)
+            return opener.open_files(named.paths, named.name, named.held)
+        return opener.open_text(str(source))
     listed = as_list(source)
-    if listed is not None:
-        return _open_files(listed, declared or schema_beside(listed), seconds, keep=keep, separate=separate)
-    return _open_object(source, declared)
+    return opener.open_object(source) if listed is None else opener.open_files(listed)
 
 
-def _open_text(
-    source: str, schema: Schema | None, seconds: float | None, *, keep: bool, separate: bool = False
-) -> Database:
-    if source.startswith(_SAMPLE):
-        return _open_sample(source.removeprefix(_SAMPLE), schema)
-    if _URL.match(source):
-        return _open_url(source, schema)
-    path = find_path(source)
-    return _open_path(path, schema or schema_beside([path]), seconds, keep=keep, separate=separate)
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """Opens a source of any kind, with the arguments of open_database."""
 
+    schema: Schema | None
+    keep: bool
+    seconds: float | None
+    separate: bool
 
-def _open_files(
-    paths: Sequence[Path],
-    schema: Schema | None,
-    seconds: float | None,
-    *,
-    keep: bool,
-    name: str = "",
-    held: object = None,
-    separate: bool = False,
-) -> Database:
-    from almanaq.engines.files.load import open_files
-    from almanaq.engines.files.table_cache import default_table_cache
+    def open_text(self, source: str) -> Database:
+        if source.startswith(_SAMPLE):
+            return _open_sample(source.removeprefix(_SAMPLE), self.schema)
+        return self.open_url(source) if is_url(source) else self.open_path(find_path(source))
 
-    cache = default_table_cache() if keep else None
-    return open_within(
-        lambda: open_files(paths, schema=schema, cache=cache, name=name, held=held, seconds=seconds, separate=separate),
-        seconds,
-    )
-
-
-def _open_path(
-    path: Path, schema: Schema | None, seconds: float | None, *, keep: bool, separate: bool = False
-) -> Database:
-    suffix = path.suffix.lower()
-    only_sqlite = path.is_dir() and not holds_rows(path) and bool(sqlite_files(path))
-    if only_sqlite or (not path.is_dir() and kind_of(path) is None and (suffix in SQLITE or is_sqlite(path))):
-        from almanaq.engines.files.sqlite import open_sqlite, open_sqlite_folder
+    def open_files(self, paths: Sequence[Path], name: str = "", held: object = None) -> Database:
+        from almanaq.engines.files.load import open_files
         from almanaq.engines.files.table_cache import default_table_cache
 
-        open_ = open_sqlite_folder if only_sqlite else open_sqlite
-        cache = default_table_cache() if keep else None
-        return open_within(lambda: open_(path, schema=schema, seconds=seconds, cache=cache), seconds)
-    if path.is_dir() or kind_of(path) is not None:
-        return _open_files([path], schema, seconds, keep=keep, separate=separate)
-    if suffix in DUCKDB:
-        from almanaq.engines.duckdb.engine import open_duckdb_file
+        load = partial(
+            open_files,
+            paths,
+            schema=self.schema or schema_beside(paths),
+            cache=default_table_cache() if self.keep and held is None else None,
+            name=name,
+            held=held,
+            seconds=self.seconds,
+            separate=self.separate,
+        )
+        return open_within(load, self.seconds)
 
-        return open_duckdb_file(path, schema=schema)
-    known = ", ".join((*DUCKDB, *SQLITE, KNOWN))
-    raise SourceError(f"{path.name}: files of this kind cannot be opened; known: a folder, or a file ending in {known}")
+    def open_path(self, path: Path) -> Database:
+        suffix, kind = path.suffix.lower(), None if path.is_dir() else kind_of(path)
+        schema = self.schema or schema_beside([path])
+        only_sqlite = path.is_dir() and not holds_rows(path) and bool(sqlite_files(path))
+        if only_sqlite or (not path.is_dir() and kind is None and (suffix in SQLITE or is_sqlite(path))):
+            from almanaq.engines.files.sqlite import open_sqlite, open_sqlite_folder
+            from almanaq.engines.files.table_cache import default_table_cache
+
+            open_ = open_sqlite_folder if only_sqlite else open_sqlite
+            cache = default_table_cache() if self.keep else None
+            return open_within(lambda: open_(path, schema=schema, seconds=self.seconds, cache=cache), self.seconds)
+        if path.is_dir() or kind is not None:
+            return self.open_files([path])
+        if suffix in DUCKDB:
+            from almanaq.engines.duckdb.engine import open_duckdb_file
+
+            return open_duckdb_file(path, schema=schema)
+        known = ", ".join((*DUCKDB, *SQLITE, KNOWN))
+        raise SourceError(
+            f"{path.name}: files of this kind cannot be opened; known: a folder, or a file ending in {known}"
+        )
+
+    def open_url(self, url: str) -> Database:
+        url = plain_url(url)
+        scheme = url.partition("://")[0].lower()
+        if scheme in ("postgres", "postgresql"):
+            from almanaq.engines.postgres.engine import PostgresDatabase
+
+            return PostgresDatabase(scheme + url[len(scheme) :], schema=self.schema)  # libpq wants it in lower case
+        if scheme in ("spark+sc", "sc"):
+            from almanaq.engines.spark.engine import SparkDatabase
+
+            return SparkDatabase(url, schema=self.schema)
+        if scheme in ("duckdb", "sqlite"):
+            return self.open_text(str(path_of_url(url)))
+        if (added := _open_by_plugin(scheme, url, self.schema)) is not None:
+            return added
+        from almanaq.engines.ibis.engine import open_ibis_url
+
+        return open_ibis_url(url, schema=self.schema)
+
+    def open_object(self, source: Any) -> Database:
+        import duckdb
+
+        from almanaq.engines.duckdb.engine import open_connection, open_tables
+        from almanaq.engines.duckdb.frames import is_frame
+        from almanaq.engines.protocols import Database
+
+        if isinstance(source, Database):
+            if self.schema is not None:
+                raise UsageError(f"an opened database ({source.name}) has its schema already: leave schema out")
+            return source
+        raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
+        if isinstance(raw, duckdb.DuckDBPyConnection):
+            return open_connection(raw, schema=self.schema)
+        if type(source).__module__.startswith("ibis.backends."):
+            return _open_backend(source, self.schema)
+        copies = replace(self, keep=False, seconds=None)  # they are there for the moment
+        if isinstance(source, sqlite3.Connection):
+            return open_sqlite_connection(source, copies.open_path)
+        if is_sqlalchemy(source):
+            return open_sqlalchemy(source, copies.open_path, self.open_url)
+        if isinstance(source, ADBCConnection):
+            return open_tables(adbc_tables(source), name="adbc", schema=self.schema)
+        if is_frame(source):
+            return open_tables({"data": source}, name="data", schema=self.schema)
+        raise UsageError(f"a {type(source).__name__} is no source: pass {SOURCES}")
 
 
 def _open_sample(name: str, schema: Schema | None) -> Database:
@@ -148,26 +191,6 @@ def _open_sample(name: str, schema: Schema | None) -> Database:
 
     declared = schema or read_schema(sample.schema_path(name))
     return open_tables(sample.load(name).tables, name=_SAMPLE + name, schema=declared)
-
-
-def _open_url(url: str, schema: Schema | None) -> Database:
-    url = plain_url(url)
-    scheme = url.partition("://")[0].lower()
-    if scheme in ("postgres", "postgresql"):
-        from almanaq.engines.postgres.engine import PostgresDatabase
-
-        return PostgresDatabase(scheme + url[len(scheme) :], schema=schema)  # libpq knows it in lower case only
-    if scheme in ("spark+sc", "sc"):
-        from almanaq.engines.spark.engine import SparkDatabase
-
-        return SparkDatabase(url, schema=schema)
-    if scheme in ("duckdb", "sqlite"):
-        return _open_text(str(path_of_url(url)), schema, None, keep=True)
-    if (added := _open_by_plugin(scheme, url, schema)) is not None:
-        return added
-    from almanaq.engines.ibis.engine import open_ibis_url
-
-    return open_ibis_url(url, schema=schema)
 
 
 def _open_by_plugin(scheme: str, url: str, schema: Schema | None) -> Database | None:
@@ -179,38 +202,6 @@ def _open_by_plugin(scheme: str, url: str, schema: Schema | None) -> Database | 
     if made is not None and not isinstance(made, Database):
         raise UsageError(f"the plug-in {scheme!r} gives a {type(made).__name__}, no Database")
     return made
-
-
-def _open_object(source: Any, schema: Schema | None) -> Database:
-    import duckdb
-
-    from almanaq.engines.duckdb.engine import open_connection, open_tables
-    from almanaq.engines.duckdb.frames import is_frame
-    from almanaq.engines.protocols import Database
-
-    if isinstance(source, Database):
-        if schema is not None:
-            raise UsageError(f"an opened database ({source.name}) has its schema already: leave schema out")
-        return source
-    raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
-    if isinstance(raw, duckdb.DuckDBPyConnection):
-        return open_connection(raw, schema=schema)
-    if type(source).__module__.startswith("ibis.backends."):
-        return _open_backend(source, schema)
-    if isinstance(source, sqlite3.Connection):
-        return open_sqlite_connection(source, _open_copy, schema)
-    if is_sqlalchemy(source):
-        return open_sqlalchemy(source, _open_copy, _open_url, schema)
-    if isinstance(source, ADBCConnection):
-        return open_tables(adbc_tables(source), name="adbc", schema=schema)
-    if is_frame(source):
-        return open_tables({"data": source}, name="data", schema=schema)
-    raise UsageError(f"a {type(source).__name__} is no source: pass {SOURCES}")
-
-
-def _open_copy(path: Path, schema: Schema | None) -> Database:
-    """Open a copy that is there for the moment."""
-    return _open_path(path, schema, None, keep=False)
 
 
 def _open_backend(backend: Any, schema: Schema | None) -> Database:
@@ -233,67 +224,47 @@ _LOOK_SECONDS = 0.05
 Opened = TypeVar("Opened", bound=interruption.Closed)
 
 
-class _Opening(threading.Thread):
-    """A source on its way: what was opened, or why it was not."""
-
-    def __init__(self, work: Callable[[], object], cancellation: ReadCancellation) -> None:
-        super().__init__(name="almanaq-opening")
-        self.opened: list[object] = []
-        self.failed: list[BaseException] = []
-        self._work, self._cancellation = work, cancellation
-
-    def run(self) -> None:
-        cancellable_by(self._cancellation)
-        try:
-            self.opened.append(self._work())
-        except BaseException as error:
-            self.failed.append(error)
-
-
 def open_within(work: Callable[[], Opened], seconds: float | None) -> Opened:
     """Return what `work` opens.
 
     Raises:
         DeadlineExceeded: it takes more than so many seconds; None: it may take any time.
     """
-    cancellation = ReadCancellation()
-    thread = interruption.track_helper(_Opening(work, cancellation))
-    started = time.monotonic()
+    cancellation, opening, started = ReadCancellation(), Future[Opened](), time.monotonic()
+
+    def run() -> None:
+        cancellable_by(cancellation)
+        try:
+            opening.set_result(work())
+        except BaseException as error:
+            opening.set_exception(error)
+
+    def left() -> float | None:
+        return None if seconds is None else started + seconds + cancellation.granted - time.monotonic()
+
+    thread = interruption.track_helper(threading.Thread(target=run, name="almanaq-opening"))
     thread.start()
     try:
-        while thread.is_alive():
-            thread.join(_wait(started, seconds, cancellation))
-            if (
-                thread.is_alive()
-                and seconds is not None
-                and time.monotonic() - started > seconds + cancellation.granted
-            ):
+        while not opening.done():
+            if (remaining := left()) is not None and remaining < 0:
                 raise DeadlineExceeded(
                     f"the source was not opened within the deadline of {seconds:g} s: give it more, or open less of it"
                 )
+            wait([opening], None if remaining is None else max(_LOOK_SECONDS, remaining))
     except BaseException:
-        _cancel(thread, cancellation)
+        _cancel(opening, cancellation)
         raise
-    if thread.failed:
-        raise thread.failed[0]
-    return thread.opened[0]  # type: ignore[return-value]  # what the work gave
+    return opening.result()
 
 
-def _wait(started: float, seconds: float | None, cancellation: ReadCancellation) -> float | None:
-    """Return how long to wait until the deadline may be over."""
-    if seconds is None:
-        return None
-    return max(_LOOK_SECONDS, started + seconds + cancellation.granted - time.monotonic())
-
-
-def _cancel(thread: _Opening, cancellation: ReadCancellation) -> None:
+def _cancel(opening: Future[Opened], cancellation: ReadCancellation) -> None:
     """Ask a thread to end, wait a moment, and leave it else; what it opens all the same is closed."""
 
     def end() -> None:
-        while thread.is_alive():
+        while not opening.done():
             cancellation.cancel()
-            thread.join(_LOOK_SECONDS)
-        for opened in thread.opened:
-            opened.close()  # type: ignore[attr-defined]  # as above
+            wait([opening], _LOOK_SECONDS)
+        if opening.exception() is None:
+            opening.result().close()
 
     interruption.finish_detached(end)

@@ -26,7 +26,6 @@ from urllib.parse import unquote
 
 from almanaq.engines.protocols import Database
 from almanaq.errors import SourceError, UsageError, first_line
-from almanaq.suql.catalog.schema_file import Schema
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ SOURCES = (
 )
 
 
-OpenPath = Callable[[Path, Schema | None], Database]
-OpenURL = Callable[[str, Schema | None], Database]
+OpenPath = Callable[[Path], Database]
 
 _SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "pg_toast", "sys", "mysql", "performance_schema")
 
@@ -90,7 +88,7 @@ _SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "pg_toast", "sys", "mysql
 # --- sqlite3 ---------------------------------------------------------------------------------------------------------
 
 
-def open_sqlite_connection(connection: sqlite3.Connection, open_path: OpenPath, schema: Schema | None) -> Database:
+def open_sqlite_connection(connection: sqlite3.Connection, open_path: OpenPath) -> Database:
     """Load what a sqlite3 connection sees now, its own uncommitted changes included; the connection stays the user's.
 
     Raises:
@@ -103,7 +101,7 @@ def open_sqlite_connection(connection: sqlite3.Connection, open_path: OpenPath, 
             path.write_bytes(connection.serialize())  # a backup would wait for the end of the user's transaction
         except sqlite3.Error as error:
             raise SourceError(f"the sqlite3 connection cannot be read ({error})") from error
-        return open_path(path, schema)
+        return open_path(path)
 
 
 # --- SQLAlchemy ------------------------------------------------------------------------------------------------------
@@ -114,7 +112,7 @@ def is_sqlalchemy(source: object) -> bool:
     return any(kind.__module__.startswith("sqlalchemy.") for kind in type(source).__mro__)
 
 
-def open_sqlalchemy(source: Any, open_path: OpenPath, open_url: OpenURL, schema: Schema | None) -> Database:
+def open_sqlalchemy(source: Any, open_path: OpenPath, open_url: Callable[[str], Database]) -> Database:
     """Open what an engine, a connection or a URL of SQLAlchemy leads to, by a connection of our own where there can be.
 
     Raises:
@@ -124,18 +122,13 @@ def open_sqlalchemy(source: Any, open_path: OpenPath, open_url: OpenURL, schema:
     url = source if hasattr(source, "render_as_string") else getattr(engine, "url", None)
     if url is None:
         raise UsageError(f"a SQLAlchemy {type(source).__name__} is no source: pass its engine, or the URL")
-    if engine is not None and url.get_backend_name() == "sqlite":
-        return _open_sqlite_engine(source if hasattr(source, "connection") else None, engine, open_path, schema)
-    return open_url(url.render_as_string(hide_password=False), schema)
-
-
-def _open_sqlite_engine(connection: Any, engine: Any, open_path: OpenPath, schema: Schema | None) -> Database:
-    """Open a SQLite engine by what it is connected to: a database in memory has no other name."""
-    if connection is not None:
-        return open_sqlite_connection(connection.connection.driver_connection, open_path, schema)
+    if engine is None or url.get_backend_name() != "sqlite":
+        return open_url(url.render_as_string(hide_password=False))
+    if hasattr(source, "connection"):  # what it is connected to: a database in memory has no other name
+        return open_sqlite_connection(source.connection.driver_connection, open_path)
     held = engine.raw_connection()
     try:
-        return open_sqlite_connection(held.driver_connection, open_path, schema)
+        return open_sqlite_connection(held.driver_connection, open_path)
     finally:
         held.close()
 

@@ -18,9 +18,22 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-from almanaq.engines.duckdb.trees import has_text, is_text_call, items_of, names_in, select_all, walk, without_places
+from almanaq.engines.duckdb.parts import Parts
+from almanaq.engines.duckdb.trees import (
+    alias_of,
+    column,
+    has_text,
+    is_text_call,
+    items_of,
+    names_in,
+    select,
+    select_all,
+    subquery,
+    walk,
+    without_places,
+)
 from almanaq.errors import UnsupportedError
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited
 from almanaq.suql.text_functions import DECLARED
@@ -31,40 +44,6 @@ _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
 _GIVES_ROWS = ("unnest", "unlist", "generate_series", "range")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
-
-
-class Engine(Protocol):
-    """What taking a statement apart asks of the engine."""
-
-    aggregates: frozenset[str]
-    volatile: frozenset[str]
-    own: frozenset[str]
-    """Functions of the database's own, which may read anything."""
-
-    def parse(self, text: str) -> Node:
-        """Return the tree of a query."""
-
-    def make(self, query: Node, documents: Sequence[Cited | None] | None = None) -> str | None:
-        """Make a part of a query, whose table is then known; give its name, None where DuckDB does not bind it.
-
-        Args:
-            documents: where all that its documents are made of stands; None: not known.
-        """
-
-    def keep(self, query: Node) -> str | None:
-        """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
-
-    def row_id(self, item: Node) -> str | None:
-        """Return the column that numbers the rows of an item of FROM; None where none does."""
-
-    def binds(self, query: Node) -> bool:
-        """Return whether DuckDB binds a query."""
-
-    def place(self, item: Node, column: str) -> tuple[Cited, tuple[str, ...]] | None:
-        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
-
-    def names(self, query: Node) -> Sequence[str]:
-        """Return what DuckDB calls the columns of a query; none where it does not bind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +58,7 @@ class Apart:
     cited: tuple[Cited, ...] = ()
 
 
-def take_apart(tree: Node, engine: Engine, *, stops: bool) -> Apart:
+def take_apart(tree: Node, engine: Parts, *, stops: bool) -> Apart:
     """Return a statement taken apart.
 
     Args:
@@ -126,19 +105,19 @@ class _Lookup:
     select: Node
     """The SELECT that it stands in."""
 
-    def row(self, engine: Engine) -> Node:
+    def row(self, engine: Parts) -> Node:
         """Return the expression for the row of the table that the answer stands in."""
         other = _Lookup({"alias": ""}, self.table, self.documents, self.select)
         other.look_up_in_table(engine, ROW_OF_ANSWER)
         return other.node
 
-    def look_up_in_table(self, engine: Engine, found: str = _SAID) -> None:
+    def look_up_in_table(self, engine: Parts, found: str = _SAID) -> None:
         """Write the subquery."""
         same = " AND ".join(f"{_OF}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
         table = f"{WORK_SCHEMA}.{self.table} AS {_OF}{f' WHERE {same}' if same else ''}"
         self._write(engine, f"SELECT (SELECT any_value({_OF}.{found}) FROM {table})")
 
-    def look_up_in_map(self, engine: Engine) -> None:
+    def look_up_in_map(self, engine: Parts) -> None:
         """Write the map."""
         if not self._names:
             return
@@ -153,7 +132,7 @@ class _Lookup:
     def _names(self) -> list[str]:
         return [f"{_DOCUMENT}{i}" for i in range(len(self.documents))]
 
-    def _write(self, engine: Engine, sql: str) -> None:
+    def _write(self, engine: Parts, sql: str) -> None:
         """Write an expression with the documents in the place of their names."""
         made = engine.parse(sql)["node"]["select_list"][0]
         marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
@@ -170,7 +149,7 @@ class _Lookup:
 class _TakingApart:
     """One statement while it is taken apart."""
 
-    engine: Engine
+    engine: Parts
     stops: bool
     lookups: list[_Lookup] = field(default_factory=list)
     _said: dict[tuple[int, str], str] = field(default_factory=dict)
@@ -209,7 +188,7 @@ class _TakingApart:
         if not around and self.is_drawn(inner):
             table = self.engine.make(_with(inner, members))
             if table is not None:
-                body["query_node"] = select_all(_table(table, ""))
+                body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
 
     def is_drawn(self, value: Any) -> bool:
         """Return whether a part of a tree may come to other rows each time that it is read."""
@@ -264,7 +243,7 @@ class _Select:
         node = self.node
         if node.get("sample") is not None and node.get("from_table") is not None:
             item = node["from_table"]
-            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else _derive(item)
+            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else subquery(select_all(item), "")
             node["from_table"]["sample"], node["sample"] = node["sample"], None
         self._item(node, "from_table", None)
         if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
@@ -300,8 +279,8 @@ class _Select:
         row = engine.row_id(item)
         if row is None:
             return
-        numbered = {**_column(_ROW), "column_names": [str(item.get("alias") or item["table_name"]), row]}
-        part = {**select_all(copy.deepcopy(item)), "select_list": [{**numbered, "alias": _ROW}]}
+        numbered = column(alias_of(item), row)
+        part = select([{**numbered, "alias": _ROW}], copy.deepcopy(item))
         part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
         name = engine.keep(_with(part, self.members))
         if name is None:
@@ -332,13 +311,14 @@ class _Select:
     def _item(self, holder: Any, key: Any, before: Node | None) -> None:
         """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
         item = holder[key]
+        cross = self.work.engine.cross
         around = self.around if before is None else (*self.around, _Around(before, None))
         match item["type"]:
             case "JOIN":
                 self._item(item, "left", before)
-                self._item(item, "right", item["left"] if before is None else _cross(before, item["left"]))
+                self._item(item, "right", item["left"] if before is None else cross(before, item["left"]))
                 if has_text(item.get("condition")):
-                    pairs = _Around(_cross(item["left"], item["right"]), self._without_text(item["condition"]))
+                    pairs = _Around(cross(item["left"], item["right"]), self._without_text(item["condition"]))
                     self._units(item, "condition", pairs, rows=True)
                 return
             case "SUBQUERY":
@@ -351,11 +331,11 @@ class _Select:
             if item["type"] == "PIVOT":
                 raise _refusal("in ON, USING and GROUP BY of PIVOT")
             for part in [part for part in item if part not in ("subquery", "query")]:
-                self._units(item, part, _Around(before or _nothing(), None), rows=True)
+                self._units(item, part, _Around(before or select([], None)["from_table"], None), rows=True)
         if self.work.is_drawn(item) and not has_text(item) and not around:
             name = self.work.engine.make(_with(select_all(item), self.members))
             if name is not None:
-                holder[key] = _table(name, str(item.get("alias") or item.get("table_name") or ""))
+                holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
 
     def _without_text(self, condition: Node | None) -> Node | None:
         """Return the part of a condition that is known before any text is asked, and is the same each time."""
@@ -398,7 +378,7 @@ class _Select:
 
     def _binds(self, expression: Node) -> bool:
         """Return whether FROM alone gives an expression its meaning."""
-        query = {**select_all(self.node["from_table"]), "select_list": [copy.deepcopy(expression)]}
+        query = select([copy.deepcopy(expression)], self.node["from_table"])
         return self.work.engine.binds(_with(query, self.members))
 
     def _units(self, holder: Any, key: Any, reached: _Around, *, rows: bool) -> None:
@@ -443,7 +423,7 @@ class _Select:
         if self.work.is_drawn(documents):
             raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
-            arguments[i] = {**arguments[i], "expression": _column(f"{_DOCUMENT}{number}")}
+            arguments[i] = {**arguments[i], "expression": column(f"{_DOCUMENT}{number}")}
         marked = (id(self.node), repr((unit, without_places(documents))))
         table = self.work._said.get(marked)
         if table is None:
@@ -489,18 +469,15 @@ class _Select:
             inner["having"] = None if has_text(inner["having"]) else inner["having"]
             inner["select_list"] = [*(_stub(item) for item in inner["select_list"]), *columns]
         else:
-            inner = {**select_all(copy.deepcopy(reached.item)), "where_clause": copy.deepcopy(reached.where)}
-            inner["select_list"] = [*copy.deepcopy(helpers), *columns]
-        listed = [_column(f"{_DOCUMENT}{i}") for i in range(len(documents))]
+            inner = select([*copy.deepcopy(helpers), *columns], copy.deepcopy(reached.item))
+            inner["where_clause"] = copy.deepcopy(reached.where)
+        listed = [column(f"{_DOCUMENT}{i}") for i in range(len(documents))]
         for outer in [None, *reversed(self.around)]:
             if outer is not None:
-                item = _cross(outer.item, _make_subquery(inner, "almanaq_inner"))
-                inner = {**select_all(copy.deepcopy(item)), "where_clause": copy.deepcopy(outer.where)}
-                inner["select_list"] = copy.deepcopy(listed)
-            query = {
-                **select_all(_make_subquery(copy.deepcopy(inner), "almanaq_inner")),
-                "select_list": copy.deepcopy(listed),
-            }
+                item = self.work.engine.cross(outer.item, subquery(inner, "almanaq_inner"))
+                inner = select(copy.deepcopy(listed), copy.deepcopy(item))
+                inner["where_clause"] = copy.deepcopy(outer.where)
+            query = select(copy.deepcopy(listed), subquery(copy.deepcopy(inner), "almanaq_inner"))
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
             name = self.work.engine.make(_with(query, self.members), sources)
             if name is not None:
@@ -509,54 +486,15 @@ class _Select:
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        places = self._made_of(documents, self.node)
+        places = self.work.engine.made_of(documents, self.node, self.members)
         plain = all(document.get("class") == "COLUMN_REF" for document in documents)
         return None if places is None else [*places, *([] if plain else [None])]
-
-    def _made_of(self, expressions: list[Node], select: Node) -> list[Cited] | None:
-        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
-        items = [holder[key] for holder, key in items_of(select, "from_table")]
-        found: list[Cited] = []
-        for node in walk(expressions):
-            called = str(node.get("function_name", "")).lower()
-            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.work.engine.own:
-                return None
-            if node.get("class") != "COLUMN_REF":
-                continue
-            place = _place_of(node, items, self.work.engine)
-            inner = [place[1]] if place is not None else self._made_within(node, items)
-            if inner is None:
-                return None
-            found += inner
-        return found
-
-    def _made_within(self, column: Node, items: Sequence[Node]) -> list[Cited] | None:
-        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
-        *before, name = map(str.lower, column["column_names"])
-        named = [item for item in items if [str(_alias_of(item))] == before or (not before and len(items) == 1)]
-        query = self._query_of(named[0]) if len(named) == 1 else None
-        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
-            return None
-        shown = [output for output in query["select_list"] if _output_name(output) == name]
-        starred = any(output["class"] == "STAR" for output in query["select_list"])
-        return self._made_of(shown, query) if len(shown) == 1 and not starred else None
-
-    def _query_of(self, item: Node) -> Node | None:
-        """Return the query of a derived table, or of the member of WITH that an item of FROM names; None of others."""
-        if item.get("column_name_alias"):
-            return None
-        if item["type"] == "SUBQUERY":
-            query: Node = item["subquery"]["node"]
-            return query
-        bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
-        members = [member for member in self.members if bare and member["key"].lower() == item["table_name"].lower()]
-        return members[-1]["value"]["query_node"] if members and not members[-1]["value"]["aliases"] else None
 
 
 # --- quotes
 
 
-def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Engine) -> tuple[Node, tuple[Cited, ...]]:
+def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[Node, tuple[Cited, ...]]:
     """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
 
     So it is of a SELECT whose rows are those of its FROM, and of documents that are columns of relations.
@@ -570,44 +508,18 @@ def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Engine) -> tupl
         for node in _own_nodes(root[key])
     ):
         return made, ()
-    items = [holder[key] for holder, key in items_of(root, "from_table")]
+    items = list(items_of(root["from_table"]))
     columns: list[Node] = []
     cited: list[Cited] = []
     for lookup in lookups:
         if lookup.select is not root or len(lookup.documents) != 1:
             continue
-        found = _place_of(lookup.documents[0], items, engine)
+        found = engine.place_of(lookup.documents[0], items)
         if found is not None:
             item, place, key = found
-            named = {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": ""}
-            alias = str(item.get("alias") or item["table_name"])
-            columns += [lookup.row(engine), *({**named, "column_names": [alias, name]} for name in key)]
+            columns += [lookup.row(engine), *(column(alias_of(item), name) for name in key)]
             cited.append(replace(place, part=lookup.table))
     return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)
-
-
-def _place_of(document: Node, items: Sequence[Node], engine: Engine) -> tuple[Node, Cited, tuple[str, ...]] | None:
-    """Return the item of FROM and the column that a document is; None where it is computed, or USING may merge it."""
-    path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
-    *before, name = path or ("",)
-    if not before and len(items) > 1:
-        return None
-    found = [
-        (item, *place)
-        for item in items
-        if item["type"] == "BASE_TABLE" and (not before or [_alias_of(item)] == [part.lower() for part in before])
-        if (place := engine.place(item, str(name))) is not None
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _alias_of(item: Node) -> str:
-    return str(item.get("alias") or item.get("table_name") or "").lower()
-
-
-def _output_name(output: Node) -> str:
-    """Return the name that an output has by its alias or as a column, in lower case; "" where DuckDB names it."""
-    return str(output["alias"] or (output.get("column_names") or [""])[-1]).lower()
 
 
 # --- expressions
@@ -664,45 +576,6 @@ def _stub(item: Node) -> Node:
 
 
 # --- nodes
-
-
-def _column(name: str) -> Node:
-    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]}
-
-
-def _table(name: str, alias: str) -> Node:
-    """Return an item of FROM that reads the table of a part."""
-    return {
-        **{"type": "BASE_TABLE", "alias": alias, "sample": None, "column_name_alias": [], "at_clause": None},
-        **{"catalog_name": "", "schema_name": WORK_SCHEMA, "table_name": name},
-        "qualified_name": {"path": [WORK_SCHEMA, name]},
-    }
-
-
-def _nothing() -> Node:
-    return {"type": "EMPTY", "alias": "", "sample": None}
-
-
-def _make_subquery(query: Node, alias: str) -> Node:
-    """Return an item of FROM that reads a query."""
-    inner = {"node": query, "named_param_map": []}
-    return {"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": [], "subquery": inner}
-
-
-def _derive(item: Node) -> Node:
-    return _make_subquery(select_all(item), "")
-
-
-def _cross(left: Node, right: Node) -> Node:
-    """Return the pairs of two items of FROM."""
-    if left["type"] == "EMPTY":
-        return right
-    return {
-        **{"type": "JOIN", "alias": "", "sample": None, "left": left, "right": right, "condition": None},
-        **{"join_type": "INNER", "ref_type": "CROSS", "using_columns": [], "delim_flipped": False},
-        **{"duplicate_eliminated_columns": [], "is_implicit": False, "ranking_expression": None, "nearest_count": 1},
-        **{"nearest_order_type": "ASCENDING", "nearest_approx": False},
-    }
 
 
 def _with(query: Node, members: Sequence[Node]) -> Node:

@@ -281,7 +281,7 @@ def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], ta
 
 
 def _is_enum(pa: Any, type_: Any) -> bool:
-    texts = (pa.string(), pa.large_string())
+    texts = (pa.string(), pa.large_string(), pa.string_view())
     return bool(pa.types.is_dictionary(type_)) and type_.value_type in texts
 
 

@@ -95,16 +95,12 @@ def _for_arrow(name: str, frame: Any) -> Any:
     return frame
 
 
-_KNOWN = frozenset(["arrow.uuid", "arrow.json", "arrow.bool8"])
-"""Types of extensions that DuckDB reads as its own."""
-
-
 def _make_refusal(name: str, column: str, what: str, how: str) -> UsageError:
     return UsageError(f"the column {column!r} of {name!r} holds {what}, which no column here can: {how}")
 
 
 def _readable(name: str, table: pa.Table) -> pa.Table:
-    """Return a table in types that DuckDB reads: no views, extensions, half floats, or decimals of 256 bits."""
+    """Return a table in types that DuckDB reads: no half floats, no decimals of 256 bits."""
     columns = [_readable_column(name, field, column) for field, column in zip(table.schema, table.columns, strict=True)]
     if all(new is old for new, old in zip(columns, table.columns, strict=True)):
         return table
@@ -120,8 +116,6 @@ def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.
     target = _readable_type(field.type)
     if target == field.type:
         return column
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     try:
         return column.cast(target)
     except pa.ArrowInvalid as error:
@@ -152,22 +146,10 @@ def _refusal(type_: pa.DataType) -> tuple[str, str]:
 
 
 def _readable_type(type_: pa.DataType) -> pa.DataType:
-    if isinstance(type_, pa.BaseExtensionType):
-        return type_ if type_.extension_name in _KNOWN else _readable_type(type_.storage_type)
-    if pa.types.is_string_view(type_):
-        return pa.large_string()
-    if pa.types.is_binary_view(type_):
-        return pa.large_binary()
     if pa.types.is_float16(type_):
         return pa.float32()
     if pa.types.is_decimal256(type_):
         return pa.decimal128(_MOST_DIGITS, type_.scale)
-    if pa.types.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, _readable_type(type_.value_type), type_.ordered)
-    return _readable_nested(type_)
-
-
-def _readable_nested(type_: pa.DataType) -> pa.DataType:
     inner = [_readable_type(type_.field(i).type) for i in range(type_.num_fields)]
     if all(new == type_.field(i).type for i, new in enumerate(inner)):
         return type_

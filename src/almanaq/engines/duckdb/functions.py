@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from almanaq.engines.common import refuse_in_from, refuse_own
 from almanaq.errors import RefusedQueryError, UnknownNameError, suggest
 
 ALLOWED: Mapping[str, str] = {
@@ -134,11 +135,7 @@ class FunctionCatalog:
         if own:
             for entry in own:
                 if entry.kind not in ("macro", "table_macro") or not entry.definition:
-                    raise RefusedQueryError(
-                        f"the function {name!r} is one of the database's own, and nobody here knows what it does: who "
-                        f"trusts it connects with allow_functions=[{called!r}], or says --allow-function {called}",
-                        **place,
-                    )
+                    raise RefusedQueryError(refuse_own(name, called), **place)
                 expand(entry)
             return
         if called == "unnest" or (in_from and called in ALLOWED_IN_FROM):
@@ -146,11 +143,7 @@ class FunctionCatalog:
         if called in REFUSED:
             raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {REFUSED[called]}", **place)
         if in_from:
-            raise RefusedQueryError(
-                f"the table function {name!r} is not allowed in a query; FROM takes relations, subqueries and "
-                f"{', '.join(sorted(ALLOWED_IN_FROM))}",
-                **place,
-            )
+            raise RefusedQueryError(refuse_in_from(name, ALLOWED_IN_FROM), **place)
         if called not in ALLOWED and not all(map(_computes, entries)):
             raise RefusedQueryError(
                 f"the function {name!r} is not allowed in a query: it does not only compute", **place

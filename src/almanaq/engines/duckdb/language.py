@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -18,41 +17,32 @@ from sqlglot.tokenizer_core import TokenType
 
 from almanaq.engines.duckdb.answer_tables import take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.session import binding_error
+from almanaq.engines.duckdb.parts import Parts
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     flatten_joins,
-    has_text,
     needs_split,
     number_groups,
     number_order,
     walk,
     write_null_order,
 )
-from almanaq.errors import QueryError, UnsupportedError, first_line
-from almanaq.suql.catalog.relations import Catalog, Relation, unique_names
+from almanaq.errors import UnsupportedError, first_line
+from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.language import (
-    ROW_OF_ANSWER,
-    WORK_SCHEMA,
-    Cited,
     Parameters,
-    Part,
     SplitStatement,
     Statement,
     parameters_of,
 )
 from almanaq.suql.names import MISREAD
-from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED
-from almanaq.text.sql_literals import quote
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
 _CALL: Mapping[str, Any] = {
     **{"class": "FUNCTION", "type": "FUNCTION", "schema": "", "catalog": "", "filter": None, "distinct": False},
     **{"order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "is_operator": False, "export_state": False},
 }
-_TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
-"""The type of a text function where DuckDB only binds, and what it is."""
 _STATEMENTS_KEPT = 200
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
@@ -83,7 +73,7 @@ class DuckDBLanguage:
         self._lock = threading.Lock()
         self._statements: dict[tuple[str, frozenset[str]], Statement] = {}
         self._forms: _Normalizer | None = None
-        self._opened: tuple[duckdb.DuckDBPyConnection, StatementReader] | None = None
+        self._opened: StatementReader | None = None
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         """Return the one query that a text holds, checked; raises QueryError."""
@@ -112,8 +102,8 @@ class DuckDBLanguage:
         with self._lock:
             if isinstance(statement.tree, dict):
                 reader = self._reader()
-                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(self.describe(statement.shown, ()))))
-                write_null_order(ordered, *self._order_settings())
+                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
+                write_null_order(ordered, *reader.order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
                 if needs_split(ordered) or self._calls_macros(reader, ordered):
@@ -134,13 +124,6 @@ class DuckDBLanguage:
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
 
-    def _order_settings(self) -> tuple[str, str]:
-        """Return what ORDER BY means where a query does not say: the order of NULLs, and the direction."""
-        assert self._opened is not None
-        read = "SELECT upper(current_setting('default_null_order')), upper(current_setting('default_order'))"
-        ((nulls, direction),) = self._opened[0].execute(read).fetchall()
-        return str(nulls), str(direction)
-
     @staticmethod
     def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
         """Return whether a query calls a macro of the database's own, which may aggregate."""
@@ -155,95 +138,25 @@ class DuckDBLanguage:
             with self._lock:
                 reader = self._reader()
                 tree = copy.deepcopy(statement.tree)
-                write_null_order(tree, *self._order_settings())
+                write_null_order(tree, *reader.order_settings())
                 number_groups(tree, reader.functions.aggregates)
-                parts = _Parts(self, reader, statement, prefix, parameters)
+                parts = Parts(reader, statement, prefix, parameters)
                 made = take_apart(tree, parts, stops=stops)
-                used = parts.parameters_in(made.tree)
-                sql = reader.shown(made.tree, reader.write(made.tree))
+                used, sql = parts.parameters_in(made.tree), reader.shown(made.tree)
                 split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
             yield split
             if not parts.kept:
                 return
 
-    def part(
-        self,
-        reader: StatementReader,
-        name: str,
-        query: dict[str, Any],
-        whole: Statement,
-        parameters: Parameters,
-        documents: Sequence[Cited | None] | None,
-        *,
-        numbered: bool = True,
-    ) -> Part:
-        """Return a part with the columns of its table, which stands empty where later parts are described.
-
-        Args:
-            numbered: whether rows that have answers have their number, too.
-        """
-        tree = {"node": query, "named_param_map": []}
-        sql = reader.write(tree)
-        shown = reader.shown(tree, sql)
-        tables = [_relation_of(node, reader) for node in walk(query) if node.get("type") == "BASE_TABLE"]
-        relations = tuple(dict.fromkeys(table.name for table in tables if table is not None))
-        if documents is None:
-            called = {str(node.get("function_name", "")).lower() for node in walk(query)}
-            if not called.isdisjoint(reader.functions.own_names):
-                tables = list(reader.catalog.relations)
-            read = [(table.name, c.name) for table in tables if table is not None for c in table.columns if c.private]
-        else:
-            read = [(each.relation, each.column) for each in documents if each is not None and each.private]
-        private = tuple(dict.fromkeys(".".join(each) for each in read))
-        alone = documents[0] if documents is not None and len(documents) == 1 else None
-        used, text = tuple(name for name in whole.parameters if name in _parameters_in(query)), has_text(query)
-        reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
-        if used and not text:
-            shown, used = self._with_literals(shown, parameters_of(used, parameters)), ()
-        statement = Statement(whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
-        columns = tuple((str(row[0]), str(row[1])) for row in self.describe(shown, parameters_of(used, parameters)))
-        names = unique_names(name for name, _ in columns)
-        listed = [f"{quote(name)} {_TEXTS.get(kind, kind)}" for name, (_, kind) in zip(names, columns, strict=True)]
-        listed += [f"{ROW_OF_ANSWER} BIGINT"] if text and numbered else []
-        assert self._opened is not None
-        self._opened[0].execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({', '.join(listed)})")
-        return Part(name, statement, columns, private, reads)
-
-    def describe(self, sql: str, parameters: Parameters) -> list[tuple[Any, ...]]:
-        """Return the names and types of a query's columns; raises DuckDB's error where it does not bind."""
-        assert self._opened is not None
-        described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
-        try:
-            return self._opened[0].execute(f"DESCRIBE {described}", parameters).fetchall()
-        except duckdb.Error as error:
-            if not parameters or not isinstance(error, duckdb.BinderException):
-                raise binding_error(error) from error
-        return self.describe(self._with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
-
-    def _with_literals(self, sql: str, parameters: Parameters) -> str:
-        """Return a query with its parameters written out."""
-        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
-        reader = self._reader()
-        tree = reader.parse(sql)
-        for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
-            made = reader.parse(f"SELECT {literal(named[str(node['identifier'])]).sql('duckdb')}")
-            written = {**made["node"]["select_list"][0], "alias": node["alias"]}
-            node.clear()
-            node.update(written)
-        return reader.write(tree)
-
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
         with self._lock:
-            self._reader()
             bound = parameters_of(statement.parameters, parameters)
-            return tuple(str(row[0]) for row in self.describe(statement.shown, bound))
+            return tuple(name for name, _ in self._reader().describe(statement.shown, bound))
 
     def _normalizer(self, reader: StatementReader) -> _Normalizer:
         if self._forms is None:
-            assert self._opened is not None
-            types = self._opened[0].execute("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal")
-            self._forms = _Normalizer(reader.functions.synonyms, dict(types.fetchall()))
+            self._forms = _Normalizer(reader.functions.synonyms, reader.type_names())
         return self._forms
 
     def _reader(self) -> StatementReader:
@@ -251,11 +164,9 @@ class DuckDBLanguage:
             connection = self._connect()
             for declared in DECLARED.values():
                 connection.execute(_stub(declared.name, *declared.arguments, declared.type))
-            reader = StatementReader(
-                connection, self._catalog(), FunctionCatalog.read(connection, owned=self._owned), self._views
-            )
-            self._opened = connection, reader
-        return self._opened[1]
+            functions = FunctionCatalog.read(connection, owned=self._owned)
+            self._opened = StatementReader(connection, self._catalog(), functions, self._views)
+        return self._opened
 
 
 # --- what DuckDB writes of a tree, read by sqlglot
@@ -286,96 +197,7 @@ def _parse_written(sql: str) -> exp.Expr:
     return tree
 
 
-# --- parts
-
-
-class _Parts:
-    """The parts of a statement that is taken apart, as they are made."""
-
-    def __init__(
-        self, language: DuckDBLanguage, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters
-    ) -> None:
-        self._language, self._reader, self._whole = language, reader, whole
-        self._prefix, self._parameters = prefix, parameters
-        self.made: list[Part] = []
-        self.kept = False
-        """Whether one is of the rows that a LIMIT keeps."""
-        functions = reader.functions
-        self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
-        self.volatile, self.own = functions.volatile, functions.own_names
-
-    def parse(self, text: str) -> dict[str, Any]:
-        """Return the tree of a query."""
-        return self._reader.parse(text)
-
-    def make(
-        self, query: dict[str, Any], documents: Sequence[Cited | None] | None = None, *, numbered: bool = True
-    ) -> str | None:
-        """Make a part; give the name of its table, None where DuckDB does not bind the query."""
-        name = f"{self._prefix}{len(self.made) + 1}"
-        of = (self._reader, name, query, self._whole, self._parameters, documents)
-        try:
-            part = self._language.part(*of, numbered=numbered)
-        except QueryError:
-            return None
-        if documents is None:
-            read = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
-            held = [column for other in self.made if other.name in read for column in other.private]
-            part = replace(part, private=tuple(dict.fromkeys((*part.private, *held))))
-        self.made.append(part)
-        return name
-
-    def keep(self, query: dict[str, Any]) -> str | None:
-        """Make a part of the rows that a LIMIT keeps; give its name, None where DuckDB does not bind the query."""
-        name = self.make(query, (), numbered=False)
-        self.kept = self.kept or name is not None
-        return name
-
-    def row_id(self, item: dict[str, Any]) -> str | None:
-        """Return the column that numbers the rows of an item of FROM; None where none does."""
-        relation = _relation_of(item, self._reader)
-        renamed = item["column_name_alias"] or item["sample"]
-        return relation.row_id if relation is not None and not renamed else None
-
-    def place(self, item: dict[str, Any], column: str) -> tuple[Cited, tuple[str, ...]] | None:
-        """Return where a column of an item of FROM stands, and the columns that name its rows; None where unknown."""
-        relation = _relation_of(item, self._reader)
-        known = relation.column(column) if relation is not None and not item["column_name_alias"] else None
-        if relation is None or known is None:
-            return None
-        key = relation.key or ((relation.row_id,) if relation.row_id else ())
-        named = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
-        return Cited("", relation.name, known.name, len(key), named, known.private), key
-
-    def names(self, query: dict[str, Any]) -> Sequence[str]:
-        """Return what DuckDB calls the columns of a query; none where it does not bind."""
-        tree = {"node": query, "named_param_map": []}
-        try:
-            sql = self._reader.shown(tree, self._reader.write(tree))
-            used = parameters_of(self.parameters_in(query), self._parameters)
-            return [str(row[0]) for row in self._language.describe(sql, used)]
-        except QueryError:
-            return ()
-
-    def binds(self, query: dict[str, Any]) -> bool:
-        """Return whether DuckDB binds a query."""
-        return bool(self.names(query))
-
-    def parameters_in(self, tree: dict[str, Any]) -> tuple[str, ...]:
-        """Return the names of the parameters of a tree, in their order in the whole."""
-        found = _parameters_in(tree)
-        return tuple(name for name in self._whole.parameters if name in found)
-
-
-def _relation_of(item: dict[str, Any], reader: StatementReader) -> Relation | None:
-    """Return the relation that an item of FROM names in full, as checked trees do; a bare name is one of WITH."""
-    path = tuple(item["qualified_name"]["path"])
-    relation = reader.catalog.find(".".join(path))
-    return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
-
-
-def _parameters_in(tree: dict[str, Any]) -> set[str]:
-    return {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
+# --- trees that say the same
 
 
 def _uncast(node: dict[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
-from almanaq.engines.duckdb.trees import has_text, lookups, mark_pivots, walk
+from almanaq.engines.duckdb.session import binding_error
+from almanaq.engines.duckdb.trees import (
+    column,
+    has_text,
+    lookups,
+    mark_pivots,
+    select,
+    statement,
+    subquery,
+    walk,
+)
 from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
@@ -26,9 +36,11 @@ from almanaq.errors import (
     first_line,
 )
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
-from almanaq.suql.language import Statement
+from almanaq.suql.language import WORK_SCHEMA, Parameters, Statement
 from almanaq.suql.syntax.limits import check_length, clause_meant
+from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
+from almanaq.text.sql_literals import quote
 
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
 _ITEMS = frozenset(
@@ -44,6 +56,8 @@ _EXPRESSIONS = frozenset(
     ]
 )
 _NO_PLACE = 2**63
+_TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
+"""The type of a text function where DuckDB only binds, and what it is."""
 _SHOWN = frozenset(["DESCRIBE", "SUMMARY"])
 _MULTIPLE = "Only SELECT statements can be serialized to json!"
 
@@ -72,7 +86,7 @@ class StatementReader:
     """Reads the queries of one source.
 
     Args:
-        connection: of the reader's own; it only parses.
+        connection: of the reader's own; it only parses and describes.
         catalog: the relations that queries may name.
         functions: the functions of the instance.
         views: gives the SQL of a view whose author is not known to be us, None of other relations.
@@ -85,7 +99,7 @@ class StatementReader:
         functions: FunctionCatalog,
         views: Callable[[Relation], str | None] = lambda _: None,
     ) -> None:
-        self._connection, self._catalog, self._functions, self._views = connection, catalog, functions, views
+        self._connection, self.catalog, self.functions, self._views = connection, catalog, functions, views
         self._own_types: frozenset[str] | None = None
         self._known_views: dict[str, str | None] = {}
 
@@ -103,25 +117,29 @@ class StatementReader:
         tree = self.parse(text)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
-        sql = shown = self.write(tree)
+        sql = written = self.write(tree)
         if check.methods:
             for node in check.methods:
                 _write_as_function(node)
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
-        seen = self.shown(tree, shown)
+        seen = self.shown(tree, written)
         return Statement(text, sql, seen, check.has_text, relations, parameters, self.lookups(tree), tree)
 
     def lookups(self, tree: Node) -> tuple[tuple[str, str], ...]:
         """Return the marks of pivots in a placed tree, each with the query of its values."""
-        return tuple((mark, self.shown(query, self.write(query))) for mark, query in lookups(tree, self.parse))
+        return tuple((mark, self.shown(query)) for mark, query in lookups(tree, self.parse))
 
-    def shown(self, tree: Node, sql: str) -> str:
-        """Return the SQL of a placed tree in which relations have the columns that queries may read."""
-        narrowed = {r.location: r for r in self._catalog.relations if r.is_narrowed}
+    def shown(self, tree: Node, sql: str = "") -> str:
+        """Return the SQL of a placed tree in which relations have the columns that queries may read.
+
+        Args:
+            sql: what is written of the tree as it is, where that is known.
+        """
+        narrowed = {r.location: r for r in self.catalog.relations if r.is_narrowed}
         if not narrowed:
-            return sql
+            return sql or self.write(tree)
         copied = copy.deepcopy(tree)
         self._name_subqueries(copied)
         tables = [node for node in walk(copied) if node.get("type") == "BASE_TABLE"]
@@ -136,12 +154,12 @@ class StatementReader:
         for node in [node for node in walk(tree) if node.get("type") == "SELECT_NODE"]:
             for item in node["select_list"]:
                 if not item["alias"] and any(each.get("type") == "BASE_TABLE" for each in walk(item)):
-                    item["alias"] = self.write(_select_alone(item)).removeprefix("SELECT ")
+                    item["alias"] = self.write(statement(select([item], None))).removeprefix("SELECT ")
 
     def parse(self, text: str) -> Node:
         """Return DuckDB's tree of the one query in a text."""
         try:
-            ((written,),) = self._connection.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchall()
+            ((written,),) = self._ask("SELECT json_serialize_sql($1::VARCHAR)", [text])
         except duckdb.OutOfMemoryException as error:  # of the machine, not of the query: it may be asked again
             raise OperationalError(f"there is no memory to read the query: {first_line(error)}") from error
         except (duckdb.Error, UnicodeEncodeError) as error:
@@ -163,32 +181,61 @@ class StatementReader:
         """Return the SQL of a tree."""
         whole = json.dumps({"error": False, "statements": [tree]})
         try:
-            ((text,),) = self._connection.execute("SELECT json_deserialize_sql($1::JSON)", [whole]).fetchall()
+            ((text,),) = self._ask("SELECT json_deserialize_sql($1::JSON)", [whole])
         except duckdb.Error as error:
             raise UnsupportedError(f"DuckDB cannot write this query from its own tree: {first_line(error)}") from error
         return str(text)
 
-    @property
-    def catalog(self) -> Catalog:
-        """The relations that queries may name."""
-        return self._catalog
+    def describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+        """Return the names and types of a query's columns; raises DuckDB's error where it does not bind."""
+        described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
+        try:
+            return [(str(row[0]), str(row[1])) for row in self._ask(f"DESCRIBE {described}", parameters)]
+        except duckdb.Error as error:
+            if not parameters or not isinstance(error, duckdb.BinderException):
+                raise binding_error(error) from error
+        return self.describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
+
+    def with_literals(self, sql: str, parameters: Parameters) -> str:
+        """Return a query with its parameters written out."""
+        named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
+        tree = self.parse(sql)
+        for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
+            made = self.parse(f"SELECT {literal(named[str(node['identifier'])]).sql('duckdb')}")
+            written = {**made["node"]["select_list"][0], "alias": node["alias"]}
+            node.clear()
+            node.update(written)
+        return self.write(tree)
+
+    def stand_in(self, name: str, columns: Sequence[tuple[str, str]]) -> None:
+        """Let queries that are described name the table of a part, which stands empty."""
+        listed = ", ".join(f"{quote(column)} {_TEXTS.get(kind, kind)}" for column, kind in columns)
+        self._ask(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({listed})")
+
+    def order_settings(self) -> tuple[str, str]:
+        """Return what ORDER BY means where a query does not say: the order of NULLs, and the direction."""
+        read = "SELECT upper(current_setting('default_null_order')), upper(current_setting('default_order'))"
+        ((nulls, direction),) = self._ask(read)
+        return str(nulls), str(direction)
+
+    def type_names(self) -> dict[str, str]:
+        """Return the names of the types that DuckDB has, and what each stands for."""
+        return dict(self._ask("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal"))
+
+    def _ask(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, parameters).fetchall()
 
     @property
     def guards(self) -> bool:
         """Whether there are columns that no query may read."""
-        return self._catalog.restricted or any(relation.withheld for relation in self._catalog.relations)
+        return self.catalog.restricted or any(relation.withheld for relation in self.catalog.relations)
 
     def is_own_type(self, name: str) -> bool:
         """Return whether a type was made in the database: one that is an ENUM has its values without any row."""
         if self._own_types is None:
             made = "SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal"
-            self._own_types = frozenset(str(row[0]) for row in self._connection.execute(made).fetchall())
+            self._own_types = frozenset(str(row[0]) for row in self._ask(made))
         return name.lower() in self._own_types
-
-    @property
-    def functions(self) -> FunctionCatalog:
-        """The functions of the instance."""
-        return self._functions
 
     def view(self, relation: Relation) -> str | None:
         """Return the SQL of a view that has to be looked at before it is read."""
@@ -395,46 +442,19 @@ def _put_place(node: Node, relation: Relation, called: str) -> None:
 def _write_as_function(node: Node) -> None:
     """Write `x.lower()` as `lower(x)`."""
     path = node["qualified_name"]["path"]
-    column = {
-        **{"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path[:-1])},
-        **{"query_location": node["query_location"], "query_location_length": 0},
-    }
-    node["arguments"].insert(0, {"name": "", "expression": column})
+    named = {**column(*path[:-1]), "query_location": node["query_location"]}
+    node["arguments"].insert(0, {"name": "", "expression": named})
     node["qualified_name"]["path"] = [path[-1]]
     node["schema"] = node["catalog"] = ""
 
 
-def _select_alone(item: Node) -> Node:
-    """Return the statement that selects one expression."""
-    query = {
-        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": [item]},
-        **{"from_table": {"type": "EMPTY", "alias": "", "sample": None, "query_location": 2**64 - 1}},
-        **{"where_clause": None, "group_expressions": [], "group_sets": [], "having": None, "sample": None},
-        **{"aggregate_handling": "STANDARD_HANDLING", "qualify": None},
-    }
-    return {"node": query, "named_param_map": []}
-
-
 def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> None:
     """Put a subquery of what queries may read in the place of a relation."""
-    names = [column.name for column in relation.columns]
     inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
     if relation.definition:
         inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]
-    select_list = [
-        {
-            **{"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]},
-            **{"query_location": 2**64 - 1, "query_location_length": 0},
-        }
-        for name in names
-        if name != ROW_COLUMN
-    ]
-    query = {
-        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": select_list},
-        **{"from_table": inner, "where_clause": None, "group_expressions": [], "group_sets": []},
-        **{"aggregate_handling": "STANDARD_HANDLING", "having": None, "sample": None, "qualify": None},
-    }
+    query = select([column(each.name) for each in relation.columns if each.name != ROW_COLUMN], inner)
     kept = {key: node[key] for key in ("sample", "column_name_alias", "query_location", "query_location_length")}
-    alias = node["alias"] or node["table_name"]
+    made = {**subquery(query, node["alias"] or node["table_name"]), **kept}
     node.clear()
-    node.update(kept, type="SUBQUERY", alias=alias, subquery={"node": query, "named_param_map": []})
+    node.update(made)

@@ -170,7 +170,7 @@ def _is_beyond(node: Node) -> bool:
     if node.get("class") == "COLUMN_REF":
         return len(node["column_names"]) > 1 and str(node["column_names"][0]).lower() == "alias"
     if kind == "SELECT_NODE":
-        aliases = [_alias(at[key]).lower() for at, key in items_of(node, "from_table")]
+        aliases = [alias_of(item).lower() for item in items_of(node["from_table"])]
         return node.get("sample") is not None or any(alias and aliases.count(alias) > 1 for alias in aliases)
     if node.get("class") == "WINDOW" and (node["ignore_nulls"] or node["arg_orders"]):
         return True
@@ -186,17 +186,17 @@ def _is_beyond(node: Node) -> bool:
     return node.get("limit_type") == "PERCENTAGE"
 
 
-def items_of(holder: Node, key: str) -> Iterator[tuple[Node, str]]:
-    """Yield where the items stand that a FROM joins."""
-    item = holder.get(key)
+def items_of(item: Node | None) -> Iterator[Node]:
+    """Yield the items that a FROM joins."""
     if item is not None and item["type"] == "JOIN":
-        yield from items_of(item, "left")
-        yield from items_of(item, "right")
+        yield from items_of(item["left"])
+        yield from items_of(item["right"])
     elif item is not None:
-        yield holder, key
+        yield item
 
 
-def _alias(item: Node) -> str:
+def alias_of(item: Node) -> str:
+    """Return the name by which a query calls an item of FROM; "" where it has none."""
     return str(item.get("alias") or item.get("table_name") or "")
 
 
@@ -207,16 +207,40 @@ def names_in(value: Any) -> set[str]:
     return {parts[0] for parts in named if len(parts) == 1} | {p[1] for p in named if len(p) > 1 and p[0] == "alias"}
 
 
+def column(*path: str) -> Node:
+    """Return the expression that names a column."""
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path), **_NOWHERE}
+
+
+def select(shown: list[Node], item: Node | None) -> Node:
+    """Return a query of some expressions over an item of FROM; None: over nothing."""
+    return {
+        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": shown},
+        **{"from_table": item or {"type": "EMPTY", "alias": "", "sample": None, **_NOWHERE}, "where_clause": None},
+        **{"group_expressions": [], "group_sets": [], "aggregate_handling": "STANDARD_HANDLING"},
+        **{"having": None, "sample": None, "qualify": None},
+    }
+
+
 def select_all(item: Node) -> Node:
     """Return a query of all the rows and columns of an item of FROM."""
     star = {
         **{"class": "STAR", "type": "STAR", "alias": "", "relation_name": "", "exclude_list": [], "replace_list": []},
         **{"columns": False, "expr": None, "qualified_exclude_list": [], "rename_list": [], **_NOWHERE},
     }
+    return select([star], item)
+
+
+def statement(query: Node) -> Node:
+    """Return the statement that a query is."""
+    return {"node": query, "named_param_map": []}
+
+
+def subquery(query: Node, alias: str) -> Node:
+    """Return an item of FROM that reads a query."""
     return {
-        **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": [star], "from_table": item},
-        **{"where_clause": None, "group_expressions": [], "group_sets": [], "aggregate_handling": "STANDARD_HANDLING"},
-        **{"having": None, "sample": None, "qualify": None},
+        **{"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": []},
+        "subquery": statement(query),
     }
 
 

@@ -11,9 +11,10 @@ import datetime
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import duckdb
@@ -40,8 +41,8 @@ _OBJECTS = _TEXT.difference(["bit", "bignum"]).union(
     "hugeint uuid date time time_ns interval variant tuple map union".split()
 )
 """pandas has no type for these, or Arrow gives it something else: their Python values are put into its columns."""
-_FIRST, _LAST = datetime.datetime.min, datetime.datetime.max
-_Day = TypeVar("_Day", bound=datetime.date)
+_MICROSECONDS = 6
+"""Digits of a second that Python's values have."""
 
 
 # --- leaving the engine
@@ -186,7 +187,7 @@ def python_values(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact:
     kind = kind_of(field)
     assert kind is not None
     if _holds(kind, lambda part: part.id == "variant"):
-        return _through_engine(field, column, kind)
+        return _read_variants(field, column, kind)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
         return [value for chunk in chunks for value in _values(chunk, kind, exact)]
@@ -206,18 +207,15 @@ def _values(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
             return [None if text is None else int(text) for text in array.to_pylist()]
         case "uuid":
             return [None if text is None else uuid.UUID(text) for text in array.to_pylist()]
-        case "date":
-            return [_date(value, exact) if type(value) is int else value for value in _numpy(array).tolist()]
-        case "time" | "time_ns":
-            return _times(array, exact)
         case "time with time zone":
-            return [_time_with_zone(text) for text in array.to_pylist()]
+            texts = array.to_pylist()  # Python has no time for the end of a day
+            return [t if t is None or t.startswith("24") else datetime.time.fromisoformat(t) for t in texts]
         case "interval":
             spans = array.to_pylist()
             return spans if exact else [None if span is None else _timedelta(span) for span in spans]
         case "float" if exact:
             return [shortest(value) for value in array.to_pylist()]
-    return _moments(array, exact) if pa.types.is_timestamp(array.type) else list(array.to_pylist())
+    return _moments(array, kind, exact) if pa.types.is_temporal(array.type) else list(array.to_pylist())
 
 
 def _compounds(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
@@ -277,80 +275,34 @@ def _integers(array: pa.Array) -> list[int | None]:
     return [value if there else None for value, there in zip(values, array.is_valid().to_pylist(), strict=True)]
 
 
-def _numpy(array: pa.Array) -> np.ndarray[Any, Any]:
-    cells: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
-    return cells
+def _moments(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
+    """Return days, moments and times; where Arrow cannot, or would change some, the engine says what they are."""
+    zone = getattr(array.type, "tz", None)
+    if not pa.types.is_time(array.type) and getattr(array.type, "unit", "") != "ns":
+        values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+        if not any(type(value) is int for value in values):  # infinity, or a year that Python has none for
+            return values if zone is None else [None if v is None else _in_zone(v, zone) for v in values]
+    if not exact and zone is None:
+        return _ask_engine(pa.table([array], ["v"]), f"#1::{kind}")
+    texts = _ask_engine(pa.table([array], ["v"]), f"#1::{kind}::VARCHAR")
+    return [None if text is None else _read_moment(text, kind, zone, exact) for text in texts]
 
 
-def _date(days: int, exact: bool) -> datetime.date | str:
-    """Return a day outside Python's years as the client does: its text, infinity as the last or the first day."""
-    if abs(days) == 2**31 - 1:
-        return _infinity(exact, days < 0, _FIRST.date(), _LAST.date())
-    return str(_ask("SELECT (DATE '1970-01-01' + ?::INTEGER)::VARCHAR", days))
+def _in_zone(value: datetime.datetime, zone: str) -> datetime.datetime:
+    return value.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(zone))
 
 
-def _infinity(exact: bool, negative: bool, first: _Day, last: _Day) -> _Day | str:
-    if exact:
-        return "-infinity" if negative else "infinity"
-    return first if negative else last
-
-
-_UNITS = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}
-
-
-def _moments(array: pa.Array, exact: bool) -> list[Any]:
-    """Return timestamps; those outside Python's years are text, infinity is the last or the first moment."""
-    unit, zone = array.type.unit, array.type.tz
-    raw = _numpy(array)
-    if unit == "ns":
-        counts = raw.astype(np.int64)
-        infinite = np.abs(counts) == 2**63 - 1
-        if exact and np.any((counts % 1000 != 0) & ~infinite & ~np.isnat(raw)):
-            return _with_nanoseconds(array, counts, infinite)
-        micros = np.where(infinite, counts, np.sign(counts) * (np.abs(counts) // 1000))
-        raw = np.where(np.isnat(raw), np.datetime64("NaT", "us"), micros.astype("datetime64[us]"))
-    values = raw.tolist()
-    scale = _UNITS[unit]
-    if zone is None:
-        return [_far(value, scale, "", exact) if type(value) is int else value for value in values]
-    utc, local = datetime.UTC, ZoneInfo(zone)
-    return [
-        _far(value, scale, "+00", exact)
-        if type(value) is int
-        else None
-        if value is None
-        else value.replace(tzinfo=utc).astimezone(local)
-        for value in values
-    ]
-
-
-def _far(count: int, scale: int, zone: str, exact: bool) -> datetime.datetime | str:
-    if abs(count) == 2**63 - 1:
-        return _infinity(exact, count < 0, _FIRST, _LAST)
-    return str(_ask("SELECT make_timestamp(?::BIGINT)::VARCHAR", count * scale)) + zone
-
-
-def _with_nanoseconds(array: pa.Array, counts: Any, infinite: Any) -> list[str | None]:
-    texts = array.cast(pa.string()).to_pylist()
-    for i in np.flatnonzero(infinite):
-        texts[i] = "-infinity" if counts[i] < 0 else "infinity"
-    return [None if text is None else text.replace(" ", "T") for text in texts]
-
-
-def _times(array: pa.Array, exact: bool) -> list[Any]:
-    """Return times of a day; its end, which Python has no time for, is text."""
-    unit = array.type.unit
-    counts = array.cast(pa.int64()).to_pylist()
-    if exact and unit == "ns" and any(count is not None and count % 1000 for count in counts):
-        return list(array.cast(pa.string()).to_pylist())
-    end = 86_400_000_000 * (1000 if unit == "ns" else 1)
-    return ["24:00:00" if count == end else value for count, value in zip(counts, array.to_pylist(), strict=True)]
-
-
-def _time_with_zone(text: str | None) -> datetime.time | str | None:
-    if text is None or text.startswith("24"):
-        return text
-    return datetime.time.fromisoformat(text)
+def _read_moment(text: str, kind: DuckDBPyType, zone: str | None, exact: bool) -> Any:
+    """Return the value of DuckDB's text, in UTC; the text itself where Python has no such value."""
+    if text.endswith("infinity") and not exact:
+        return datetime.datetime.min if text.startswith("-") else datetime.datetime.max
+    read: Any = {"date": datetime.date, "time": datetime.time, "time_ns": datetime.time}.get(kind.id, datetime.datetime)
+    if len(text.removesuffix("+00").partition(".")[2]) > _MICROSECONDS:
+        return text.replace(" ", "T")
+    with suppress(ValueError):
+        value = read.fromisoformat(text.removesuffix("+00"))
+        return value if zone is None else _in_zone(value, zone)
+    return text
 
 
 def _timedelta(span: Any) -> datetime.timedelta:
@@ -370,22 +322,20 @@ def _cursor() -> duckdb.DuckDBPyConnection:
     with _opening:
         if _engine is None:
             _engine = duckdb.connect()
+            _engine.execute("SET GLOBAL TimeZone = 'UTC'")
         return _engine.cursor()
 
 
-def _ask(sql: str, value: object) -> Any:
+def _ask_engine(table: pa.Table, expression: str) -> list[Any]:
+    """Return the values of an expression over a table as DuckDB's client gives them."""
     with _cursor() as cursor:
-        row = cursor.execute(sql, [value]).fetchone()
-    return row[0] if row else None
+        return [value for (value,) in cursor.from_arrow(table).project(expression).fetchall()]
 
 
-def _through_engine(field: pa.Field, column: pa.ChunkedArray | pa.Array, kind: DuckDBPyType) -> list[Any]:
+def _read_variants(field: pa.Field, column: pa.ChunkedArray | pa.Array, kind: DuckDBPyType) -> list[Any]:
     """Return the values of a column that holds VARIANT, whose binary form is DuckDB's."""
     whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
-    table = pa.table([whole], schema=pa.schema([field]))
-    with _cursor() as cursor:
-        try:
-            rows = cursor.from_arrow(table).project(f"CAST(#1 AS {kind})").fetchall()
-        except duckdb.Error as error:
-            raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error
-    return [value for (value,) in rows]
+    try:
+        return _ask_engine(pa.table([whole], schema=pa.schema([field])), f"#1::{kind}")
+    except duckdb.Error as error:
+        raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error

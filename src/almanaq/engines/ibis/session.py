@@ -24,7 +24,7 @@ from sqlglot import exp, parse_one
 
 from almanaq.engines.ibis.profiles import EngineProfile
 from almanaq.engines.interruption import InterruptibleSession, Lock
-from almanaq.engines.postgres.driver import size_of, sql_type
+from almanaq.engines.postgres.driver import decimal_type, size_of, sql_type
 from almanaq.engines.rendering import without_variables
 from almanaq.errors import (
     DatabaseError,
@@ -42,16 +42,8 @@ from almanaq.suql.tree_language import check_reads, read_tree, write_tree
 
 _READ_AT_ONCE = 64
 """Rows that are read between two looks at how much they take: each may be as wide as it likes."""
-_TYPES: dict[type, pa.DataType] = {
-    bool: pa.bool_(),
-    int: pa.int64(),
-    float: pa.float64(),
-    str: pa.string(),
-    bytes: pa.binary(),
-    datetime.date: pa.date32(),
-    datetime.time: pa.time64("us"),
-    datetime.timedelta: pa.duration("us"),
-}
+_KNOWN = frozenset([bool, float, str, bytes, datetime.date, datetime.time, datetime.timedelta])
+"""Types of values of which Arrow knows its own."""
 
 
 def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -71,29 +63,24 @@ def _array(values: Sequence[Any]) -> pa.Array:
         inner = _array([element for value in values if value is not None for element in value])
         lists = [None if value is None else [_convert(e, inner.type) for e in value] for value in values]
         return pa.array(lists, pa.list_(inner.type))
+    if len(kinds) == 1 and kinds <= _KNOWN:
+        return pa.array(values)
     type_ = _type(kinds, values)
     return pa.array([_convert(value, type_) for value in values], type_)
 
 
 def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
     """Return the Arrow type that holds values of these kinds."""
-    if len(kinds) == 1 and (found := _TYPES.get(next(iter(kinds)))) is not None:
-        wide = found == pa.int64() and any(v is not None and not -(2**63) <= v < 2**63 for v in values)
-        return pa.decimal128(38, 0) if wide else found
+    if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        return pa.int64()
     if kinds == {datetime.datetime}:
         aware = any(value is not None and value.tzinfo is not None for value in values)
         return pa.timestamp("us", tz="UTC" if aware else None)
     if kinds <= {int, Decimal}:
-        return _decimal([Decimal(value) for value in values if value is not None])
+        decimals = [Decimal(value) for value in values if value is not None]
+        if all(value.is_finite() for value in decimals):
+            return decimal_type(decimals)
     return pa.float64() if kinds <= {int, float, Decimal} else pa.string()
-
-
-def _decimal(values: list[Decimal]) -> pa.DataType:
-    if any(not value.is_finite() for value in values):
-        return pa.float64()
-    scale = max(0, *(-int(value.as_tuple().exponent) for value in values))
-    digits = max(1, *(value.adjusted() + 1 for value in values if value))
-    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, min(scale, 76 - digits))
 
 
 def _convert(value: Any, type_: pa.DataType) -> Any:
@@ -412,17 +399,12 @@ class IbisSession(InterruptibleSession):
                 "to be written into a statement: declare a key of one column in the schema file, so that rows can be "
                 "read from the table itself, or narrow the query"
             )
-        types = [exp.DataType.build(sql_type(field.type), dialect="postgres") for field in table.schema]
         names = [exp.to_identifier(name, quoted=True) for name in table.column_names]
-        rows = [
-            [exp.convert(value) for value in row]
-            for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
-        ] or [[exp.null()] * len(types)]
-        rows[0] = [exp.Cast(this=value.copy(), to=type_) for value, type_ in zip(rows[0], types, strict=True)]
-        values = exp.Values(
-            expressions=[exp.Tuple(expressions=row) for row in rows],
-            alias=exp.TableAlias(this=exp.to_identifier("v"), columns=names),
-        )
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        values = exp.values(rows or [(None,) * len(names)], "v", names)
+        first = values.expressions[0]
+        for value, field in zip(list(first.expressions), table.schema, strict=True):
+            value.replace(exp.Cast(this=value.copy(), to=exp.DataType.build(sql_type(field.type), dialect="postgres")))
         select = exp.select("*").from_(values)
         if not table.num_rows:
             select = select.where("1 = 0")

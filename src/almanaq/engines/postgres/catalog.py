@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from almanaq.engines.common import RelationQueries, add_samples, complete_enums
 from almanaq.engines.postgres.driver import driver
 from almanaq.errors import first_line
-from almanaq.suql.catalog.reading import declared_column, flatten, relation_names
+from almanaq.suql.catalog.reading import declared_column, distinct_values, flatten, relation_names
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.text.sql_literals import quote
@@ -168,11 +168,7 @@ class CatalogReader:
             return replace(relation, columns=tuple(columns))
 
         def read_values(column: Column, limit: int) -> list[str]:
-            picked = f"unnest({quote(column.name)})" if column.array else quote(column.name)
-            rows = self._rows(
-                f"SELECT v FROM (SELECT {picked}::text AS v FROM {quote(*relation.location)}) q WHERE v IS NOT NULL"
-                f" GROUP BY v ORDER BY count(*) DESC, v LIMIT {limit}"
-            )
+            rows = self._rows(distinct_values(replace(relation, rows=0), column, limit, "postgres"))
             return [value for (value,) in rows]
 
         return complete_enums(relation, read_values)

@@ -376,15 +376,17 @@ def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
             if column.precision <= 38
             else pa.decimal256(column.precision, column.scale)
         )
-    present = [v for v in values if v is not None]
-    scale = max((-int(v.as_tuple().exponent) for v in present), default=0)
-    digits = max((v.adjusted() + 1 for v in present if v), default=1)
-    scale, digits = max(scale, 0), max(digits, 1)
-    return (
-        pa.decimal128(38, scale)
-        if digits + scale <= 38
-        else pa.decimal256(_MOST_DIGITS, max(0, min(scale, _MOST_DIGITS - digits)))
-    )
+    return decimal_type([v for v in values if v is not None])
+
+
+def decimal_type(values: Iterable[Decimal]) -> pa.DataType:
+    """Return the least wide decimal type that holds finite values."""
+    scale = digits = 0
+    for value in values:
+        scale, digits = max(scale, -int(value.as_tuple().exponent)), max(digits, value.adjusted() + 1 if value else 1)
+    if digits + scale <= 38:
+        return pa.decimal128(38, scale)
+    return pa.decimal256(_MOST_DIGITS, max(0, min(scale, _MOST_DIGITS - digits)))
 
 
 # --- results, read as the server sends them ---------------------------------------------------------------------------

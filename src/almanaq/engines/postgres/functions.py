@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from almanaq.engines.common import refuse_own
 from almanaq.errors import RefusedQueryError, UnknownNameError, suggest
 from almanaq.suql.text_functions import TEXT_FUNCTIONS
 
@@ -315,15 +316,9 @@ class FunctionCatalog:
             return ""
         if self._is_plain(function):
             return ""
-        of_the_database = f"the function {function.name!r} is one of the database's own"
         if barred := function.barred():
-            return f"{of_the_database} that queries do not call: {barred}"
-        if function.name.lower() in allowed:
-            return ""
-        return (
-            f"{of_the_database}, and nobody here knows what it does: who trusts it connects with "
-            f"allow_functions=[{function.name!r}], or says --allow-function {function.name}"
-        )
+            return f"the function {function.name!r} is one of the database's own that queries do not call: {barred}"
+        return "" if function.name.lower() in allowed else refuse_own(function.name, function.name)
 
     def _is_plain(self, f: Function) -> bool:
         """Return whether a function only computes from its arguments, by what queries may call themselves."""

@@ -11,8 +11,10 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.statements import (
+    PLACES,
     StatementReader,
     Tree,
+    copy_tree,
     is_text_call,
     names_of,
     parse,
@@ -29,7 +31,6 @@ from almanaq.suql.text_functions import DECLARED
 
 # --- trees in the shape that the compiler reads -----------------------------------------------------------------------
 
-_PLACES = frozenset(["location", "list_start", "list_end", "rexpr_list_start", "rexpr_list_end"])
 _DEFAULTS = {"SORTBY_ASC": "SORTBY_DEFAULT"}
 _NEGATED = {
     ("AEXPR_IN", "<>"): ("AEXPR_IN", "="),
@@ -60,7 +61,7 @@ def normalize(node: Tree) -> Any:
 def _plain(node: Tree, without: frozenset[str] = frozenset()) -> Any:
     parts: list[Any] = [node.DESCRIPTOR.name]
     for descriptor, value in node.ListFields():
-        if descriptor.name in _PLACES or descriptor.name in without:
+        if descriptor.name in PLACES or descriptor.name in without:
             continue
         if descriptor.message_type is not None:
             form = tuple(map(normalize, value)) if descriptor.is_repeated else normalize(value)
@@ -224,7 +225,7 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
 
     That are expressions in grouping sets, and `(a = b) IS NULL`, which is written without parentheses.
     """
-    given = _copy(given)
+    given = copy_tree(given)
     apart: dict[str, Tree] = {}
     for node in walk(given):
         for item in _misread(node):
@@ -256,12 +257,6 @@ def _parse(reader: Dialect, text: str) -> exp.Expr:
     for escaped in nodes_of(tree, exp.ByteString):  # `E'a\\b'`, which sqlglot writes as another text
         escaped.replace(exp.Literal.string(escaped.name))
     return tree
-
-
-def _copy(tree: Tree) -> Tree:
-    copied = type(tree)()
-    copied.CopyFrom(tree)
-    return copied
 
 
 def _dialect() -> Dialect:

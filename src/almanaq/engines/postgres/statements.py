@@ -49,6 +49,8 @@ _BEFORE_VALUES = ("BETWEEN", "BY", "BY_P", "ESCAPE", "LIKE", "ILIKE", "ROWS", "R
 """Words that are not reserved, and that a value follows all the same."""
 _PLANNED = ("unnest", "generate_series")
 _SAMPLES = ("system", "bernoulli")
+PLACES = frozenset(["location", "list_start", "list_end", "rexpr_list_start", "rexpr_list_end"])
+"""Fields that tell where a part of a tree is written."""
 _JSON_OPERATORS = ("?", "?|", "?&", "@?")
 
 
@@ -127,27 +129,18 @@ def walk(node: Tree) -> Iterator[Tree]:
 
 def same(one: Tree, other: Tree) -> bool:
     """Return whether two trees are the same but for where their parts are written."""
-    pending = [(one, other)]
-    while pending:
-        left, right = pending.pop()
-        if left.DESCRIPTOR is not right.DESCRIPTOR:
-            return False
-        names = {d.name for d, _ in (*left.ListFields(), *right.ListFields())} - {"location"}
-        for name in names - {"list_start", "list_end", "rexpr_list_start", "rexpr_list_end"}:
-            ours, theirs = getattr(left, name), getattr(right, name)
-            descriptor = left.DESCRIPTOR.fields_by_name[name]
-            if descriptor.message_type is None:
-                if ours != theirs:
-                    return False
-            elif descriptor.is_repeated:
-                if len(ours) != len(theirs):
-                    return False
-                pending += zip(ours, theirs, strict=True)
-            elif left.HasField(name) != right.HasField(name):
-                return False
-            else:
-                pending.append((ours, theirs))
-    return True
+    bare = [copy_tree(one), copy_tree(other)]
+    for node in (node for tree in bare for node in walk(tree)):
+        for name in PLACES.intersection(node.DESCRIPTOR.fields_by_name):
+            node.ClearField(name)
+    return bool(bare[0] == bare[1])
+
+
+def copy_tree(tree: Tree) -> Tree:
+    """Return a tree of its own that is the same."""
+    copied = type(tree)()
+    copied.CopyFrom(tree)
+    return copied
 
 
 def number_placeholders(text: str) -> str:
@@ -363,7 +356,7 @@ class _Check:
             return
         check = getattr(self, f"_{kind.lower()}", None)
         if check is not None:
-            check(node, members)
+            check(node)
         for part in children(node):
             self._part(part, members)
 
@@ -388,8 +381,7 @@ class _Check:
         known = readable and (not node.schemaname or node.schemaname in SYSTEM)
         return known and self.reader.functions.finds_relation(node.schemaname, node.relname)
 
-    def _funccall(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _funccall(self, node: Tree) -> None:
         path = names_of(node.funcname)
         if is_text_call(node) and not self.strict:
             self.has_text = True
@@ -413,8 +405,7 @@ class _Check:
         if placed != path:
             _set_names(node.funcname, placed)
 
-    def _rangefunction(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _rangefunction(self, node: Tree) -> None:
         for part in node.functions:
             called = part.list.items[0]
             if called.WhichOneof("node") == "func_call" and is_text_call(called.func_call):
@@ -423,36 +414,30 @@ class _Check:
                 raise UnsupportedError(message, **self._place(called.func_call, len(name)))
             self._in_from.add(called.func_call.location)
 
-    def _rangetablesample(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _rangetablesample(self, node: Tree) -> None:
         if names_of(node.method)[-1] not in _SAMPLES:
             raise RefusedQueryError(f"TABLESAMPLE takes {' or '.join(_SAMPLES).upper()}")
 
-    def _a_expr(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _a_expr(self, node: Tree) -> None:
         path = names_of(node.name)
         kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
         if kind.startswith("AEXPR_BETWEEN") or kind.startswith("AEXPR_BETWEEN_SYM"):
             path = ("<=",)
         self._operator(node.name if kind in ("AEXPR_OP", "AEXPR_OP_ANY", "AEXPR_OP_ALL") else None, path)
 
-    def _sublink(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _sublink(self, node: Tree) -> None:
         if node.HasField("testexpr"):
             self._operator(node.oper_name or None, names_of(node.oper_name) or ("=",))
 
-    def _sortby(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _sortby(self, node: Tree) -> None:
         if node.use_op:
             self._operator(node.use_op, names_of(node.use_op))
 
-    def _joinexpr(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _joinexpr(self, node: Tree) -> None:
         if node.using_clause or node.is_natural:
             self._operator(None, ("=",))
 
-    def _caseexpr(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _caseexpr(self, node: Tree) -> None:
         if node.HasField("arg"):
             self._operator(None, ("=",))
 
@@ -481,27 +466,23 @@ class _Check:
             or not operator.relations.isdisjoint(read)
         )
 
-    def _typename(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _typename(self, node: Tree) -> None:
         if node.pct_type:
             raise RefusedQueryError("name a type, not that of a column (%TYPE)")
         self._types.add(names_of(node.names)[-1])
         self.reader.functions.check_type(names_of(node.names)[-1], **self._place(node))
 
-    def _columnref(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _columnref(self, node: Tree) -> None:
         last = node.fields[-1]
         if len(node.fields) > 1 and last.WhichOneof("node") == "string":
             self.reader.functions.check_field(last.string.sval, self.allowed)
 
-    def _a_indirection(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _a_indirection(self, node: Tree) -> None:
         for part in node.indirection:
             if part.WhichOneof("node") == "string":
                 self.reader.functions.check_field(part.string.sval, self.allowed)
 
-    def _paramref(self, node: Tree, members: frozenset[str]) -> None:
-        del members
+    def _paramref(self, node: Tree) -> None:
         self.parameters.append(str(node.number))
 
     def _place(self, node: Tree, length: int = 1) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ _NAMES = {
 def pg_type(type_: Any) -> tuple[str, bool]:
     """Return the PostgreSQL name of a Spark type, or of an array's elements, and whether it is an array.
 
-    Structs, maps and arrays of arrays have none: their values are read as JSON text.
+    Structs, maps and arrays of arrays have none: they are taken for JSON.
     """
     kind = type_.typeName()
     if kind == "array":
@@ -52,21 +51,6 @@ def pg_type(type_: Any) -> tuple[str, bool]:
     if "interval" in kind:
         return "interval", False
     return _NAMES.get(kind, kind), False
-
-
-def to_plain(data: Any) -> Any:
-    """Return rows of a server (a batch or a table) with structs, maps and nested arrays as JSON text."""
-    if not any(_is_nested(field.type) for field in data.schema):
-        return data
-    columns = [
-        pa.array(
-            [None if v is None else json.dumps(_jsonable(v), default=str) for v in column.to_pylist()], pa.string()
-        )
-        if _is_nested(column.type)
-        else column
-        for column in data.columns
-    ]
-    return type(data).from_arrays(columns, names=data.schema.names)
 
 
 def to_spark(table: pa.Table) -> pa.Table:
@@ -101,23 +85,6 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
         return column.cast(target)
     except pa.ArrowNotImplementedError:
         return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()], target)])
-
-
-def _is_nested(type_: pa.DataType) -> bool:
-    if pa.types.is_list(type_):
-        return bool(pa.types.is_nested(type_.value_type))
-    return bool(pa.types.is_nested(type_))
-
-
-def _jsonable(value: Any) -> Any:
-    """Return a value as JSON has it: a map comes as pairs."""
-    if isinstance(value, dict):
-        return {str(key): _jsonable(part) for key, part in value.items()}
-    if isinstance(value, list):
-        if value and all(isinstance(part, tuple) and len(part) == 2 for part in value):
-            return {str(key): _jsonable(part) for key, part in value}
-        return [_jsonable(part) for part in value]
-    return value
 
 
 # --- the catalog ------------------------------------------------------------------------------------------------------
@@ -155,7 +122,7 @@ class SparkCatalogReader:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement of our own and give its rows."""
-        found = to_plain(self.remote.table(sql, "almanaq-catalog"))
+        found = self.remote.table(sql, "almanaq-catalog")
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def _schemas(self, catalog: str) -> tuple[str, ...]:
