@@ -592,6 +592,7 @@ def connect(
     max_rows: int | None = None,
     concurrency: int | None = None,
     batch: int | Batching | None = None,
+    batch_api: bool = False,
     reasoning_effort: str | None = None,
     context_tokens: int | None = None,
     cache: bool = True,
@@ -642,6 +643,8 @@ def connect(
         concurrency: most text calls under way at once.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
             Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.
+        batch_api: read texts through the batch API of an `openai:` model's server: at half the price, within a day. A
+            query that is ended or killed resumes its batch when it is run again.
         reasoning_effort: how much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …;
             None: as is usual there. It is said where the server does not take it.
         context_tokens: tokens that the model reads at once, prompt and reply together; None: what its server says, else
@@ -677,6 +680,7 @@ def _open(
     schema: str | None,
     examples: str | None,
     batch: int | Batching | None,
+    batch_api: bool,
     reasoning_effort: str | None,
     context_tokens: int | None,
     cache: bool,
@@ -688,7 +692,7 @@ def _open(
     from almanaq.agent.checked import CheckedAnswers, find_checked
     from almanaq.agent.schema_text import find_examples, read_examples
     from almanaq.engines.open_source import open_database
-    from almanaq.models.model_names import open_models
+    from almanaq.models.model_names import ModelSettings, open_models
     from almanaq.models.providers import choose_model
     from almanaq.suql.catalog.term_files import find_terms, read_terms
 
@@ -699,6 +703,11 @@ def _open(
     if model == "auto":
         model = choose_model().name
     settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
+    if batch_api:
+        from almanaq.models.batch_api import MOST_REQUESTS
+
+        settings = replace(settings or ModelSettings(), batch_api=True)
+        options = Options(concurrency=MOST_REQUESTS).over(options) if "concurrency" not in options.given else options
     shots = find_examples(source) if examples is None else read_examples(examples)
     place = find_terms(source) if terms is None else terms
     defined = None if place is None else read_terms(place)

@@ -252,12 +252,14 @@ class Spending:
         dropped_quotes: quotes in replies that are not in the text they claim to come from.
         read_in_parts: texts longer than the model's context.
         cut_prompts: prompts of which a server read only a part.
+        batched: requests in batches that have not ended.
     """
 
     budget: Budget | None = None
     dropped_quotes: int = 0
     read_in_parts: int = 0
     cut_prompts: int = 0
+    batched: int = 0
     _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -275,6 +277,11 @@ class Spending:
         """What each operator spent on each model, in order of first calls."""
         with self._lock:
             return tuple(_make_line(*key, found.virtual, found.spent.usage) for key, found in self._lines.items())
+
+    @property
+    def goes_on(self) -> str:
+        """What goes on at the server when the query ends early, as an error message ends."""
+        return f"; {self.batched:,} requests go on in a batch: run it again to get their replies" * bool(self.batched)
 
     @property
     def usage(self) -> Usage:
@@ -344,6 +351,12 @@ def record_cut_prompt() -> None:
         account.cut_prompts += 1
 
 
+def record_batched(count: int) -> None:
+    """Record requests that wait in a batch in every open account; a negative number, as it has ended."""
+    for account in _ACCOUNTS.get():
+        account.batched += count
+
+
 def open_budgets() -> tuple[Budget, ...]:
     """Return the budgets of the open accounts."""
     return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)
@@ -394,11 +407,14 @@ class MeteredModel:
         self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]
     ) -> tuple[Prompt, Usage]:
         """Wait until one of the forms of a request, in order of preference, fits beside the calls in flight."""
+        wait = 0.005
         while True:
             for form in forms:
                 if _reserve(limits, form[1], last=form is forms[-1]):
                     return form
-            await asyncio.sleep(0.005)  # polled, as calls settle in any loop and an asyncio.Event belongs to one
+            # Polled, as calls settle in any loop and an asyncio.Event belongs to one; of a batch, thousands may wait.
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.1, 1.0)
 
     async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
         # A cancelled call may have reached the server and been charged for.

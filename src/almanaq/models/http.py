@@ -144,14 +144,19 @@ class JsonServer:
         self._sessions = PerLoop(self._open_session)
 
     async def post(
-        self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
+        self,
+        path: str,
+        content: Mapping[str, Any] | bytes,
+        read: Callable[[bytes], None] | None = None,
+        *,
+        content_type: str = "application/json",
     ) -> Reply:
-        """POST JSON to a path below the base address and return the reply; raises NoReply where none came.
+        """POST JSON, or bytes of another type, to a path below the base address; raises NoReply where no reply came.
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return await self._send("POST", path, data, read)
+        return await self._send("POST", path, data, read, content_type)
 
     async def get(self, path: str) -> Reply:
         """GET a path below the base address; raises NoReply where no reply came."""
@@ -162,14 +167,26 @@ class JsonServer:
         await self._sessions.close()
 
     async def _send(
-        self, method: str, path: str, data: bytes | None, read: Callable[[bytes], None] | None = None
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        read: Callable[[bytes], None] | None = None,
+        content_type: str = "application/json",
     ) -> Reply:
         import aiohttp
 
         url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
         session = await self._sessions.get()
         try:
-            async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
+            async with session.request(
+                method,
+                url,
+                data=data,
+                headers={"content-type": content_type},
+                proxy=self._proxy,
+                allow_redirects=False,
+            ) as reply:
                 return Reply(reply.status, self._remove_secrets(await self._read_body(reply, read)), reply.headers)
         # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
@@ -215,7 +232,7 @@ class JsonServer:
         limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
         # ConcurrentModel limits the calls in flight; a second limit here would only hide it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-        headers = {"content-type": "application/json", "accept-encoding": "gzip, deflate", **self._headers}
+        headers = {"accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
             connector=connector,
             timeout=limits,

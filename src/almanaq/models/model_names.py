@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from almanaq.models.cached import CachedModel
 from almanaq.models.embedders.base import as_embedder
 from almanaq.models.logged import DebugLog, LoggedModel
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
-from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
+from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint
 from almanaq.models.rate import ConcurrentModel, Rate, RateLimitedModel
 from almanaq.models.retrying import RetryingModel
 from almanaq.models.sizes import reads_texts
@@ -63,6 +64,7 @@ class ModelSettings:
         rate: maximum requests and tokens per minute; None: as fast as the server allows.
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
         batching: which calls may share a request; None: none.
+        batch_api: read texts through the server's batch API, at half the price; of `openai:` models alone.
         debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
     """
 
@@ -79,6 +81,7 @@ class ModelSettings:
     rate: Rate | None = None
     probabilities: bool = False
     batching: Batching | None = None
+    batch_api: bool = False
     debug_log: DebugLog | None = None
 
 
@@ -103,13 +106,14 @@ def open_models(
         UsageError: there is no model of that name.
         ModelError: a setting that the model needs is missing.
     """
+    if spec == "auto":
+        spec = choose_model().name
+    if settings and settings.batch_api and not (isinstance(spec, str) and spec.startswith("openai:")):
+        kind = spec if isinstance(spec, str) else type(spec).__name__
+        raise UsageError(f"batch_api: only models of openai: have a batch API, not {kind!r}: leave it out")
     if isinstance(spec, Models):
         return spec
     vectors = _open_embedder(embedder, settings)
-    if spec == "auto":
-        from almanaq.models.providers import choose_model
-
-        spec = choose_model().name
     if spec is None or spec == "local":
         return _make_local_models(vectors, cache=cache)
     if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
@@ -246,7 +250,9 @@ def _open_plugin(spec: str) -> LanguageModel | Reader | None:
     return made
 
 
-def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+def _open_language_model(
+    spec: str, settings: ModelSettings, make: Callable[..., LanguageModel] | None = None
+) -> tuple[LanguageModel, ModelSettings]:
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS or not name:
         near = suggest(spec, (*MODEL_NAMES, *plugin_names("almanaq.models")))
@@ -255,7 +261,7 @@ def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageMo
 
     place = find_endpoint(provider, settings.base_url, settings.api_key)
     settings = replace(settings, price=settings.price or read_price(name))
-    model = OpenAIModel(
+    model = (make or OpenAIModel)(
         name,
         place.address,
         place.key,
@@ -265,6 +271,16 @@ def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageMo
         provider=provider,
     )
     return model, settings
+
+
+def _open_batch_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+    """Return the model that reads texts through its server's batch API, with settings that let one batch hold all."""
+    from almanaq.models.batch_api import MOST_REQUESTS, BatchModel, batch_price
+    from almanaq.models.private_files import default_cache_file
+
+    file = (settings.cache_file or default_cache_file()).with_name("batches.sqlite")
+    settings = replace(settings, price=batch_price(settings.price), concurrency=MOST_REQUESTS, rate=None)
+    return _open_language_model(spec, settings, partial(BatchModel, file=file))
 
 
 def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
@@ -280,16 +296,19 @@ def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, Mo
 def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
-    language = wrap_model(model, settings, cache)
+    language = reading = wrap_model(model, settings, cache)
     if not reads_texts(model.name):  # it writes queries alone
         return replace(_make_local_models(embedder, cache=cache), name=model.name, language=language)
+    if settings.batch_api:
+        model, settings = _open_batch_model(model.name, settings)
+        reading = wrap_model(model, settings, cache)
     plain = PromptedReader(
-        language,
+        reading,
         context_tokens=settings.context_tokens,
         probabilities=settings.probabilities,
         ask_context=getattr(model, "ask_context", None),
     )
-    reader = _add_batching(plain, language, settings.batching)
+    reader = _add_batching(plain, reading, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)
 
 

@@ -7,7 +7,7 @@ import base64
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from almanaq.event_loops import PerLoop, run_sync
 from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
+    CHAT_BYTES,
     JsonServer,
     NoReply,
     Reply,
@@ -87,6 +88,7 @@ class OpenAIModel:
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
         provider: the part of the model's name before the colon.
+        most_bytes: the longest reply that is read.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class OpenAIModel:
         price: Price | None = None,
         reasoning_effort: str | None = None,
         provider: str = "openai",
+        most_bytes: int = CHAT_BYTES,
     ) -> None:
         self.name = f"{provider}:{model}"
         self._model, self._price, self._effort = model, price, reasoning_effort
@@ -106,7 +109,8 @@ class OpenAIModel:
         self._base_url = redact_address(address)
         self.secrets = (key, *find_secrets(address))
         self.identity = f"{self.name} at {address_identity(address)} {reasoning_effort or ''}"
-        self._server = JsonServer(address, _make_headers(address, key), timeout=timeout, secrets=self.secrets)
+        headers = _make_headers(address, key)
+        self._server = JsonServer(address, headers, timeout=timeout, secrets=self.secrets, most_bytes=most_bytes)
         self._refused: frozenset[str] = frozenset()
         self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
@@ -116,7 +120,7 @@ class OpenAIModel:
         self._asking = PerLoop(asyncio.Lock)
         self._stated_context: int | None = None
         self._has_asked = urlsplit(address).hostname in _SILENT
-        self._ask_server = partial(ask_context, address, _make_headers(address, key), self.secrets, model)
+        self._ask_server = partial(ask_context, address, headers, self.secrets, model)
 
     async def ask_context(self) -> int | None:
         """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
@@ -138,9 +142,7 @@ class OpenAIModel:
         request, form = self._find_form(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._server.post(
-                "/chat/completions", _write_body(form, prompt), stream.feed if stream else None
-            )
+            reply = await self._post(_write_body(form, prompt), prompt, stream.feed if stream else None)
         except NoReply as problem:
             failed = make_connection_error(problem, base_url=self._base_url, served=self._served)
             if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
@@ -175,6 +177,9 @@ class OpenAIModel:
         if prompt.likelihood:
             completion = replace(completion, likelihood=read_likelihood(content))
         return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
+
+    async def _post(self, body: bytes, prompt: Prompt, read: Callable[[bytes], None] | None) -> Reply:  # noqa: ARG002
+        return await self._server.post("/chat/completions", body, read)
 
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
         """Give a model whose reply was cut at its limit more room; return whether there is more now.
