@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from almanaq.errors import ModelError, SourceError
 from almanaq.event_loops import PerLoop
-from almanaq.models.budget import record_batched
+from almanaq.models.budget import record_count
 from almanaq.models.http import JsonServer, NoReply, Reply
 from almanaq.models.logged import redact_keys
 from almanaq.models.openai import OpenAIModel
@@ -171,7 +171,7 @@ class _BatchQueue:
 
     async def _follow(self, batch: str, part: Requests) -> None:
         """Wait until a batch has ended, and settle its requests."""
-        record_batched(len(part))
+        record_count("batched", len(part))
         try:
             ended = await self._poll(batch)
             files = [ended.get(name) for name in ("output_file_id", "error_file_id")]
@@ -181,7 +181,7 @@ class _BatchQueue:
                 self._forget(list(part))
             raise
         lines = {line.get("custom_id"): line for reply in replies for line in _read_lines(reply)}
-        record_batched(-len(part))
+        record_count("batched", -len(part))
         for key, (_, waiting) in part.items():
             outcome = _read_outcome(lines.get(key), batch, ended)
             if isinstance(outcome, Reply) and outcome.status == 200:

@@ -15,8 +15,6 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -272,26 +270,3 @@ def address_error(address: str, example: str) -> ModelError:
     """Return the error for an address that no server can have."""
     shown = redact_address(address)
     return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")
-
-
-_MOST_TEXTS = 64
-_json_texts: dict[tuple[int, bool], tuple[Mapping[str, object], str]] = {}
-
-quote_json = encode_basestring_ascii
-"""Returns a text as json.dumps writes it."""
-quote_json_once = lru_cache(maxsize=_MOST_TEXTS)(encode_basestring_ascii)
-"""The same, cached: for texts that recur in many requests."""
-
-
-def write_json(value: Mapping[str, object], *, sort_keys: bool = False) -> str:
-    """Return json.dumps of a schema, cached by identity: the object must not be changed afterwards."""
-    place = id(value), sort_keys
-    found = _json_texts.get(place)
-    # The cache holds the object itself, so that no other object can get its id.
-    if found is not None and found[0] is value:
-        return found[1]
-    text = json.dumps(value, sort_keys=sort_keys)
-    if len(_json_texts) >= _MOST_TEXTS:
-        _json_texts.clear()
-    _json_texts[place] = value, text
-    return text

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import PerLoop, run_sync
-from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
+from almanaq.models.budget import estimate_tokens, max_tokens, record_count, record_usage
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
     CHAT_BYTES,
@@ -28,10 +28,7 @@ from almanaq.models.http import (
     address_error,
     address_identity,
     find_secrets,
-    quote_json,
-    quote_json_once,
     redact_address,
-    write_json,
 )
 from almanaq.models.logged import redact_keys
 from almanaq.models.openai_replies import (
@@ -68,8 +65,6 @@ _ALTERNATIVES = 20
 """Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
 _SILENT = ("api.openai.com",)
 """Servers that are known not to say how much their models read."""
-_MAX_FORMS = 64
-"""Request forms whose JSON text is cached."""
 _VECTOR_BYTES = 2**19
 """Maximum size of one vector in a reply: 16,384 numbers as text."""
 
@@ -112,7 +107,6 @@ class OpenAIModel:
         headers = _make_headers(address, key)
         self._server = JsonServer(address, headers, timeout=timeout, secrets=self.secrets, most_bytes=most_bytes)
         self._refused: frozenset[str] = frozenset()
-        self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
         self._served = False
         self._far = provider in ("openai", "azure")
@@ -139,10 +133,10 @@ class OpenAIModel:
         """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
         if "system" in self._refused:
             prompt = replace(prompt, messages=_merge_system(prompt.messages))
-        request, form = self._find_form(prompt)
+        request = self._make_request(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._post(_write_body(form, prompt), prompt, stream.feed if stream else None)
+            reply = await self._post(json.dumps(request).encode("ascii"), prompt, stream.feed if stream else None)
         except NoReply as problem:
             failed = make_connection_error(problem, base_url=self._base_url, served=self._served)
             if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
@@ -209,7 +203,7 @@ class OpenAIModel:
         if stated >= words * _WORDS_READ and not (self._context and stated >= self._context):
             return
         self._context = min(stated, self._context or stated)
-        record_cut_prompt()
+        record_count("cut_prompts")
         failure = FailedCall(
             f"the server read only {stated:,} tokens of a prompt of more than {words:,} words: give the model a larger"
             " context (Ollama: num_ctx)",
@@ -243,29 +237,18 @@ class OpenAIModel:
             served=self._served,
         )
 
-    def _find_form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
-        """Return a request without its messages, and its JSON text, cached for requests that differ in messages."""
-        most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
-        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, prompt.stop, prompt.likelihood, refused
-        found = self._cached_forms.get(place)
-        # The cache holds the schema itself, so that no other object can get its id.
-        if found is None or found[0] is not prompt.schema:
-            request = self._make_request(prompt)
-            if len(self._cached_forms) >= _MAX_FORMS:
-                self._cached_forms.clear()
-            found = self._cached_forms[place] = prompt.schema, request, _write_options(request, prompt)
-        return found[1], found[2]
-
     def _make_request(self, prompt: Prompt) -> dict[str, Any]:
-        """Return a request without its messages."""
+        """Return a request: messages first, so that server caches see equal prefixes."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
+            "messages": [{"role": message.role, "content": message.content} for message in prompt.messages],
             "model": self._model,
             limit_name: self.most_output_tokens(prompt),
             "temperature": 0,
         }
         if prompt.schema is not None:
-            request["response_format"] = prompt.schema
+            schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self._effort:
             request["reasoning_effort"] = self._effort
         if prompt.pieces is not None:
@@ -312,26 +295,6 @@ def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     system = "\n\n".join(message.content for message in messages if message.role == "system")
     first, *others = [message for message in messages if message.role != "system"]
     return (replace(first, content=f"{system}\n\n{first.content}"), *others) if system else messages
-
-
-def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
-    """Return the JSON text of a request after its messages."""
-    parts = []
-    for name, value in request.items():
-        if name == "response_format" and prompt.schema is not None:
-            form = f'{{"name": {quote_json(prompt.name)}, "strict": true, "schema": {write_json(prompt.schema)}}}'
-            parts.append(f', "response_format": {{"type": "json_schema", "json_schema": {form}}}')
-        else:
-            parts.append(f', "{name}": {json.dumps(value)}')
-    return "".join(parts)
-
-
-def _write_body(form: str, prompt: Prompt) -> bytes:
-    """Return a request body: messages first, so that server caches see equal prefixes, then the options."""
-    # System messages recur in many requests: their quoted form is cached.
-    quoted = [(m.role, (quote_json_once if m.role == "system" else quote_json)(m.content)) for m in prompt.messages]
-    messages = [f'{{"role": "{role}", "content": {content}}}' for role, content in quoted]
-    return f'{{"messages": [{", ".join(messages)}]{form}}}'.encode("ascii")
 
 
 class OpenAIEmbedder:

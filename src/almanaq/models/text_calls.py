@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from almanaq.models.budget import estimate_tokens, record_dropped_quotes
+from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts.schemas import QUOTES, one_of
 from almanaq.models.prompts.schemas import strict_object as _object
 from almanaq.models.protocols import Quote, TextCall
@@ -277,7 +277,7 @@ def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[tuple
         elif match not in found:
             found.append(match)
     if dropped:
-        record_dropped_quotes(dropped)
+        record_count("dropped_quotes", dropped)
     return tuple(found), dropped
 
 
