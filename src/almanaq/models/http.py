@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -191,25 +190,23 @@ class JsonServer:
             raise NoReply(self._describe_problem(problem), arrived=False) from None
         except TimeoutError:
             raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
-        except (aiohttp.ClientError, OSError, zlib.error) as problem:
+        except (aiohttp.ClientError, OSError) as problem:
             raise NoReply(self._describe_problem(problem), arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
         """Read a reply up to the limit; beyond it the caller's block closes the connection."""
-        unpack = _decompressor(reply.headers.get("content-encoding", ""))
         streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
-        if not streams and unpack is None and (reply.content_length or self._most + 1) <= self._most:
+        packed = "content-encoding" in reply.headers
+        if not streams and not packed and (reply.content_length or self._most + 1) <= self._most:
             # aiohttp reads no more than the announced length.
             return await reply.read()
         body = bytearray()
         async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
-            # One byte above the limit proves that the reply is longer.
-            more = piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
-            body += more
+            body += piece
             if len(body) > self._most:
                 raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True)
             if streams and read is not None:
-                read(more)
+                read(piece)
         return bytes(body)
 
     def _remove_secrets(self, body: bytes) -> bytes:
@@ -236,23 +233,7 @@ class JsonServer:
             timeout=limits,
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # aiohttp would decompress without a limit.
-            auto_decompress=False,
         )
-
-
-def _decompressor(encoding: str) -> Any:
-    """Return the decompressor of a content encoding, None for an uncompressed reply.
-
-    Raises NoReply for an unknown encoding.
-    """
-    named = encoding.strip().lower()
-    if named in ("", "identity"):
-        return None
-    if named in ("gzip", "x-gzip", "deflate"):
-        # Adding 32 to the window size accepts a gzip or a zlib header.
-        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-    raise NoReply(f"the reply is packed as {named[:20]!r}, which was not asked for", arrived=True)
 
 
 def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:

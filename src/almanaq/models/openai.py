@@ -204,15 +204,14 @@ class OpenAIModel:
             return
         self._context = min(stated, self._context or stated)
         record_count("cut_prompts")
-        failure = FailedCall(
+        raise FailedCall(
             f"the server read only {stated:,} tokens of a prompt of more than {words:,} words: give the model a larger"
             " context (Ollama: num_ctx)",
             retryable=False,
             usage=usage,
             cause="the server read only a part of the text: raise its context (Ollama: num_ctx)",
+            too_long=True,
         )
-        failure.too_long = True
-        raise failure
 
     def _make_error(self, reply: Reply, request: Mapping[str, Any], prompt: Prompt) -> ModelError:
         message = read_error_message(reply.body)
@@ -285,9 +284,7 @@ def _output_limit_of(request: Mapping[str, Any]) -> int:
 
 def _ask_otherwise(message: str) -> FailedCall:
     """Return the failure of a call that is repeated at once in another form."""
-    failure = FailedCall(message, usage=Usage(calls=1))
-    failure.at_once = True
-    return failure
+    return FailedCall(message, usage=Usage(calls=1), at_once=True)
 
 
 def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
