@@ -162,27 +162,14 @@ class SpendingLine:
 
     Attributes:
         operator: the purpose of the prompt or the stage of the plan; "" where none was named.
-        virtual: calls requested; `cached` of them were served from the cache or by an equal call in flight, and
-            `physical` calls were made for the rest, retries included.
-        money: in US dollars, None where a price is unknown.
-        cached_input_tokens: input tokens that the server had computed before.
+        virtual: calls requested; `usage.cached_calls` of them were served from the cache or by an equal call in flight,
+            and `usage.calls` calls were made for the rest, retries included.
     """
 
     operator: str
     model: str
     virtual: int
-    cached: int
-    physical: int
-    input_tokens: int
-    output_tokens: int
-    money: float | None
-    cached_input_tokens: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        """What was spent, as a Usage."""
-        tokens = self.input_tokens, self.output_tokens
-        return Usage(self.physical, self.cached, *tokens, self.money, self.cached_input_tokens)
+    usage: Usage
 
 
 @dataclass
@@ -201,20 +188,20 @@ class Spending:
     read_in_parts: int = 0
     cut_prompts: int = 0
     batched: int = 0
-    _lines: dict[tuple[str, str], tuple[int, Usage]] = field(default_factory=dict)
+    _lines: dict[tuple[str, str], SpendingLine] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
         """Record what a call cost."""
         with self._lock:
-            requested, spent = self._lines.get((operator, model), (0, Usage()))
-            self._lines[operator, model] = requested + virtual, spent + usage
+            line = self._lines.get((operator, model)) or SpendingLine(operator, model, 0, Usage())
+            self._lines[operator, model] = replace(line, virtual=line.virtual + virtual, usage=line.usage + usage)
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:
         """What each operator spent on each model, in order of first calls."""
         with self._lock:
-            return tuple(_make_line(*key, *found) for key, found in self._lines.items())
+            return tuple(self._lines.values())
 
     @property
     def goes_on(self) -> str:
@@ -225,13 +212,6 @@ class Spending:
     def usage(self) -> Usage:
         """The total."""
         return sum((line.usage for line in self.lines), Usage())
-
-
-def _make_line(operator: str, model: str, virtual: int, used: Usage) -> SpendingLine:
-    tokens = used.input_tokens, used.output_tokens
-    return SpendingLine(
-        operator, model, virtual, used.cached_calls, used.calls, *tokens, used.money, used.cached_input_tokens
-    )
 
 
 _ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", default=())

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from almanaq.errors import ModelCallError
+from almanaq.event_loops import PerLoop
 from almanaq.models.budget import record_usage
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
@@ -119,7 +119,7 @@ class CachedModel:
         self._model, self.cache = model, cache
         self.identity = identity or str(getattr(model, "identity", model.name))
         self._lock = threading.Lock()
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, CacheQueue] = WeakKeyDictionary()
+        self._queues = PerLoop(lambda: CacheQueue(cache, self.identity))
         self._under_way: dict[bytes, list[Future[Completion | None]]] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
@@ -137,7 +137,7 @@ class CachedModel:
 
     def cache_only(self) -> CacheOnlyModel:
         """Return a model that only knows the replies in the cache now."""
-        return CacheOnlyModel(self.name, self.identity, self._turns_of_loop())
+        return CacheOnlyModel(self.name, self.identity, self._queues)
 
     async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
         while True:
@@ -169,7 +169,7 @@ class CachedModel:
                     waiter.set_result(completion)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
-        turns, waited = self._turns_of_loop(), 0.0
+        turns, waited = await self._queues.get(), 0.0
         found = await turns.look(key)
         # Clocks may differ between processes: never wait longer than a lease can last.
         while found is False and waited < LEASE_SECONDS:
@@ -186,14 +186,6 @@ class CachedModel:
         await turns.keep(key, _to_cache_text(completion, prompt))
         return completion
 
-    def _turns_of_loop(self) -> CacheQueue:
-        loop = asyncio.get_running_loop()
-        turns = self._turns.get(loop)
-        if turns is None:
-            with self._lock:
-                turns = self._turns.setdefault(loop, CacheQueue(self.cache, self.identity))
-        return turns
-
 
 class CacheMiss(ModelCallError):
     """The cache has no reply to a request."""
@@ -202,12 +194,12 @@ class CacheMiss(ModelCallError):
 class CacheOnlyModel:
     """A language model that returns cached replies only; it sends, counts and records nothing."""
 
-    def __init__(self, name: str, identity: str, turns: CacheQueue) -> None:
-        self.name, self._identity, self._turns = name, identity, turns
+    def __init__(self, name: str, identity: str, queues: PerLoop[CacheQueue]) -> None:
+        self.name, self._identity, self._queues = name, identity, queues
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the cached reply; raises CacheMiss where there is none."""
-        found = await self._turns.find(request_key(self._identity, prompt))
+        found = await (await self._queues.get()).find(request_key(self._identity, prompt))
         if found is None:
             raise CacheMiss("the reply is not in the cache")
         return _from_cache_text(found, prompt)
