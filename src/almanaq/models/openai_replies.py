@@ -52,20 +52,19 @@ def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[]
 
 def count_reasoning_tokens(content: Mapping[str, Any]) -> int:
     """Return the output tokens spent on reasoning, which the text does not show."""
-    usage = content.get("usage")
-    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return hidden if isinstance(hidden, int) and 0 < hidden <= _MOST_STATED else 0
+    return _read_count(content, "usage", "completion_tokens_details", "reasoning_tokens")
 
 
 def count_cached_tokens(content: Mapping[str, Any]) -> int:
     """Return the input tokens that the server reports as cached from an equal prefix."""
-    usage = content.get("usage")
-    if not isinstance(usage, dict):
-        return 0
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return cached if isinstance(cached, int) and 0 < cached <= _MOST_STATED else 0
+    known = _read_count(content, "usage", "prompt_tokens_details", "cached_tokens")
+    return known or _read_count(content, "usage", "prompt_cache_hit_tokens")
+
+
+def _read_count(content: object, *path: str) -> int:
+    for name in path:
+        content = content.get(name) if isinstance(content, dict) else None
+    return content if isinstance(content, int) and 0 < content <= _MOST_STATED else 0
 
 
 _VALUE = re.compile(r'"value"\s*:\s*')
