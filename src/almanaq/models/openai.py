@@ -346,8 +346,7 @@ class OpenAIEmbedder:
     def _embed_texts(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
-        vectors: NDArray[np.float32] = run_sync(self._embed_batches(texts, kind))
-        return vectors
+        return run_sync(self._embed_batches(texts, kind))
 
     async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         """Return the vectors of texts; a refused batch is halved, and a text that is too long is cut."""
