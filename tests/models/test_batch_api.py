@@ -71,6 +71,7 @@ def test_a_feature_that_the_server_refuses_is_left_out_of_a_second_batch(serve):
         assert len(server.batches.made) == 2
 
 
+@pytest.mark.slow
 def test_a_query_that_is_killed_resumes_its_batch(serve):
     server = serve(batch_seconds=3600)
     first = subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,8 @@ def _open_store(file: Path) -> sqlite3.Connection:
     schema = "CREATE TABLE IF NOT EXISTS request (key TEXT PRIMARY KEY, file TEXT, batch TEXT, made REAL)"
     try:
         store = open_sqlite(file, schema, 1)
-        store.isolation_level = None  # each statement is its own transaction
-        store.execute("DELETE FROM request WHERE made < ?", (time.time() - _KEPT_SECONDS,))
+        with store:
+            store.execute("DELETE FROM request WHERE made < ?", (time.time() - _KEPT_SECONDS,))
     except (OSError, *UNUSABLE) as problem:
         raise SourceError(f"the record of batches {file} cannot be used ({problem}): delete it") from problem
     return store
@@ -116,21 +116,28 @@ class _BatchQueue:
 
     async def _run(self) -> None:
         requests = await self._gather()
+        await self._guard(self._submit(requests), requests)
+
+    async def _guard(self, work: Coroutine[Any, Any, None], requests: Requests) -> None:
+        """Hand what work raises to those who wait for its requests."""
         try:
-            known = self._store.execute(
-                "SELECT key, file, batch FROM request WHERE key IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(requests)),),
-            ).fetchall()
-            batches: dict[str, Requests] = {}
-            for key, file, batch in known:
-                batches.setdefault(batch or await self._create(file, look=True), {})[key] = requests[key]
-            for part in _split({key: each for key, each in requests.items() if key not in {row[0] for row in known}}):
-                batches[await self._create(await self._upload(part))] = part
-            await asyncio.gather(*(self._follow(batch, part) for batch, part in batches.items()))
+            await work
         except _Refused as refused:
             _settle(requests.values(), refused.reply)
-        except Exception as problem:  # handed to those who wait
+        except sqlite3.Error as problem:
+            _settle(requests.values(), SourceError(f"the record of batches cannot be used: {problem}"))
+        except Exception as problem:
             _settle(requests.values(), problem)
+
+    async def _submit(self, requests: Requests) -> None:
+        """Resume the batches of requests that were submitted before, submit the others, and wait for all."""
+        new, submitted = dict(requests), dict[tuple[str, str | None], Requests]()
+        asked = "SELECT key, file, batch FROM request WHERE key IN (SELECT value FROM json_each(?))"
+        for key, file, batch in self._store.execute(asked, (json.dumps(list(requests)),)).fetchall():
+            submitted.setdefault((file, batch), {})[key] = new.pop(key)
+        batches = [(batch or await self._create(file, look=True), part) for (file, batch), part in submitted.items()]
+        batches += [(await self._create(await self._upload(part)), part) for part in _split(new)]
+        await asyncio.gather(*(self._guard(self._follow(batch, part), part) for batch, part in batches))
 
     async def _gather(self) -> Requests:
         count = -1
@@ -157,7 +164,7 @@ class _BatchQueue:
         file = str(_read(reply, "id")["id"])
         # Before the batch is made, so that one whose maker is killed is found by its file.
         rows = [(key, file, time.time()) for key in part]
-        self._store.executemany("INSERT OR REPLACE INTO request VALUES (?, ?, NULL, ?)", rows)
+        self._write("INSERT OR REPLACE INTO request VALUES (?, ?, NULL, ?)", rows)
         return file
 
     async def _create(self, file: str, *, look: bool = False) -> str:
@@ -166,7 +173,7 @@ class _BatchQueue:
         found = [each["id"] for each in listed if each.get("input_file_id") == file]
         content = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
         batch = str(found[0] if found else _read(await self._server.post("/batches", content), "id")["id"])
-        self._store.execute("UPDATE request SET batch = ? WHERE file = ?", (batch, file))
+        self._write("UPDATE request SET batch = ? WHERE file = ?", [(batch, file)])
         return batch
 
     async def _follow(self, batch: str, part: Requests) -> None:
@@ -177,18 +184,21 @@ class _BatchQueue:
             files = [ended.get(name) for name in ("output_file_id", "error_file_id")]
             replies = [await self._server.get(f"/files/{file}/content") for file in files if file]
         except _Refused as refused:
-            if refused.reply.status == 404:  # the server has lost it
-                self._forget(list(part))
-            raise
+            if refused.reply.status != 404:
+                raise
+            self._forget(list(part))
+            raise ModelError(f"the server no longer has batch {batch}: run the query again to submit another") from None
         lines = {line.get("custom_id"): line for reply in replies for line in _read_lines(reply)}
         record_count("batched", -len(part))
+        failed = []
         for key, (_, waiting) in part.items():
             outcome = _read_outcome(lines.get(key), batch, ended)
             if isinstance(outcome, Reply) and outcome.status == 200:
                 self._delivered += [key] if not all(reply.done() for reply in waiting) else []
             else:
-                self._forget([key])
+                failed.append(key)
             _settle([part[key]], outcome)
+        self._forget(failed)
 
     async def _poll(self, batch: str) -> Mapping[str, Any]:
         """Return a batch once it has ended, however often the server is out of reach for a moment."""
@@ -209,7 +219,11 @@ class _BatchQueue:
 
     def _forget(self, keys: Sequence[str]) -> None:
         """Have requests be submitted again when they are made again."""
-        self._store.executemany("DELETE FROM request WHERE key = ?", [(key,) for key in keys])
+        self._write("DELETE FROM request WHERE key = ?", [(key,) for key in keys])
+
+    def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        with self._store:
+            self._store.executemany(statement, rows)
 
 
 def _split(requests: Requests) -> Iterator[Requests]:
