@@ -1,4 +1,4 @@
-"""Write constraints.txt anew: the newest versions that go together, as pip resolves them for `almanaq[local,test]`
+"""Write constraints.txt anew: the newest versions that go together, as pip resolves them for `almanaq[local,llm,test]`
 and almanaq-bench.
 
 Nothing is installed. Versions that must stay are in KEPT, with the reason. `--check` resolves nothing: it says which
@@ -42,7 +42,7 @@ def normalize_name(name: str) -> str:
 def find_unfulfilled() -> list[str]:
     """Name the requirements that no pin stands for, or whose pin they exclude."""
     have, off = pins(), []
-    for line in (*_requirements(ROOT, "local", "test"), *_requirements(BENCH, "text-metrics")):
+    for line in (*_requirements(ROOT, "local", "llm", "test"), *_requirements(BENCH, "text-metrics")):
         asked = Requirement(line)
         version = have.get(normalize_name(asked.name))
         if version is None:
@@ -59,7 +59,8 @@ def resolve() -> dict[str, str]:
         report, kept = Path(folder, "report.json"), Path(folder, "kept.txt")
         kept.write_text("".join(f"{name}=={have[name]}\n" for name in KEPT))
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
-        command += ["--constraint", str(kept), "--report", str(report), f"{ROOT}[local,test]", f"{BENCH}[text-metrics]"]
+        command += ["--constraint", str(kept), "--report", str(report)]
+        command += [f"{ROOT}[local,llm,test]", f"{BENCH}[text-metrics]"]
         subprocess.run(command, check=True)
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
     named = {each["metadata"]["name"]: each["metadata"]["version"].split("+")[0] for each in found}

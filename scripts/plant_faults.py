@@ -80,14 +80,14 @@ FAULTS = (
         ("tests/security", "tests/catalog", "tests/databases"),
     ),
     # models
-    Fault("a budget allows one call more", "most.calls + sum(tally.calls", "sum(tally.calls", _MODELS),
-    Fault("what was reserved is never given back", "self._held.subtract(most)", "pass", _MODELS),
+    Fault("a budget allows one call more", "total.calls > self.calls", "total.calls > self.calls + 1", _MODELS),
+    Fault("what was reserved is never given back", "self.reserved -= most", "pass", _MODELS),
     Fault("one attempt more is made", "attempt == self._attempts", "attempt > self._attempts", _MODELS),
     Fault("failed attempts cost nothing", "spent += known.usage", "pass", _MODELS),
     Fault(
         "a cached reply outlives its prompt's version",
-        "{quote_json(name)}, {quote_json(version)}",
-        "{quote_json(name)}, {quote_json(name)}",
+        "prompt.name, prompt.version, messages",
+        "prompt.name, prompt.name, messages",
         _MODELS,
     ),
     Fault(

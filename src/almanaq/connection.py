@@ -592,6 +592,7 @@ def connect(
     max_rows: int | None = None,
     concurrency: int | None = None,
     batch: int | Batching | None = None,
+    batch_api: bool = False,
     reasoning_effort: str | None = None,
     context_tokens: int | None = None,
     cache: bool = True,
@@ -642,6 +643,8 @@ def connect(
         concurrency: most text calls under way at once.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
             Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.
+        batch_api: read texts through the batch API of an `openai:` model's server: at half the price, within a day. A
+            query that is ended or killed resumes its batch when it is run again.
         reasoning_effort: how much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …;
             None: as is usual there. It is said where the server does not take it.
         context_tokens: tokens that the model reads at once, prompt and reply together; None: what its server says, else
@@ -677,6 +680,7 @@ def _open(
     schema: str | None,
     examples: str | None,
     batch: int | Batching | None,
+    batch_api: bool,
     reasoning_effort: str | None,
     context_tokens: int | None,
     cache: bool,
@@ -698,7 +702,12 @@ def _open(
         dialect_named(options.dialect)
     if model == "auto":
         model = choose_model().name
-    settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
+    limits = {"reasoning_effort": reasoning_effort, "context_tokens": context_tokens}
+    settings = replace(_model_settings(model, batch, limits), batch_api=batch_api)
+    if batch_api:
+        from almanaq.models.batch_api import MOST_REQUESTS
+
+        options = options.over(Options(concurrency=MOST_REQUESTS))
     shots = find_examples(source) if examples is None else read_examples(examples)
     place = find_terms(source) if terms is None else terms
     defined = None if place is None else read_terms(place)
@@ -742,16 +751,21 @@ def _make_engine(
     )
 
 
-def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
-    """Return the settings under which calls are shared; raise UsageError where there is no call that could be."""
+def _model_settings(
+    model: str | Reader | LanguageModel | Models, batch: int | Batching | None, limits: Mapping[str, Any]
+) -> ModelSettings:
+    """Return what is asked of a model; raise UsageError where it makes no calls to share, or has its limits already."""
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings, default_batching
     from almanaq.models.protocols import LanguageModel
 
+    given = {name: value for name, value in limits.items() if value is not None}
+    for name, value in given.items():
+        OPTIONS[name].check(value)
+        if not isinstance(model, str):
+            raise UsageError(f"{name}: the model is opened already, as {type(model).__name__}: give it there")
     if batch is None:
-        usual = default_batching(model) if isinstance(model, str) else None
-        return None if usual is None else ModelSettings(batching=usual)
-
+        return ModelSettings(batching=default_batching(model) if isinstance(model, str) else None, **given)
     if not isinstance(batch, int | Batching) or isinstance(batch, bool) or (isinstance(batch, int) and batch < 1):
         raise UsageError(f"batch: {batch!r} is out of range; give a whole number of at least 1")
     if model == "local" or not isinstance(model, str | LanguageModel):
@@ -759,26 +773,7 @@ def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageM
         raise UsageError(
             f"batch: the model {kind!r} makes no calls to share; choose a language model, such as openai:MODEL"
         )
-    return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch))
-
-
-def limit_settings(
-    settings: ModelSettings | None,
-    model: str | Reader | LanguageModel | Models,
-    reasoning_effort: str | None,
-    context_tokens: int | None,
-) -> ModelSettings | None:
-    """Return the settings with how much a model reasons and reads; raise UsageError where it is too late for that."""
-    for name, value in (("reasoning_effort", reasoning_effort), ("context_tokens", context_tokens)):
-        OPTIONS[name].check(value)
-        if value is not None and not isinstance(model, str):
-            raise UsageError(f"{name}: the model is opened already, as {type(model).__name__}: give it there")
-    if reasoning_effort is None and context_tokens is None:
-        return settings
-    from almanaq.models.model_names import ModelSettings
-
-    settings = settings or ModelSettings()
-    return replace(settings, reasoning_effort=reasoning_effort, context_tokens=context_tokens)
+    return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch), **given)
 
 
 def bound_models(models: Models, deadline: float | None) -> Models:

@@ -528,6 +528,16 @@ _AFTER = (
         untrusted="any",
     ),
     Option(
+        name="batch_api",
+        annotation="bool",
+        default=False,
+        help="Read texts through OpenAI's batch API: half the price, up to a day; a query that ends early resumes it.",
+        python="Read texts through the batch API of an `openai:` model's server: at half the price, within a day. A "
+        "query that is ended or killed resumes its batch when it is run again.",
+        commands="sql ask",
+        setting=True,
+    ),
+    Option(
         name="reasoning_effort",
         annotation="str | None",
         help="How much a model that reasons is to reason, as none, low or high; default: the server's.",

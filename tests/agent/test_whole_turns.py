@@ -144,9 +144,10 @@ def test_what_cannot_be_told_is_left_out(suql):
 def test_the_footer_counts_requests_beside_the_texts_that_they_read():
     from almanaq.cli.terminal import summary_line
     from almanaq.models.budget import SpendingLine
+    from almanaq.models.protocols import Usage
     from almanaq.suql.result import Trace
 
-    lines = tuple(SpendingLine(name, "m", 1, 0, 1, 9, 1, 0.0) for name in ("parse", "text", "respond"))
+    lines = tuple(SpendingLine(name, "m", 1, Usage(1, 0, 9, 1)) for name in ("parse", "text", "respond"))
     told = summary_line(1, Trace(text_calls=1, input_tokens=27, output_tokens=3, cached_input_tokens=5, spending=lines))
     assert "1 text call · 3 requests · 27 + 3 tokens · 5 of them cached by the server" in told
     assert json.dumps(told)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from almanaq.models.budget import Budget, Tally
+from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel, CacheQueue, request_key
-from almanaq.models.http import JsonServer, Reply, write_json
+from almanaq.models.http import JsonServer, Reply
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Message, Prompt, Usage
@@ -31,7 +31,6 @@ PROMPTS = st.builds(
     st.integers(1, 5000),
     st.sampled_from(["", "a", "aa11"]),
 )
-USAGE = st.builds(Usage, *[st.integers(0, 99)] * 4, st.none() | st.integers(0, 9).map(float), st.integers(0, 99))
 
 
 @given(TEXT, PROMPTS)
@@ -69,11 +68,6 @@ def test_a_body_says_what_its_parts_say(prompt: Prompt, name: str, effort: str |
     assert json.loads(bodies[0]) == expected
 
 
-def test_a_text_is_never_taken_for_that_of_another_object() -> None:
-    for number in range(300):  # more than are kept, each at the place in memory of one before it
-        assert json.loads(write_json({"n": number})) == {"n": number}
-
-
 @given(st.lists(TEXT, min_size=1, max_size=3), TEXT, st.booleans(), st.sampled_from(["answer", "summarise"]))
 @settings(max_examples=60)
 def test_a_frame_gives_the_prompt_that_its_file_gives(
@@ -84,18 +78,6 @@ def test_a_frame_gives_the_prompt_that_its_file_gives(
     file = prompt_file(name)
     whole = file.prompt({**values, "passages": list(enumerate(passages, 1))}, token="f1")
     assert file.frame(values, len(passages)).prompt(passages, token="f1") == whole
-
-
-@given(st.lists(USAGE), st.lists(USAGE, max_size=2))
-def test_a_tally_is_the_sum(added: list[Usage], taken: list[Usage]) -> None:
-    tally = Tally()
-    for usage in (*added, *taken):
-        tally.add(usage)
-    assert tally.usage == sum((*added, *taken), Usage())
-    for usage in taken:
-        tally.subtract(usage)
-    if all(usage.money is not None for usage in taken):
-        assert tally.usage == sum(added, Usage())
 
 
 def test_replies_that_come_together_are_kept_together(tmp_path: Path) -> None:

@@ -12,23 +12,16 @@ import virtual_time
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget, MeteredModel
-from almanaq.models.cached import CachedModel
-from almanaq.models.logged import LoggedModel
-from almanaq.models.model_names import WRAPPERS, ModelSettings, wrap_model
+from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt
-from almanaq.models.rate import ConcurrentModel, RateLimitedModel
+from almanaq.models.rate import ConcurrentModel
 from almanaq.models.retrying import FailedCall, RetryingModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 
 def numbered(prompt: Prompt, number: int) -> Prompt:
     return replace(prompt, version=str(number))
-
-
-def test_the_order_of_the_wrappers() -> None:
-    outer = (CachedModel, RetryingModel, ConcurrentModel, RateLimitedModel)
-    assert (*outer, MeteredModel, LoggedModel) == WRAPPERS
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:

@@ -219,7 +219,9 @@ class Agent:
         finally:
             steps.close()
         if deadline is not None and isinstance(response.error, DeadlineExceeded):
-            response = replace(make_failure(question, deadline.error(), response.suql), kind=response.kind)
+            response = replace(
+                make_failure(question, deadline.error(account.spent.goes_on), response.suql), kind=response.kind
+            )
         response = account.add_trace(response)
         if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)

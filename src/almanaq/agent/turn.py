@@ -51,10 +51,10 @@ class TurnDeadline:
             raise self.error()
         return left
 
-    def error(self) -> DeadlineExceeded:
-        """Return the error that says that the time is over."""
+    def error(self, goes_on: str = "") -> DeadlineExceeded:
+        """Return the error that says that the time is over, and what goes on at the server."""
         message = f"the turn took longer than {self.seconds:g} s and was stopped; give it more with --deadline"
-        return DeadlineExceeded(message)
+        return DeadlineExceeded(message + goes_on)
 
 
 _deadline: ContextVar[TurnDeadline | None] = ContextVar("turn_deadline", default=None)
@@ -98,13 +98,13 @@ class TurnAccount:
     """
 
     def __init__(self, conversation: str) -> None:
-        self._spent, self._conversation = Spending(), conversation
+        self.spent, self._conversation = Spending(), conversation
 
     def watch(self, steps: Steps) -> Steps:
         """Yield the events of the steps, and enter what each spends."""
         try:
             while True:
-                with enter_account(self._spent), one_fence(self._conversation):
+                with enter_account(self.spent), one_fence(self._conversation):
                     try:
                         event = next(steps)
                     except StopIteration as end:
@@ -116,7 +116,7 @@ class TurnAccount:
 
     def add_trace(self, response: Response) -> Response:
         """Return the reply with a trace of all calls of the turn; as it is where no model was asked."""
-        lines, usage = self._spent.lines, self._spent.usage
+        lines, usage = self.spent.lines, self.spent.usage
         if not lines:
             return response
         from almanaq.suql.result import Trace
@@ -128,7 +128,7 @@ class TurnAccount:
             output_tokens=usage.output_tokens,
             money=usage.money,
             physical_calls=usage.calls,
-            dropped_quotes=self._spent.dropped_quotes,
+            dropped_quotes=self.spent.dropped_quotes,
             spending=lines,
         )
         return replace(response, trace=trace)

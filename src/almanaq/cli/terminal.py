@@ -386,7 +386,7 @@ def summary_line(rows: int, trace: Trace) -> str:
         parts.append(f"{trace.cached_calls} from the cache")
     if trace.unknown_calls:
         parts.append(f"{trace.unknown_calls} unknown")
-    if requests := sum(line.physical for line in trace.spending):
+    if requests := sum(line.usage.calls for line in trace.spending):
         parts.append(_count_noun(requests, "request"))
     if trace.input_tokens or trace.output_tokens:
         parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from almanaq.errors import BudgetExceeded, SourceError
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
@@ -60,39 +61,6 @@ def read_price(model: str, file: Path | None = None) -> Price | None:
         ) from problem
 
 
-class Tally:
-    """A running sum of Usage values; money that is unknown once stays unknown."""
-
-    __slots__ = ("_cached", "_known", "calls", "money", "read", "written")
-
-    def __init__(self) -> None:
-        self.calls = self._cached = self.read = self.written = self._known = 0
-        self.money: float | None = 0.0
-
-    def add(self, usage: Usage) -> None:
-        """Add the cost of a call."""
-        self.calls += usage.calls
-        self._cached += usage.cached_calls
-        self.read += usage.input_tokens
-        self.written += usage.output_tokens
-        self._known += usage.cached_input_tokens
-        self.money = None if self.money is None or usage.money is None else self.money + usage.money
-
-    def subtract(self, usage: Usage) -> None:
-        """Remove a cost that was added before."""
-        self.calls -= usage.calls
-        self._cached -= usage.cached_calls
-        self.read -= usage.input_tokens
-        self.written -= usage.output_tokens
-        self._known -= usage.cached_input_tokens
-        self.money = None if self.money is None else self.money - (usage.money or 0.0)
-
-    @property
-    def usage(self) -> Usage:
-        """The sum so far."""
-        return Usage(self.calls, self._cached, self.read, self.written, self.money, self._known)
-
-
 _NO_PRICE = "a price that is not known"
 
 
@@ -105,7 +73,7 @@ class Budget:
         setting: the option to raise, named in the message; `money_setting` is the one for money, if different.
 
     Attributes:
-        usage: what was spent, as reported by servers.
+        usage: what was spent, as reported by servers; `reserved`: for calls in flight.
         unsettled: the maximum cost of calls without a complete reply, for which the server may have charged. It counts
             against the limits but not in `usage`.
     """
@@ -121,23 +89,8 @@ class Budget:
     ) -> None:
         self.calls, self.tokens, self.money, self.setting = calls, tokens, money, setting
         self._money_setting = money_setting or setting
-        self._spent, self._unsettled, self._held = Tally(), Tally(), Tally()
+        self.usage = self.unsettled = self.reserved = Usage()
         self._lock = threading.Lock()
-
-    @property
-    def usage(self) -> Usage:
-        """What was spent."""
-        return self._spent.usage
-
-    @property
-    def unsettled(self) -> Usage:
-        """What may have been spent in addition."""
-        return self._unsettled.usage
-
-    @property
-    def reserved(self) -> Usage:
-        """What is reserved for calls in flight."""
-        return self._held.usage
 
     @property
     def counts_tokens(self) -> bool:
@@ -152,23 +105,23 @@ class Budget:
         """
         with self._lock:
             self._check_limits(most)
-            if self._find_excess(most, self._spent, self._unsettled, self._held) is not None:
+            if self._find_excess(most + self.usage + self.unsettled + self.reserved) is not None:
                 return False
-            self._held.add(most)
+            self.reserved += most
             return True
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
         """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
         with self._lock:
-            self._held.subtract(most)
-            self._spent.add(spent)
+            self.reserved -= most
+            self.usage += spent
             if not sure:
                 # The call itself is in `spent` already, when it was made at all.
-                self._unsettled.add(Usage(0, 0, most.input_tokens, most.output_tokens, most.money))
+                self.unsettled += replace(most, calls=0, cached_calls=0)
 
     def _check_limits(self, most: Usage) -> None:
         """Raise BudgetExceeded for a call that does not fit even if those in flight cost nothing."""
-        excess = self._find_excess(most, self._spent, self._unsettled)
+        excess = self._find_excess(most + self.usage + self.unsettled)
         if excess is None:
             return
         if excess == _NO_PRICE:
@@ -190,23 +143,17 @@ class Budget:
         held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
         return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
 
-    def _find_excess(self, most: Usage, *tallies: Tally) -> str | None:
-        if self.calls is not None and most.calls + sum(tally.calls for tally in tallies) > self.calls:
+    def _find_excess(self, total: Usage) -> str | None:
+        """Return the limit that a sum exceeds, None where it exceeds none."""
+        if self.calls is not None and total.calls > self.calls:
             return f"{self.calls:,} model calls"
-        if self.tokens is not None:
-            tokens = most.input_tokens + most.output_tokens + sum(tally.read + tally.written for tally in tallies)
-            if tokens > self.tokens:
-                return f"{self.tokens:,} tokens"
-        return None if self.money is None else self._find_money_excess(self.money, [most, *tallies])
-
-    @staticmethod
-    def _find_money_excess(limit: float, parts: Sequence[Usage | Tally]) -> str | None:
-        spent = 0.0
-        for part in parts:
-            if part.money is None:
-                return _NO_PRICE
-            spent += part.money
-        return f"{limit:g} dollars" if spent > limit + 1e-12 else None
+        if self.tokens is not None and total.input_tokens + total.output_tokens > self.tokens:
+            return f"{self.tokens:,} tokens"
+        if self.money is None:
+            return None
+        if total.money is None:
+            return _NO_PRICE
+        return f"{self.money:g} dollars" if total.money > self.money + 1e-12 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,33 +162,14 @@ class SpendingLine:
 
     Attributes:
         operator: the purpose of the prompt or the stage of the plan; "" where none was named.
-        virtual: calls requested; `cached` of them were served from the cache or by an equal call in flight, and
-            `physical` calls were made for the rest, retries included.
-        money: in US dollars, None where a price is unknown.
-        cached_input_tokens: input tokens that the server had computed before.
+        virtual: calls requested; `usage.cached_calls` of them were served from the cache or by an equal call in flight,
+            and `usage.calls` calls were made for the rest, retries included.
     """
 
     operator: str
     model: str
     virtual: int
-    cached: int
-    physical: int
-    input_tokens: int
-    output_tokens: int
-    money: float | None
-    cached_input_tokens: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        """What was spent, as a Usage."""
-        tokens = self.input_tokens, self.output_tokens
-        return Usage(self.physical, self.cached, *tokens, self.money, self.cached_input_tokens)
-
-
-@dataclass(slots=True)
-class _Sum:
-    virtual: int = 0
-    spent: Tally = field(default_factory=Tally)
+    usage: Usage
 
 
 @dataclass
@@ -252,41 +180,38 @@ class Spending:
         dropped_quotes: quotes in replies that are not in the text they claim to come from.
         read_in_parts: texts longer than the model's context.
         cut_prompts: prompts of which a server read only a part.
+        batched: requests in batches that have not ended.
     """
 
     budget: Budget | None = None
     dropped_quotes: int = 0
     read_in_parts: int = 0
     cut_prompts: int = 0
-    _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
+    batched: int = 0
+    _lines: dict[tuple[str, str], SpendingLine] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
         """Record what a call cost."""
         with self._lock:
-            found = self._lines.get((operator, model))
-            if found is None:
-                found = self._lines[operator, model] = _Sum()
-            found.virtual += virtual
-            found.spent.add(usage)
+            line = self._lines.get((operator, model)) or SpendingLine(operator, model, 0, Usage())
+            self._lines[operator, model] = replace(line, virtual=line.virtual + virtual, usage=line.usage + usage)
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:
         """What each operator spent on each model, in order of first calls."""
         with self._lock:
-            return tuple(_make_line(*key, found.virtual, found.spent.usage) for key, found in self._lines.items())
+            return tuple(self._lines.values())
+
+    @property
+    def goes_on(self) -> str:
+        """What goes on at the server when the query ends early, as an error message ends."""
+        return f"; {self.batched:,} requests go on in a batch: run it again to get their replies" * bool(self.batched)
 
     @property
     def usage(self) -> Usage:
         """The total."""
         return sum((line.usage for line in self.lines), Usage())
-
-
-def _make_line(operator: str, model: str, virtual: int, used: Usage) -> SpendingLine:
-    tokens = used.input_tokens, used.output_tokens
-    return SpendingLine(
-        operator, model, virtual, used.cached_calls, used.calls, *tokens, used.money, used.cached_input_tokens
-    )
 
 
 _ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", default=())
@@ -326,22 +251,10 @@ def record_usage(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "
         account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
 
 
-def record_dropped_quotes(count: int) -> None:
-    """Record dropped quotes in every open account."""
+def record_count(name: Literal["dropped_quotes", "read_in_parts", "cut_prompts", "batched"], count: int = 1) -> None:
+    """Add to a count of every open account."""
     for account in _ACCOUNTS.get():
-        account.dropped_quotes += count
-
-
-def record_read_in_parts() -> None:
-    """Record a text that is read in parts in every open account."""
-    for account in _ACCOUNTS.get():
-        account.read_in_parts += 1
-
-
-def record_cut_prompt() -> None:
-    """Record a prompt of which the server read only a part in every open account."""
-    for account in _ACCOUNTS.get():
-        account.cut_prompts += 1
+        setattr(account, name, getattr(account, name) + count)
 
 
 def open_budgets() -> tuple[Budget, ...]:
@@ -394,11 +307,14 @@ class MeteredModel:
         self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]
     ) -> tuple[Prompt, Usage]:
         """Wait until one of the forms of a request, in order of preference, fits beside the calls in flight."""
+        wait = 0.005
         while True:
             for form in forms:
                 if _reserve(limits, form[1], last=form is forms[-1]):
                     return form
-            await asyncio.sleep(0.005)  # polled, as calls settle in any loop and an asyncio.Event belongs to one
+            # Polled, as calls settle in any loop and an asyncio.Event belongs to one; of a batch, thousands may wait.
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.1, 1.0)
 
     async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
         # A cancelled call may have reached the server and been charged for.

@@ -6,16 +6,54 @@ import asyncio
 import hashlib
 import json
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import lru_cache
-from weakref import WeakKeyDictionary
+from typing import Generic, TypeVar
 
 from almanaq.errors import ModelCallError
+from almanaq.event_loops import PerLoop
 from almanaq.models.budget import record_usage
-from almanaq.models.http import quote_json, quote_json_once, write_json
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Moment(Generic[T, R]):
+    """Collects what the tasks of an event loop want at the same moment, and does the work for all at once."""
+
+    def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:
+        self._work = work
+        self._wanted: list[tuple[T, asyncio.Future[R]]] = []
+
+    async def add(self, item: T) -> R:
+        """Return the result for an item; raises what the work for it alone raises."""
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[R] = loop.create_future()
+        if not self._wanted:
+            loop.call_soon(self._run)
+        self._wanted.append((item, result))
+        return await result
+
+    def _run(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        self._settle(wanted)
+
+    def _settle(self, wanted: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
+        try:
+            results = self._work([item for item, _ in wanted])
+        except Exception as problem:
+            if len(wanted) > 1:  # perhaps only one of them is at fault
+                for one in wanted:
+                    self._settle([one])
+            elif not wanted[0][1].done():
+                wanted[0][1].set_exception(problem)
+            return
+        for (_, future), result in zip(wanted, results, strict=True):
+            if not future.done():  # who asked may have been cancelled
+                future.set_result(result)
 
 
 class CacheQueue:
@@ -28,80 +66,23 @@ class CacheQueue:
     """
 
     def __init__(self, cache: ReplyCache, model: str) -> None:
-        self._cache, self._model = cache, model
-        self._wanted: list[tuple[bytes, asyncio.Future[str | bool]]] = []
-        self._sought: list[tuple[bytes, asyncio.Future[str | None]]] = []
-        self._replies: list[tuple[bytes, str, asyncio.Future[None]]] = []
+        def keep(replies: Sequence[tuple[bytes, str]]) -> Sequence[None]:
+            cache.keep(replies, model=model)
+            return [None] * len(replies)
+
+        self._looks, self._finds, self._kept = _Moment(cache.look), _Moment(cache.find), _Moment(keep)
 
     async def look(self, key: bytes) -> str | bool:
         """Return the result of ReplyCache.look for a request; raises as it does."""
-        loop = asyncio.get_running_loop()
-        found: asyncio.Future[str | bool] = loop.create_future()
-        if not self._wanted:
-            loop.call_soon(self._look)
-        self._wanted.append((key, found))
-        return await found
+        return await self._looks.add(key)
 
     async def find(self, key: bytes) -> str | None:
         """Return the result of ReplyCache.find for a request; raises as it does."""
-        loop = asyncio.get_running_loop()
-        found: asyncio.Future[str | None] = loop.create_future()
-        if not self._sought:
-            loop.call_soon(self._find)
-        self._sought.append((key, found))
-        return await found
+        return await self._finds.add(key)
 
     async def keep(self, key: bytes, text: str) -> None:
-        """Store a reply; return once it is stored."""
-        loop = asyncio.get_running_loop()
-        stored: asyncio.Future[None] = loop.create_future()
-        if not self._replies:
-            loop.call_soon(self._keep)
-        self._replies.append((key, text, stored))
-        await stored
-
-    def _look(self) -> None:
-        wanted, self._wanted = self._wanted, []
-        try:
-            found: list[str | bool] = self._cache.look([key for key, _ in wanted])
-        except Exception:
-            for key, future in wanted:  # perhaps only one of them is at fault
-                self._look_for(key, future)
-            return
-        for (_, future), each in zip(wanted, found, strict=True):
-            if not future.done():
-                future.set_result(each)
-
-    def _find(self) -> None:
-        sought, self._sought = self._sought, []
-        waiting = [(key, future) for key, future in sought if not future.done()]
-        try:
-            found = self._cache.find([key for key, _ in waiting])
-        except Exception as problem:  # the file cannot be read: this concerns all of them
-            for _, future in waiting:
-                future.set_exception(problem)
-            return
-        for (_, future), each in zip(waiting, found, strict=True):
-            future.set_result(each)
-
-    def _look_for(self, key: bytes, future: asyncio.Future[str | bool]) -> None:
-        try:
-            found = self._cache.look([key])[0]
-        except Exception as problem:  # handed to the call that waits for it
-            if not future.done():
-                future.set_exception(problem)
-        else:
-            if not future.done():
-                future.set_result(found)
-
-    def _keep(self) -> None:
-        replies, self._replies = self._replies, []
-        try:
-            self._cache.keep([(key, text) for key, text, _ in replies], model=self._model)
-        finally:
-            for _, _, stored in replies:
-                if not stored.done():  # the caller may have been cancelled; the reply is stored anyway
-                    stored.set_result(None)
+        """Store a reply; return once it is stored, which a cancelled caller does not prevent."""
+        await self._kept.add((key, text))
 
 
 _POLL = 0.02
@@ -112,36 +93,17 @@ _CACHE_HIT, _NOTHING = Usage(cached_calls=1), Usage()
 def request_key(model: str, prompt: Prompt) -> bytes:
     """Return the identity of a request: model, prompt version, messages without their random fence, and schema.
 
-    The hashed text equals json.dumps of a list, so that the keys of replies cached by earlier versions stay valid.
+    Its form never changes, so that replies cached by earlier versions are found.
     """
-    fence, messages = prompt.fence, prompt.messages
-    if messages and (not fence or fence not in messages[0].content):
-        # Instructions are the same in every request: their hash state is cached.
-        first = messages[0]
-        digest, more = _start_digest(model, prompt.name, prompt.version, first.role, first.content).copy(), messages[1:]
-    else:
-        digest, more = hashlib.sha256(_write_head(model, prompt.name, prompt.version).encode("ascii")), messages
-    parts = [
-        f"[{quote_json(m.role)}, {quote_json(m.content.replace(fence, '') if fence else m.content)}]" for m in more
-    ]
-    joined = f"{', ' if more and len(more) < len(messages) else ''}{', '.join(parts)}"
-    schema = "null" if prompt.schema is None else quote_json_once(write_json(prompt.schema, sort_keys=True))
-    # "chances" is the old name of probabilities: cached keys must not change.
-    suffix = ', "chances"' if prompt.verdict else ""
+    fence = prompt.fence
+    messages = [(m.role, m.content.replace(fence, "") if fence else m.content) for m in prompt.messages]
+    schema = None if prompt.schema is None else json.dumps(prompt.schema, sort_keys=True)
+    identity: list[object] = [model, prompt.name, prompt.version, messages, schema, prompt.max_output_tokens]
+    if prompt.verdict:
+        identity.append("chances")  # the old name of probabilities
     if prompt.stop or prompt.likelihood:
-        suffix += f", {json.dumps([prompt.stop, prompt.likelihood])}"
-    digest.update(f"{joined}], {schema}, {prompt.max_output_tokens}{suffix}]".encode("ascii"))
-    return digest.digest()
-
-
-@lru_cache(maxsize=64)
-def _start_digest(model: str, name: str, version: str, role: str, content: str) -> hashlib._Hash:
-    text = f"{_write_head(model, name, version)}[{quote_json(role)}, {quote_json(content)}]"
-    return hashlib.sha256(text.encode("ascii"))
-
-
-def _write_head(model: str, name: str, version: str) -> str:
-    return f"[{quote_json(model)}, {quote_json(name)}, {quote_json(version)}, ["
+        identity.append([prompt.stop, prompt.likelihood])
+    return hashlib.sha256(json.dumps(identity).encode("ascii")).digest()
 
 
 class CachedModel:
@@ -157,7 +119,7 @@ class CachedModel:
         self._model, self.cache = model, cache
         self.identity = identity or str(getattr(model, "identity", model.name))
         self._lock = threading.Lock()
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, CacheQueue] = WeakKeyDictionary()
+        self._queues = PerLoop(lambda: CacheQueue(cache, self.identity))
         self._under_way: dict[bytes, list[Future[Completion | None]]] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
@@ -175,7 +137,7 @@ class CachedModel:
 
     def cache_only(self) -> CacheOnlyModel:
         """Return a model that only knows the replies in the cache now."""
-        return CacheOnlyModel(self.name, self.identity, self._turns_of_loop())
+        return CacheOnlyModel(self.name, self.identity, self._queues)
 
     async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
         while True:
@@ -207,7 +169,7 @@ class CachedModel:
                     waiter.set_result(completion)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
-        turns, waited = self._turns_of_loop(), 0.0
+        turns, waited = await self._queues.get(), 0.0
         found = await turns.look(key)
         # Clocks may differ between processes: never wait longer than a lease can last.
         while found is False and waited < LEASE_SECONDS:
@@ -224,14 +186,6 @@ class CachedModel:
         await turns.keep(key, _to_cache_text(completion, prompt))
         return completion
 
-    def _turns_of_loop(self) -> CacheQueue:
-        loop = asyncio.get_running_loop()
-        turns = self._turns.get(loop)
-        if turns is None:
-            with self._lock:
-                turns = self._turns.setdefault(loop, CacheQueue(self.cache, self.identity))
-        return turns
-
 
 class CacheMiss(ModelCallError):
     """The cache has no reply to a request."""
@@ -240,12 +194,12 @@ class CacheMiss(ModelCallError):
 class CacheOnlyModel:
     """A language model that returns cached replies only; it sends, counts and records nothing."""
 
-    def __init__(self, name: str, identity: str, turns: CacheQueue) -> None:
-        self.name, self._identity, self._turns = name, identity, turns
+    def __init__(self, name: str, identity: str, queues: PerLoop[CacheQueue]) -> None:
+        self.name, self._identity, self._queues = name, identity, queues
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the cached reply; raises CacheMiss where there is none."""
-        found = await self._turns.find(request_key(self._identity, prompt))
+        found = await (await self._queues.get()).find(request_key(self._identity, prompt))
         if found is None:
             raise CacheMiss("the reply is not in the cache")
         return _from_cache_text(found, prompt)

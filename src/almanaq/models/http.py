@@ -12,11 +12,8 @@ import contextlib
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -144,14 +141,19 @@ class JsonServer:
         self._sessions = PerLoop(self._open_session)
 
     async def post(
-        self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
+        self,
+        path: str,
+        content: Mapping[str, Any] | bytes,
+        read: Callable[[bytes], None] | None = None,
+        *,
+        content_type: str = "application/json",
     ) -> Reply:
-        """POST JSON to a path below the base address and return the reply; raises NoReply where none came.
+        """POST JSON, or bytes of another type, to a path below the base address; raises NoReply where no reply came.
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return await self._send("POST", path, data, read)
+        return await self._send("POST", path, data, read, content_type)
 
     async def get(self, path: str) -> Reply:
         """GET a path below the base address; raises NoReply where no reply came."""
@@ -162,39 +164,49 @@ class JsonServer:
         await self._sessions.close()
 
     async def _send(
-        self, method: str, path: str, data: bytes | None, read: Callable[[bytes], None] | None = None
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        read: Callable[[bytes], None] | None = None,
+        content_type: str = "application/json",
     ) -> Reply:
         import aiohttp
 
         url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
         session = await self._sessions.get()
         try:
-            async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
+            async with session.request(
+                method,
+                url,
+                data=data,
+                headers={"content-type": content_type},
+                proxy=self._proxy,
+                allow_redirects=False,
+            ) as reply:
                 return Reply(reply.status, self._remove_secrets(await self._read_body(reply, read)), reply.headers)
         # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._describe_problem(problem), arrived=False) from None
         except TimeoutError:
             raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
-        except (aiohttp.ClientError, OSError, zlib.error) as problem:
+        except (aiohttp.ClientError, OSError) as problem:
             raise NoReply(self._describe_problem(problem), arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
         """Read a reply up to the limit; beyond it the caller's block closes the connection."""
-        unpack = _decompressor(reply.headers.get("content-encoding", ""))
         streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
-        if not streams and unpack is None and (reply.content_length or self._most + 1) <= self._most:
+        packed = "content-encoding" in reply.headers
+        if not streams and not packed and (reply.content_length or self._most + 1) <= self._most:
             # aiohttp reads no more than the announced length.
             return await reply.read()
         body = bytearray()
         async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
-            # One byte above the limit proves that the reply is longer.
-            more = piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
-            body += more
+            body += piece
             if len(body) > self._most:
                 raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True)
             if streams and read is not None:
-                read(more)
+                read(piece)
         return bytes(body)
 
     def _remove_secrets(self, body: bytes) -> bytes:
@@ -215,29 +227,13 @@ class JsonServer:
         limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
         # ConcurrentModel limits the calls in flight; a second limit here would only hide it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-        headers = {"content-type": "application/json", "accept-encoding": "gzip, deflate", **self._headers}
+        headers = {"accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
             connector=connector,
             timeout=limits,
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # aiohttp would decompress without a limit.
-            auto_decompress=False,
         )
-
-
-def _decompressor(encoding: str) -> Any:
-    """Return the decompressor of a content encoding, None for an uncompressed reply.
-
-    Raises NoReply for an unknown encoding.
-    """
-    named = encoding.strip().lower()
-    if named in ("", "identity"):
-        return None
-    if named in ("gzip", "x-gzip", "deflate"):
-        # Adding 32 to the window size accepts a gzip or a zlib header.
-        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-    raise NoReply(f"the reply is packed as {named[:20]!r}, which was not asked for", arrived=True)
 
 
 def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
@@ -255,26 +251,3 @@ def address_error(address: str, example: str) -> ModelError:
     """Return the error for an address that no server can have."""
     shown = redact_address(address)
     return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")
-
-
-_MOST_TEXTS = 64
-_json_texts: dict[tuple[int, bool], tuple[Mapping[str, object], str]] = {}
-
-quote_json = encode_basestring_ascii
-"""Returns a text as json.dumps writes it."""
-quote_json_once = lru_cache(maxsize=_MOST_TEXTS)(encode_basestring_ascii)
-"""The same, cached: for texts that recur in many requests."""
-
-
-def write_json(value: Mapping[str, object], *, sort_keys: bool = False) -> str:
-    """Return json.dumps of a schema, cached by identity: the object must not be changed afterwards."""
-    place = id(value), sort_keys
-    found = _json_texts.get(place)
-    # The cache holds the object itself, so that no other object can get its id.
-    if found is not None and found[0] is value:
-        return found[1]
-    text = json.dumps(value, sort_keys=sort_keys)
-    if len(_json_texts) >= _MOST_TEXTS:
-        _json_texts.clear()
-    _json_texts[place] = value, text
-    return text

@@ -56,7 +56,8 @@ class HubEmbedder:
             return np.zeros((0, 0), np.float32)
         with self._lock:
             if self._model is None:
-                self._model = _load_embedder(self.name)
+                options = {"dtype": "bfloat16"} if _computes_bf16() else {}
+                self._model = _load("SentenceTransformer", self.name, "--embedder", model_kwargs=options)
             own = getattr(self._model, "prompts", None) or {}
             # A model with a prompt for one kind wants none for the other, unless it says so.
             known = any(own.get(name) for name in (*_QUESTIONS, *_DOCUMENTS))
@@ -68,19 +69,17 @@ class HubEmbedder:
         return normalize(encoded)
 
 
-def _load_embedder(path: str) -> Any:
+def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
+    """Return a model of sentence-transformers; `setting` is the option that chose it."""
     with silence_libraries():
         try:
-            import torch
-            from sentence_transformers import SentenceTransformer
+            import sentence_transformers
         except ImportError as problem:
-            missing = problem.name or "sentence-transformers"
-            raise MissingExtraError(missing, "torch", f"the embedder {path}") from problem
-        options = {"dtype": torch.bfloat16} if _computes_bf16() else {}
+            raise MissingExtraError(problem.name or "sentence-transformers", "torch", f"the model {path}") from problem
         try:
-            return SentenceTransformer(path, device="cpu", model_kwargs=options)
+            return getattr(sentence_transformers, kind)(path, device="cpu", **options)
         except (OSError, ValueError) as problem:
-            raise ModelError(f"the embedder {path!r} cannot be loaded ({problem}): change --embedder") from problem
+            raise ModelError(f"the model {path!r} cannot be loaded ({problem}): change {setting}") from problem
 
 
 def _computes_bf16() -> bool:
@@ -141,7 +140,7 @@ class CrossEncoder:
             return np.zeros(0, np.float32)
         with self._lock:
             if self._model is None:
-                self._model = _load_cross_encoder(self.name)
+                self._model = _load("CrossEncoder", self.name, "--retriever")
             pairs = [(question, text) for text in texts]
             made = np.asarray(
                 self._model.predict(pairs, batch_size=_SCORE_BATCH, show_progress_bar=False), dtype=np.float32
@@ -150,18 +149,3 @@ class CrossEncoder:
         if not np.isfinite(scores).all():
             raise ModelError(f"the cross-encoder {self.name!r} gave a score that is not finite")
         return scores
-
-
-def _load_cross_encoder(path: str) -> Any:
-    with silence_libraries():
-        try:
-            from sentence_transformers import CrossEncoder as Loaded
-        except ImportError as problem:
-            missing = problem.name or "sentence-transformers"
-            raise MissingExtraError(missing, "torch", "a cross-encoder") from problem
-        try:
-            return Loaded(path, device="cpu")
-        except (OSError, ValueError) as problem:
-            raise ModelError(
-                f"the cross-encoder {path!r} cannot be loaded ({problem}): change --retriever"
-            ) from problem

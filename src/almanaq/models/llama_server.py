@@ -44,8 +44,6 @@ class LlamaModel:
         timeout: seconds until a call is given up.
     """
 
-    secrets: tuple[str, ...] = ()
-
     def __init__(self, name: str, file: Path, *, timeout: float = 300.0) -> None:
         self.name, self.file, self._timeout = f"{GGUF}{name}", file, timeout
         self.identity = f"{self.name} {file.stat().st_size}"
@@ -62,10 +60,6 @@ class LlamaModel:
             return await self._client[1].complete(prompt)
         finally:
             _keep_alive(record)
-
-    def most_output_tokens(self, prompt: Prompt) -> int:
-        """Return the maximum tokens of a reply."""
-        return prompt.max_output_tokens
 
 
 def record_of(file: Path) -> Path:

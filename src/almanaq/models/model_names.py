@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,12 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget, MeteredModel, read_price
 from almanaq.models.cached import CachedModel
 from almanaq.models.embedders.base import as_embedder
-from almanaq.models.logged import DebugLog, LoggedModel
+from almanaq.models.logged import DebugLog, LoggedModel, debug_log_from_environment
+from almanaq.models.private_files import default_cache_file, default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
-from almanaq.models.providers import PROVIDERS, call_timeout, find_endpoint
+from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint
 from almanaq.models.rate import ConcurrentModel, Rate, RateLimitedModel
+from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
 from almanaq.models.sizes import reads_texts
 from almanaq.models.weights import GGUF, find_weights
@@ -24,23 +27,6 @@ from almanaq.plugins import call_plugin, plugin_names
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
     from almanaq.models.prompted_reader import PromptedReader
-
-Wrapper = Callable[..., LanguageModel]
-
-WRAPPERS: tuple[Wrapper, ...] = (
-    CachedModel,
-    RetryingModel,
-    ConcurrentModel,
-    RateLimitedModel,
-    MeteredModel,
-    LoggedModel,
-)
-"""The order of the wrappers around a model, outermost first; the settings decide which are used.
-
-Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it waits.
-Metering and logging see physical calls.
-"""
-
 
 MODEL_NAMES = ("auto", "local", "openai:MODEL", "ollama:MODEL", "gguf:NAME", "azure:DEPLOYMENT")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
@@ -63,6 +49,7 @@ class ModelSettings:
         rate: maximum requests and tokens per minute; None: as fast as the server allows.
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
         batching: which calls may share a request; None: none.
+        batch_api: read texts through the server's batch API, at half the price; of `openai:` models alone.
         debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
     """
 
@@ -79,6 +66,7 @@ class ModelSettings:
     rate: Rate | None = None
     probabilities: bool = False
     batching: Batching | None = None
+    batch_api: bool = False
     debug_log: DebugLog | None = None
 
 
@@ -103,13 +91,14 @@ def open_models(
         UsageError: there is no model of that name.
         ModelError: a setting that the model needs is missing.
     """
+    if spec == "auto":
+        spec = choose_model().name
+    if settings and settings.batch_api and not (isinstance(spec, str) and spec.startswith("openai:")):
+        kind = spec if isinstance(spec, str) else type(spec).__name__
+        raise UsageError(f"batch_api: only models of openai: have a batch API, not {kind!r}: leave it out")
     if isinstance(spec, Models):
         return spec
     vectors = _open_embedder(embedder, settings)
-    if spec == "auto":
-        from almanaq.models.providers import choose_model
-
-        spec = choose_model().name
     if spec is None or spec == "local":
         return _make_local_models(vectors, cache=cache)
     if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
@@ -160,7 +149,6 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
         return LexicalEmbedder()
     if name == "static":
         from almanaq.models.embedders.local import StaticEmbedder
-        from almanaq.models.private_files import default_cache_folder
 
         return StaticEmbedder(default_cache_folder())
     if name.startswith("openai:") and name != "openai:":
@@ -186,39 +174,22 @@ def check_embedder(name: str) -> None:
 
 
 def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
-    """Return a model inside the wrappers that the settings ask for, in the order of WRAPPERS."""
+    """Return a model inside the wrappers that the settings ask for; a call passes the last one here first.
 
-    arguments = _wrapper_arguments(model, settings, cache)
-    for wrapper in reversed(WRAPPERS):
-        if wrapper in arguments:
-            model = wrapper(model, **arguments[wrapper])
-    return model
-
-
-def _wrapper_arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> dict[object, dict[str, object]]:
-    """Return the wrappers that the settings ask for, each with its arguments."""
-    from almanaq.models.budget import MeteredModel
-    from almanaq.models.cached import CachedModel
-    from almanaq.models.logged import LoggedModel, debug_log_from_environment
-    from almanaq.models.private_files import default_cache_file
-    from almanaq.models.rate import ConcurrentModel, RateLimitedModel
-    from almanaq.models.reply_cache import ReplyCache
-    from almanaq.models.retrying import RetryingModel
-
-    file = (settings.cache_file or default_cache_file()) if cache else None
-    most_output = getattr(model, "most_output_tokens", None)
-    found: dict[object, dict[str, object]] = {
-        CachedModel: {"cache": ReplyCache(file), "identity": getattr(model, "identity", model.name)},
-        RetryingModel: {"attempts": settings.attempts},
-        ConcurrentModel: {"limit": settings.concurrency},
-        MeteredModel: {"budget": settings.budget, "price": settings.price, "most_output": most_output},
-    }
-    if settings.rate is not None:
-        found[RateLimitedModel] = {"rate": settings.rate}
+    Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it
+    waits. Metering and logging see physical calls.
+    """
+    wrapped = model
     log = settings.debug_log or debug_log_from_environment()
     if log is not None:
-        found[LoggedModel] = {"log": log, "secrets": getattr(model, "secrets", ())}
-    return found
+        wrapped = LoggedModel(wrapped, log, secrets=getattr(model, "secrets", ()))
+    most_output = getattr(model, "most_output_tokens", None)
+    wrapped = MeteredModel(wrapped, settings.budget, settings.price, most_output=most_output)
+    if settings.rate is not None:
+        wrapped = RateLimitedModel(wrapped, settings.rate)
+    wrapped = RetryingModel(ConcurrentModel(wrapped, settings.concurrency), attempts=settings.attempts)
+    file = (settings.cache_file or default_cache_file()) if cache else None
+    return CachedModel(wrapped, ReplyCache(file), identity=getattr(model, "identity", model.name))
 
 
 def _open_embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
@@ -229,7 +200,6 @@ def _open_embedder(embedder: str | Embedder | None, settings: ModelSettings | No
 
 def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
     from almanaq.models.extractive import LocalLinker, LocalReader
-    from almanaq.models.private_files import default_cache_folder
 
     reader = LocalReader(embedder, folder=default_cache_folder() if cache else None)
     return Models("local", reader, LocalLinker(), embedder)
@@ -246,7 +216,9 @@ def _open_plugin(spec: str) -> LanguageModel | Reader | None:
     return made
 
 
-def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+def _open_language_model(
+    spec: str, settings: ModelSettings, make: Callable[..., LanguageModel] | None = None
+) -> tuple[LanguageModel, ModelSettings]:
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS or not name:
         near = suggest(spec, (*MODEL_NAMES, *plugin_names("almanaq.models")))
@@ -255,7 +227,7 @@ def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageMo
 
     place = find_endpoint(provider, settings.base_url, settings.api_key)
     settings = replace(settings, price=settings.price or read_price(name))
-    model = OpenAIModel(
+    model = (make or OpenAIModel)(
         name,
         place.address,
         place.key,
@@ -265,6 +237,15 @@ def _open_language_model(spec: str, settings: ModelSettings) -> tuple[LanguageMo
         provider=provider,
     )
     return model, settings
+
+
+def _open_batch_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+    """Return the model that reads texts through its server's batch API, with settings that let one batch hold all."""
+    from almanaq.models.batch_api import MOST_REQUESTS, BatchModel, batch_price
+
+    file = (settings.cache_file or default_cache_file()).with_name("batches.sqlite")
+    settings = replace(settings, price=batch_price(settings.price), concurrency=MOST_REQUESTS, rate=None)
+    return _open_language_model(spec, settings, partial(BatchModel, file=file))
 
 
 def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
@@ -280,16 +261,19 @@ def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, Mo
 def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
-    language = wrap_model(model, settings, cache)
+    language = reading = wrap_model(model, settings, cache)
     if not reads_texts(model.name):  # it writes queries alone
         return replace(_make_local_models(embedder, cache=cache), name=model.name, language=language)
+    if settings.batch_api:
+        model, settings = _open_batch_model(model.name, settings)
+        reading = wrap_model(model, settings, cache)
     plain = PromptedReader(
-        language,
+        reading,
         context_tokens=settings.context_tokens,
         probabilities=settings.probabilities,
         ask_context=getattr(model, "ask_context", None),
     )
-    reader = _add_batching(plain, language, settings.batching)
+    reader = _add_batching(plain, reading, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)
 
 

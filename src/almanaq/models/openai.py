@@ -7,7 +7,7 @@ import base64
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,19 +18,17 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import PerLoop, run_sync
-from almanaq.models.budget import estimate_tokens, max_tokens, record_cut_prompt, record_usage
+from almanaq.models.budget import estimate_tokens, max_tokens, record_count, record_usage
 from almanaq.models.embedders.base import Prefixes, find_input_types, find_prefixes, normalize
 from almanaq.models.http import (
+    CHAT_BYTES,
     JsonServer,
     NoReply,
     Reply,
     address_error,
     address_identity,
     find_secrets,
-    quote_json,
-    quote_json_once,
     redact_address,
-    write_json,
 )
 from almanaq.models.logged import redact_keys
 from almanaq.models.openai_replies import (
@@ -67,8 +65,6 @@ _ALTERNATIVES = 20
 """Alternatives requested per token for verdict probabilities: the maximum of OpenAI."""
 _SILENT = ("api.openai.com",)
 """Servers that are known not to say how much their models read."""
-_MAX_FORMS = 64
-"""Request forms whose JSON text is cached."""
 _VECTOR_BYTES = 2**19
 """Maximum size of one vector in a reply: 16,384 numbers as text."""
 
@@ -87,6 +83,7 @@ class OpenAIModel:
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
         provider: the part of the model's name before the colon.
+        most_bytes: the longest reply that is read.
     """
 
     def __init__(
@@ -99,6 +96,7 @@ class OpenAIModel:
         price: Price | None = None,
         reasoning_effort: str | None = None,
         provider: str = "openai",
+        most_bytes: int = CHAT_BYTES,
     ) -> None:
         self.name = f"{provider}:{model}"
         self._model, self._price, self._effort = model, price, reasoning_effort
@@ -106,9 +104,9 @@ class OpenAIModel:
         self._base_url = redact_address(address)
         self.secrets = (key, *find_secrets(address))
         self.identity = f"{self.name} at {address_identity(address)} {reasoning_effort or ''}"
-        self._server = JsonServer(address, _make_headers(address, key), timeout=timeout, secrets=self.secrets)
+        headers = _make_headers(address, key)
+        self._server = JsonServer(address, headers, timeout=timeout, secrets=self.secrets, most_bytes=most_bytes)
         self._refused: frozenset[str] = frozenset()
-        self._cached_forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._room = self._output_limit = self._context = 0
         self._served = False
         self._far = provider in ("openai", "azure")
@@ -116,7 +114,7 @@ class OpenAIModel:
         self._asking = PerLoop(asyncio.Lock)
         self._stated_context: int | None = None
         self._has_asked = urlsplit(address).hostname in _SILENT
-        self._ask_server = partial(ask_context, address, _make_headers(address, key), self.secrets, model)
+        self._ask_server = partial(ask_context, address, headers, self.secrets, model)
 
     async def ask_context(self) -> int | None:
         """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
@@ -135,12 +133,10 @@ class OpenAIModel:
         """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
         if "system" in self._refused:
             prompt = replace(prompt, messages=_merge_system(prompt.messages))
-        request, form = self._find_form(prompt)
+        request = self._make_request(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._server.post(
-                "/chat/completions", _write_body(form, prompt), stream.feed if stream else None
-            )
+            reply = await self._post(json.dumps(request).encode("ascii"), prompt, stream.feed if stream else None)
         except NoReply as problem:
             failed = make_connection_error(problem, base_url=self._base_url, served=self._served)
             if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
@@ -176,6 +172,9 @@ class OpenAIModel:
             completion = replace(completion, likelihood=read_likelihood(content))
         return replace(completion, probabilities=read_verdict_probabilities(content)) if prompt.verdict else completion
 
+    async def _post(self, body: bytes, prompt: Prompt, read: Callable[[bytes], None] | None) -> Reply:  # noqa: ARG002
+        return await self._server.post("/chat/completions", body, read)
+
     def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
         """Give a model whose reply was cut at its limit more room; return whether there is more now.
 
@@ -204,16 +203,15 @@ class OpenAIModel:
         if stated >= words * _WORDS_READ and not (self._context and stated >= self._context):
             return
         self._context = min(stated, self._context or stated)
-        record_cut_prompt()
-        failure = FailedCall(
+        record_count("cut_prompts")
+        raise FailedCall(
             f"the server read only {stated:,} tokens of a prompt of more than {words:,} words: give the model a larger"
             " context (Ollama: num_ctx)",
             retryable=False,
             usage=usage,
             cause="the server read only a part of the text: raise its context (Ollama: num_ctx)",
+            too_long=True,
         )
-        failure.too_long = True
-        raise failure
 
     def _make_error(self, reply: Reply, request: Mapping[str, Any], prompt: Prompt) -> ModelError:
         message = read_error_message(reply.body)
@@ -238,29 +236,18 @@ class OpenAIModel:
             served=self._served,
         )
 
-    def _find_form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
-        """Return a request without its messages, and its JSON text, cached for requests that differ in messages."""
-        most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
-        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, prompt.stop, prompt.likelihood, refused
-        found = self._cached_forms.get(place)
-        # The cache holds the schema itself, so that no other object can get its id.
-        if found is None or found[0] is not prompt.schema:
-            request = self._make_request(prompt)
-            if len(self._cached_forms) >= _MAX_FORMS:
-                self._cached_forms.clear()
-            found = self._cached_forms[place] = prompt.schema, request, _write_options(request, prompt)
-        return found[1], found[2]
-
     def _make_request(self, prompt: Prompt) -> dict[str, Any]:
-        """Return a request without its messages."""
+        """Return a request: messages first, so that server caches see equal prefixes."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
+            "messages": [{"role": message.role, "content": message.content} for message in prompt.messages],
             "model": self._model,
             limit_name: self.most_output_tokens(prompt),
             "temperature": 0,
         }
         if prompt.schema is not None:
-            request["response_format"] = prompt.schema
+            schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self._effort:
             request["reasoning_effort"] = self._effort
         if prompt.pieces is not None:
@@ -297,9 +284,7 @@ def _output_limit_of(request: Mapping[str, Any]) -> int:
 
 def _ask_otherwise(message: str) -> FailedCall:
     """Return the failure of a call that is repeated at once in another form."""
-    failure = FailedCall(message, usage=Usage(calls=1))
-    failure.at_once = True
-    return failure
+    return FailedCall(message, usage=Usage(calls=1), at_once=True)
 
 
 def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -307,26 +292,6 @@ def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     system = "\n\n".join(message.content for message in messages if message.role == "system")
     first, *others = [message for message in messages if message.role != "system"]
     return (replace(first, content=f"{system}\n\n{first.content}"), *others) if system else messages
-
-
-def _write_options(request: Mapping[str, Any], prompt: Prompt) -> str:
-    """Return the JSON text of a request after its messages."""
-    parts = []
-    for name, value in request.items():
-        if name == "response_format" and prompt.schema is not None:
-            form = f'{{"name": {quote_json(prompt.name)}, "strict": true, "schema": {write_json(prompt.schema)}}}'
-            parts.append(f', "response_format": {{"type": "json_schema", "json_schema": {form}}}')
-        else:
-            parts.append(f', "{name}": {json.dumps(value)}')
-    return "".join(parts)
-
-
-def _write_body(form: str, prompt: Prompt) -> bytes:
-    """Return a request body: messages first, so that server caches see equal prefixes, then the options."""
-    # System messages recur in many requests: their quoted form is cached.
-    quoted = [(m.role, (quote_json_once if m.role == "system" else quote_json)(m.content)) for m in prompt.messages]
-    messages = [f'{{"role": "{role}", "content": {content}}}' for role, content in quoted]
-    return f'{{"messages": [{", ".join(messages)}]{form}}}'.encode("ascii")
 
 
 class OpenAIEmbedder:
@@ -381,8 +346,7 @@ class OpenAIEmbedder:
     def _embed_texts(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
-        vectors: NDArray[np.float32] = run_sync(self._embed_batches(texts, kind))
-        return vectors
+        return run_sync(self._embed_batches(texts, kind))
 
     async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         """Return the vectors of texts; a refused batch is halved, and a text that is too long is cut."""

@@ -52,20 +52,19 @@ def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[]
 
 def count_reasoning_tokens(content: Mapping[str, Any]) -> int:
     """Return the output tokens spent on reasoning, which the text does not show."""
-    usage = content.get("usage")
-    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return hidden if isinstance(hidden, int) and 0 < hidden <= _MOST_STATED else 0
+    return _read_count(content, "usage", "completion_tokens_details", "reasoning_tokens")
 
 
 def count_cached_tokens(content: Mapping[str, Any]) -> int:
     """Return the input tokens that the server reports as cached from an equal prefix."""
-    usage = content.get("usage")
-    if not isinstance(usage, dict):
-        return 0
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return cached if isinstance(cached, int) and 0 < cached <= _MOST_STATED else 0
+    known = _read_count(content, "usage", "prompt_tokens_details", "cached_tokens")
+    return known or _read_count(content, "usage", "prompt_cache_hit_tokens")
+
+
+def _read_count(content: object, *path: str) -> int:
+    for name in path:
+        content = content.get(name) if isinstance(content, dict) else None
+    return content if isinstance(content, int) and 0 < content <= _MOST_STATED else 0
 
 
 _VALUE = re.compile(r'"value"\s*:\s*')
@@ -223,27 +222,20 @@ def make_status_error(
     if status == 405:
         return no_protocol
     if status == 413 or (status != 429 and _TOO_LONG.search(lower)):
-        failure = FailedCall(f"the text is longer than {model!r} reads: {shown}", retryable=False, usage=_ONE_CALL)
-        failure.too_long, failure.cause = True, "longer than the model reads"
-        return failure
+        message = f"the text is longer than {model!r} reads: {shown}"
+        cause = "longer than the model reads"
+        return FailedCall(message, retryable=False, usage=_ONE_CALL, cause=cause, too_long=True)
     if status in (408, 409, 425, 429) or status >= 500:
-        busy = FailedCall(
-            f"the server answered {status}: {shown}", retry_after=retry_after, usage=_ONE_CALL, cause=f"HTTP {status}"
-        )
-        busy.too_many = status == 429
-        return busy
-    refused = FailedCall(
-        f"the server refused the request ({status}): {shown}",
-        retryable=False,
-        usage=_ONE_CALL,
-        cause=f"refused, HTTP {status}",
-    )
+        message, cause = f"the server answered {status}: {shown}", f"HTTP {status}"
+        return FailedCall(message, retry_after=retry_after, usage=_ONE_CALL, cause=cause, too_many=status == 429)
+    setup = None
     if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
-        refused.setup = {402: no_money, 403: refused_key, 404: no_protocol}.get(status) or ModelError(
+        setup = {402: no_money, 403: refused_key, 404: no_protocol}.get(status) or ModelError(
             f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
             f" the OpenAI protocol, or change --model. It said: {shown}"
         )
-    return refused
+    message, cause = f"the server refused the request ({status}): {shown}", f"refused, HTTP {status}"
+    return FailedCall(message, retryable=False, usage=_ONE_CALL, cause=cause, setup=setup)
 
 
 def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
@@ -437,22 +429,16 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
     text = drop_reasoning(read_text(content))
     if not text.strip() and finish != "length":
         text = _read_elsewhere(message)
+    cut = finish == "length"
     if not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
-        raise _mark_cut(UnusableReply(f"the model's reply is empty{why}", usage=usage, cause="an empty reply"), finish)
-    if finish == "length":
+        raise UnusableReply(f"the model's reply is empty{why}", usage=usage, cause="an empty reply", cut=cut)
+    if cut:
         why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
-        raise _mark_cut(
-            UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage, cause="a reply cut short"),
-            finish,
-        )
+        message = f"the model's reply was cut at its limit{why}"
+        raise UnusableReply(message, usage=usage, cause="a reply cut short", cut=True)
     # Neither the cache nor a database can store half a surrogate pair.
     return Completion(text if text.isascii() else text.encode("utf-8", "replace").decode(), usage)
-
-
-def _mark_cut(failure: FailedCall, finish: object) -> FailedCall:
-    failure.cut = finish == "length"
-    return failure
 
 
 class ChatStream:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, TypeVar
 
 from almanaq.errors import ModelCallError
-from almanaq.models.budget import estimate_tokens, record_read_in_parts
+from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AllOf,
@@ -152,7 +152,7 @@ class PromptedReader:
                     read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
                     reply = await self._combine_parts(call, await asyncio.gather(*read))
                     if not again:
-                        record_read_in_parts()
+                        record_count("read_in_parts")
                 return replace(reply, usage=spent + reply.usage)
             except FailedCall as failure:
                 longest = max(sum(estimate_tokens(piece.text) for piece in part) for part in parts)

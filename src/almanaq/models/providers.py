@@ -72,14 +72,12 @@ def find_address(provider: str) -> str:
 
 def find_servers(places: Mapping[str, str] | None = None) -> tuple[Server, ...]:
     """Return the servers that answer within 0.3 s, in the order of their providers; all are probed at once."""
-    found: tuple[Server, ...] = run_sync(_find_servers(server_addresses() if places is None else places))
-    return found
+    return run_sync(_find_servers(server_addresses() if places is None else places))
 
 
 def list_models(address: str, key: str, seconds: float) -> tuple[str, ...] | None:
     """Return the models that a server lists; None where it does not reply in time."""
-    names: tuple[str, ...] | None = run_sync(_list_models(address, key, seconds))
-    return names
+    return run_sync(_list_models(address, key, seconds))
 
 
 def _parse_server(part: str) -> tuple[str, str]:

@@ -85,7 +85,7 @@ class Exchange:
 
     prompt: str
     version: str
-    messages: tuple[tuple[str, str], ...]
+    messages: Sequence[Sequence[str]]
     reply: str | None
     usage: Mapping[str, Any]
     failed: str = ""
@@ -193,7 +193,7 @@ class ReplayingModel:
             raise ModelCallError(exchange.failed)
         return Completion(exchange.reply, Usage(**exchange.usage))
 
-    def _unseen(self, name: str, messages: Sequence[tuple[str, str]]) -> str:
+    def _unseen(self, name: str, messages: Sequence[Sequence[str]]) -> str:
         asked = _content_words(messages)
         near = max(
             self._exchanges,
@@ -217,11 +217,7 @@ def read_record(file: Path) -> tuple[str, list[Exchange]]:
         about = json.loads(head)
         if about["format"] != _RECORD_FORMAT:
             raise ValueError(f"its format is not {_RECORD_FORMAT}")
-        exchanges = [Exchange(**json.loads(line)) for line in lines]
-        # JSON has no tuples
-        same = [Exchange(e.prompt, e.version, tuple((r, c) for r, c in e.messages), e.reply, e.usage, e.failed)
-                for e in exchanges]  # fmt: skip
-        return str(about["model"]), same
+        return str(about["model"]), [Exchange(**json.loads(line)) for line in lines]
     except OSError as problem:
         raise SourceError(f"the record {file} cannot be read: {problem.strerror}") from problem
     except (ValueError, TypeError, KeyError) as problem:
@@ -235,11 +231,11 @@ def _mask_fence(prompt: Prompt) -> tuple[tuple[str, str], ...]:
     return tuple((m.role, m.content.replace(fence, "CODE") if fence else m.content) for m in prompt.messages)
 
 
-def _exchange_key(name: str, messages: Sequence[tuple[str, str]]) -> str:
+def _exchange_key(name: str, messages: Sequence[Sequence[str]]) -> str:
     return hashlib.sha256(json.dumps([name, list(messages)]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _content_words(messages: Sequence[tuple[str, str]]) -> frozenset[str]:
+def _content_words(messages: Sequence[Sequence[str]]) -> frozenset[str]:
     return frozenset(word for _, content in messages[1:] for word in content.split())
 
 
@@ -247,7 +243,7 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / max(1, len(one | other))
 
 
-def _first_difference(now: Sequence[tuple[str, str]], then: Sequence[tuple[str, str]]) -> tuple[str, str]:
+def _first_difference(now: Sequence[Sequence[str]], then: Sequence[Sequence[str]]) -> tuple[str, str]:
     one, other = ("\n".join(content for _, content in messages) for messages in (now, then))
     at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     start = max(0, at - 20)

@@ -31,7 +31,13 @@ CREATE TABLE IF NOT EXISTS lease (
   key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL,
   mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
-_LEASE = "INSERT OR IGNORE INTO lease (key, owner, pid, host, until, mark) VALUES (?, ?, ?, ?, ?, ?)"
+_LEASE = """
+INSERT INTO lease (key, owner, pid, host, until, mark) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, pid = excluded.pid, host = excluded.host,
+  until = excluded.until, mark = excluded.mark
+WHERE owner = excluded.owner OR NOT until BETWEEN ? AND excluded.until OR NOT may_run(pid, host, mark)
+"""
+"""Takes a lease where nobody has it, or who has it has ended; one that ends later than possible is of another clock."""
 _KEYS_PER_STATEMENT = 64
 """Keys in one statement: SQLite caches a prepared statement for each number of keys."""
 _log = logging.getLogger("almanaq")
@@ -63,17 +69,13 @@ class ReplyCache:
 
     def get(self, key: bytes) -> str | None:
         """Return the reply to a request, None where there is none or it is damaged."""
-        with self._lock:
-            return self._find_one(self._open(), key)
+        return self.find([key])[0]
 
     def find(self, keys: Sequence[bytes]) -> list[str | None]:
         """Return the replies to several requests, as `get` does, without reserving any."""
         with self._lock:
             found = self._find_all(self._open(), keys)
         return [found.get(key) for key in keys]
-
-    def _find_one(self, connection: sqlite3.Connection, key: bytes) -> str | None:
-        return self._find_all(connection, (key,)).get(key)
 
     def _find_all(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the replies that are present and undamaged."""
@@ -120,10 +122,11 @@ class ReplyCache:
         """Reserve requests inside a transaction; return for each the result of `look`."""
         # Another process may have stored a reply between the look-up and the lease.
         cached = self._find_all(connection, keys)
-        wanted = list(dict.fromkeys(key for key in keys if key not in cached))
-        mine = self._own_lease(time.time())
-        new = connection.executemany(_LEASE, [(key, *mine) for key in wanted]).rowcount == len(wanted)
-        return [cached[key] if key in cached else new or self._try_lease(connection, key) for key in keys]
+        now = time.time()
+        lease = (self._owner, os.getpid(), self._host, now + LEASE_SECONDS, process_mark(), now)
+        return [
+            cached[key] if key in cached else connection.execute(_LEASE, (key, *lease)).rowcount == 1 for key in keys
+        ]
 
     def keep(self, replies: Sequence[tuple[bytes, str]], *, model: str = "") -> None:
         """Store replies and end their leases, in one transaction.
@@ -163,26 +166,6 @@ class ReplyCache:
                 connection.execute("DELETE FROM reply WHERE key = ?", (key,))
         except UNUSABLE as problem:
             _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
-
-    def _try_lease(self, connection: sqlite3.Connection, key: bytes) -> bool:
-        now = time.time()
-        mine = self._own_lease(now)
-        if connection.execute(_LEASE, (key, *mine)).rowcount == 1:
-            return True
-        held = connection.execute("SELECT owner, until, pid, host, mark FROM lease WHERE key = ?", (key,)).fetchone()
-        if (
-            held is not None
-            and held[0] != self._owner
-            and _is_running(held[1], now)
-            and self._owner_is_alive(*held[2:])
-        ):
-            return False
-        changed = connection.execute(
-            f"{_LEASE.replace(' OR IGNORE', '')} ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, pid ="
-            " excluded.pid, host = excluded.host, until = excluded.until, mark = excluded.mark WHERE owner = ?",
-            (key, *mine, held[0] if held else self._owner),
-        ).rowcount
-        return changed == 1
 
     def release(self, key: bytes) -> None:
         """End the lease of a request that failed."""
@@ -228,18 +211,15 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _own_lease(self, now: float) -> tuple[str, int, str, float, str]:
-        """Return the columns of a lease of this process that begins now."""
-        return self._owner, os.getpid(), self._host, now + LEASE_SECONDS, process_mark()
-
-    def _owner_is_alive(self, pid: object, host: object, mark: object) -> bool:
-        """Return whether the process that holds a lease still runs; True for one on another host."""
+    def _may_run(self, pid: object, host: object, mark: object) -> bool:
+        """Return whether the process that holds a lease may still run; True for one on another host."""
         return host != self._host or is_process_alive(pid, mark)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
                 self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_columns)
+                self._connection.create_function("may_run", 3, self._may_run)
                 # Keys are hashes, so new rows are spread over all pages: checkpoint rarely, when each page has many
                 # new rows, instead of after every hundred replies.
                 self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
@@ -272,14 +252,6 @@ def _placeholders(keys: Sequence[bytes]) -> str:
 
 def _checksum(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _is_running(until: object, now: float) -> bool:
-    """Return whether a lease is still valid.
-
-    One that ends later than possible was written before the clock was set back.
-    """
-    return isinstance(until, int | float) and now < until <= now + LEASE_SECONDS
 
 
 def _unusable_error(file: Path | None, problem: Exception) -> SourceError:

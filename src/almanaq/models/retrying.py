@@ -49,15 +49,16 @@ class FailedCall(ModelCallError):
         usage: Usage | None = None,
         sure: bool = True,
         cause: str = "the call failed",
+        at_once: bool = False,
+        too_long: bool = False,
+        too_many: bool = False,
+        cut: bool = False,
+        setup: ModelError | None = None,
     ) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
-        self.retryable = retryable
-        self.at_once = self.too_long = self.too_many = self.cut = False
-        self.usage = usage or Usage()
-        self.sure = sure
-        self.cause, self.tries = cause, 1
-        self.setup: ModelError | None = None
+        self.retry_after, self.retryable, self.usage, self.sure = retry_after, retryable, usage or Usage(), sure
+        self.at_once, self.too_long, self.too_many, self.cut = at_once, too_long, too_many, cut
+        self.cause, self.setup, self.tries = cause, setup, 1
 
 
 class UnusableReply(FailedCall):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from almanaq.models.budget import estimate_tokens, record_dropped_quotes
+from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts.schemas import QUOTES, one_of
 from almanaq.models.prompts.schemas import strict_object as _object
 from almanaq.models.protocols import Quote, TextCall
@@ -244,20 +244,13 @@ def _parse_verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool
 
 def _parse_quotes(quotes: object) -> tuple[str, ...]:
     """Return quotes; a right value is not thrown away for their form, and each is looked up in the text anyway."""
-    if quotes is None:
-        return ()
-    found = [quote.get("quote") if isinstance(quote, dict) else quote for quote in _as_list(quotes)]
+    listed = [] if quotes is None else [quotes] if isinstance(quotes, str) else quotes
+    if not isinstance(listed, list):
+        raise MalformedReply('"quotes" must be a list')
+    found = [quote.get("quote") if isinstance(quote, dict) else quote for quote in listed]
     if not all(isinstance(words, str) for words in found):
         raise MalformedReply("each quote must be a string")
     return tuple(map(str, found))
-
-
-def _as_list(quotes: object) -> list[object]:
-    if isinstance(quotes, list):
-        return quotes
-    if isinstance(quotes, str):
-        return [quotes]
-    raise MalformedReply('"quotes" must be a list')
 
 
 _MAX_QUOTES = 3
@@ -277,7 +270,7 @@ def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[tuple
         elif match not in found:
             found.append(match)
     if dropped:
-        record_dropped_quotes(dropped)
+        record_count("dropped_quotes", dropped)
     return tuple(found), dropped
 
 

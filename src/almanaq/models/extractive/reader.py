@@ -134,7 +134,10 @@ def _verdict(verdict: bool | None, literal: str) -> bool | None:
 
 
 def _sentiment(call: TextCall) -> TextReply:
-    chosen, quotes = sentiment(call.passages, call.options)
+    return _choice(call, *sentiment(call.passages, call.options))
+
+
+def _choice(call: TextCall, chosen: str | None, quotes: tuple[Quote, ...] = ()) -> TextReply:
     if chosen is None:
         return TextReply(None, dict.fromkeys(call.compared))
     verdicts: dict[str, bool | None] = {literal: canonical(literal) == canonical(chosen) for literal in call.compared}
@@ -155,10 +158,7 @@ def _option(call: TextCall) -> TextReply:
     if call.type == "list":
         return _all_of([option for option in call.options if scores[option] > 0], quotes)
     best = max(call.options, key=lambda option: scores[option])
-    if scores[best] <= 0:
-        return TextReply(None, dict.fromkeys(call.compared))
-    verdicts: dict[str, bool | None] = {literal: canonical(literal) == canonical(best) for literal in call.compared}
-    return TextReply(best, verdicts, tuple(quotes[best][:3]))
+    return _choice(call, best, tuple(quotes[best][:3])) if scores[best] > 0 else _choice(call, None)
 
 
 def _all_of(chosen: list[str], quotes: Mapping[str, list[Quote]]) -> TextReply:
@@ -170,7 +170,7 @@ def _all_of(chosen: list[str], quotes: Mapping[str, list[Quote]]) -> TextReply:
 def _span(call: TextCall) -> TextReply:
     span = best_span(call.passages, call.question, call.type, lambda words: parse_typed(words, call.type) is not None)
     if span is None:
-        return TextReply(None, dict.fromkeys(call.compared))
+        return _choice(call, None)
     value = parse_typed(span.value, call.type)
     verdicts: dict[str, bool | None] = {literal: _is_supported(span, literal) for literal in call.compared}
     return TextReply(value, verdicts, (span.quote,), confidence=span.confidence)

@@ -17,7 +17,7 @@ def _stems(spoken: str) -> frozenset[str]:
     return frozenset(stem(word) for word in spoken.split())
 
 
-_STOPS = frozenset(stem(word) for word in STOPWORDS)
+STOPS = frozenset(stem(word) for word in STOPWORDS)
 _OPENING = re.compile(
     r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should)(?:n't)?\s+"
     r"(?:the|this|that|these|those|our|your|an?|any)\s+([^\W\d_]+)",
@@ -79,7 +79,7 @@ def statement(question: str) -> Statement | None:
     subject = _OPENING.match(question)
     row = stem(subject[1].lower()) if subject else ""
     tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
-    keys = [each for each in tokens if each not in _STOPS and each not in _EMPTY]
+    keys = [each for each in tokens if each not in STOPS and each not in _EMPTY]
     if row in _SPEAKERS and row in keys:
         keys.remove(row)
     judged = -1 if any(each in _COMPLAINING for each in keys) else 0

@@ -181,7 +181,9 @@ async def execute(
                 left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
                 await run.calls.finish(left)
         except (TimeoutError, DeadlineExceeded) as error:
-            late = DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s")
+            late = DeadlineExceeded(
+                f"the query ran longer than its deadline of {options.deadline:g} s{account.goes_on}"
+            )
             if (found := await run.found_in_time()) is not None:
                 trace = run.trace(time.perf_counter() - started, account)
                 late.partial = Result(*found, trace, suql, run.inferred)

@@ -1,0 +1,59 @@
+"""The batch API of a stand-in server: files of requests, and batches that answer them after some seconds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from almanaq.testing.outcome import Outcome
+
+Answer = Callable[[bytes], Awaitable[Outcome]]
+"""Serves the body of one chat request."""
+
+
+class Batches:
+    """Files and batches of a server.
+
+    Args:
+        seconds: that a batch takes, which may be changed; its requests are answered, and charged for, when it is made.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._files: dict[str, bytes] = {}
+        self.made: dict[str, dict[str, Any]] = {}
+
+    async def serve(self, method: str, path: str, body: bytes, answer: Answer) -> Outcome:
+        """Return the reply to a request for a path below /v1."""
+        match method, path.split("/")[2:]:
+            case "POST", ["files"]:
+                return Outcome.of({"id": self._keep(body.split(b"\r\n\r\n", 2)[2].rpartition(b"\r\n--")[0])})
+            case "GET", ["files", file, "content"] if file in self._files:
+                return Outcome(200, self._files[file])
+            case "POST", ["batches"]:
+                return Outcome.of(await self._make(json.loads(body)["input_file_id"], answer))
+            case "GET", ["batches"]:
+                return Outcome.of({"data": list(self.made.values())})
+            case "GET", ["batches", batch] if batch in self.made:
+                ended = time.time() >= self.made[batch]["created_at"] + self.seconds
+                return Outcome.of(self.made[batch] | {"status": "completed" if ended else "in_progress"})
+        return Outcome.error(404, f"no such path: {path}")
+
+    def _keep(self, content: bytes) -> str:
+        name = f"file-{len(self._files)}"
+        self._files[name] = content
+        return name
+
+    async def _make(self, file: str, answer: Answer) -> dict[str, Any]:
+        lines: dict[str, list[bytes]] = {"output_file_id": [], "error_file_id": []}
+        for line in map(json.loads, self._files[file].splitlines()):
+            reply = await answer(json.dumps(line["body"]).encode())
+            response = {"status_code": reply.status, "body": json.loads(reply.body)}
+            written = json.dumps({"custom_id": line["custom_id"], "response": response, "error": None}).encode()
+            lines["output_file_id" if reply.status == 200 else "error_file_id"].append(written)
+        files = {name: self._keep(b"\n".join(each)) for name, each in lines.items() if each}
+        batch = {"id": f"batch-{len(self.made)}", "input_file_id": file, "created_at": time.time(), **files}
+        self.made[str(batch["id"])] = batch
+        return batch
