@@ -170,13 +170,14 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
     key = relation.key if all(any(c.name == name for c in columns) for name in relation.key) else ()
     key = () if any(name.casefold() in masks for name in key) else key
     numbered = len(key) != 1 and dialect == "duckdb" and relation.row_id is not None
+    address = written_name(key, "postgres") if len(key) == 1 else _PLACES if numbered else ""
     return replace(
         relation,
         columns=tuple(columns),
         key=key,
         named_by="" if _folded(relation.named_by, [*hidden, *masks]) else relation.named_by,
-        row_id=written_name(key, "postgres") if len(key) == 1 else quote(ROW_COLUMN) if numbered else None,
-        row_source=_PLACES if numbered else "",
+        row_id=quote(ROW_COLUMN) if address else None,  # a list of aliases may rename the key
+        row_source=address,
         numbered=numbered or (relation.numbered and len(key) == 1),
         rows=None,
         roles=(),

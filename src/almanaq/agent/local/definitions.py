@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import name_stems, stems
 from almanaq.agent.local.draft import Draft, NotComposed
 from almanaq.agent.local.spec import TITLE, tables_in
 from almanaq.suql.catalog.definitions import write_definition
 from almanaq.suql.catalog.terms import Term
+
+_OTHER_UNIT = 0.1
+"""How likely a metric is what is asked for in another unit than its own."""
 
 
 class Defined(Draft):
@@ -26,9 +30,26 @@ class Defined(Draft):
                 if before is not None and _is_sum_or_count(sentence.items[before]):
                     sentence.take(before)  # "total revenue": the definition says how it is put together
                 self.measures.append(self._definition(term))
+                self._take_unit(term)
             elif term.kind == "filter":
                 sentence.take(i)
                 self._select(term)
+
+    def _take_unit(self, term: Term) -> None:
+        """Take what asks for a metric in its unit, "in EUR" or "what percentage of"; another unit makes it unsure."""
+        if not term.unit:
+            return
+        sentence, same = self.sentence, english().same_units
+        own = same.get(term.unit.casefold(), term.unit.casefold())
+        if own == "%":
+            sentence.take(*sentence.of("share"))
+        for k in range(len(sentence.items)):
+            apart = sentence.text(k - 1) == "in"
+            said = sentence.text(k) if apart else sentence.text(k).removeprefix("in ")
+            if (apart or said != sentence.text(k)) and (said in english().units or same.get(said, said) == own):
+                sentence.take(k)
+                if same.get(said, said) != own:
+                    self.choices.doubt(_OTHER_UNIT, f"{term.name} in {said}")
 
     def _term(self, i: int) -> Term:
         """Return the one term at a place that is about the rows, or raise NotComposed."""
