@@ -685,8 +685,8 @@ def _open(
     terms: str | None,
 ) -> Connection:
     """Open a source with the models that read it."""
-    from almanaq.agent.checked import CheckedAnswers, find_checked
-    from almanaq.agent.schema_text import find_examples, read_examples
+    from almanaq.agent.checked import Checked, CheckedAnswers
+    from almanaq.agent.schema_text import examples_beside, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model
@@ -699,7 +699,8 @@ def _open(
     if model == "auto":
         model = choose_model().name
     settings = limit_settings(batch_settings(batch, model), model, reasoning_effort, context_tokens)
-    shots = find_examples(source) if examples is None else read_examples(examples)
+    found = examples_beside(source) if examples is None else examples
+    written = () if found is None else read_examples(found)
     place = find_terms(source) if terms is None else terms
     defined = None if place is None else read_terms(place)
     database = open_database(
@@ -712,7 +713,9 @@ def _open(
     except BaseException:
         database.close()
         raise
-    checked = CheckedAnswers.of(source, find_checked(source, examples), keep=cache)
+    confirmed = (Checked(**each) for each in written if each.get("on") and each.get("suql"))
+    checked = CheckedAnswers.of(source, confirmed, keep=cache)
+    shots = tuple((each["question"], each.get("suql")) for each in written)
     return Connection(engine, database, bound_models(models, options.deadline), shots, checked)
 
 
