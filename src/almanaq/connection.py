@@ -495,6 +495,7 @@ class Connection(ErrorsAsAttributes):
         """Return a connection to what a user's roles may see of the source, as the schema file says.
 
         It is open as long as this one is, and has its models and options, but no examples: they may tell of other rows.
+        What is confirmed over it is known to all users who may see the same.
 
         Raises:
             SourceError: a rule of a role cannot be applied.
@@ -503,18 +504,16 @@ class Connection(ErrorsAsAttributes):
         >>> con.for_user(User("Ada", roles=("vet",))).catalog.relations  # no rule shows any of the relations to her
         ()
         """
-        from almanaq.engines.restricted import RestrictedDatabase
+        from almanaq.engines.restricted import RestrictedDatabase, hash_rights
 
         self.check_open()
         if user.sees_everything:
             return self
         database = RestrictedDatabase(self._database, user)
-        database.catalog()  # a rule that cannot be applied is told here, not by the first query
-        return self._over(database, (), None, is_public=self._is_public)
+        rights = hash_rights(database.catalog())  # a rule that cannot be applied is told here, not by the first query
+        return self._over(database, (), self.checked.for_rights(rights), is_public=self._is_public)
 
-    def _over(
-        self, database: Database, shots: Examples, checked: CheckedAnswers | None, *, is_public: bool
-    ) -> Connection:
+    def _over(self, database: Database, shots: Examples, checked: CheckedAnswers, *, is_public: bool) -> Connection:
         made = Connection(self.engine.over(database), database, self._models, shots, checked)
         made._is_public = is_public
         return made

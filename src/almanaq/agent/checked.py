@@ -62,6 +62,10 @@ class CheckedAnswers:
         named = keep and isinstance(source, str | Path)
         return cls(default_cache_folder() / "checked" / f"{source_id(str(source))}.jsonl" if named else None, more)
 
+    def for_rights(self, rights: str) -> CheckedAnswers:
+        """Return those of users who may see the same part of the source; they begin with none."""
+        return CheckedAnswers(None if self._file is None else self._file.with_stem(f"{self._file.stem}-{rights}"))
+
     def all(self) -> tuple[Checked, ...]:
         """Return the checked questions, the oldest first; raises SourceError where the file is damaged."""
         found = {each.question: each for each in self._more}

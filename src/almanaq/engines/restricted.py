@@ -6,6 +6,7 @@ row that is not seen raises no error and reaches no function.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -113,6 +114,12 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
     }
     relations = tuple(_without_unseen(part, plain) for part in parts)
     return replace(catalog, relations=relations, hidden=(), broken=(), unlisted=(), restricted=True)
+
+
+def hash_rights(catalog: Catalog) -> str:
+    """Return what two users who may see the same have in common."""
+    seen = [(r.name, r.definition, *(column.name for column in r.columns)) for r in catalog.relations]
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:32]
 
 
 def check_users(catalog: Catalog, users: Users, dialect: str) -> None:
