@@ -128,6 +128,14 @@ def test_terms_are_linked_and_written_out(shop: Path, question: str, rows: set[t
     assert any(part in reply.answer.lower() for part in ("sum(price", "visits > 3", "'lost'"))
 
 
+def test_a_join_leads_to_the_table_of_its_own_folder(shop: Path) -> None:
+    (shop / "old").mkdir()
+    (shop / "old" / "customers.csv").write_text("id,name\n1,Ann\n")
+    Path(f"{shop}.almanaq.toml").write_text(SCHEMA.partition("[customers.filters]")[0])
+    with almanaq.connect(shop) as con:
+        assert set(con.ask("turnover by country").rows) == {("Norway", 20), ("Chile", 50)}
+
+
 def test_a_metric_in_another_unit_is_offered_and_not_answered(shop: Path) -> None:
     Path(f"{shop}.almanaq.toml").write_text(SCHEMA)
     with almanaq.connect(shop) as con:
