@@ -129,6 +129,15 @@ def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
     )
 
 
+def is_usable(suql: str, engine: QueryEngine) -> bool:
+    """Return whether a query could run now: its columns are there, and may be seen."""
+    try:
+        engine.check(suql)
+    except QueryError:
+        return False
+    return True
+
+
 def measure_checked(question: str, suql: str, by: str, engine: QueryEngine) -> Checked:
     """Return a question with its right query, and what the query gives now; raises QueryError where it cannot run.
 

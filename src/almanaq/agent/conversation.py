@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
-from almanaq.agent.checked import NEAREST, CheckedAnswers, sort_by_nearness
+from almanaq.agent.checked import NEAREST, CheckedAnswers, is_usable, sort_by_nearness
 from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
@@ -319,22 +319,17 @@ class Agent:
         for known in reversed(self._checked.all()):
             suql = self._local.recall(question, known.question, known.suql, catalog)
             alone = suql is not None and (not history or self._local.stands_alone(question, history, catalog))
-            if suql is not None and alone and self._is_usable(suql):
+            if suql is not None and alone and is_usable(suql, self._engine):
                 return Parsed("query", suql, remarks=(known.say(),))
         return None
-
-    def _is_usable(self, suql: str) -> bool:
-        try:
-            self._engine.check(suql)
-        except QueryError:
-            return False
-        return True
 
     def _find_near(self, question: str) -> Examples:
         """Return the checked questions nearest to one, for a prompt; none that speaks of private columns."""
         private = self._engine.private_columns
         near = sort_by_nearness(question, self._checked.all(), self._vectors)
-        shown = ((each.question, each.suql) for each in near if self._is_usable(each.suql) and not private(each.suql))
+        shown = (
+            (each.question, each.suql) for each in near if is_usable(each.suql, self._engine) and not private(each.suql)
+        )
         return tuple(islice(shown, NEAREST))
 
     def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:
