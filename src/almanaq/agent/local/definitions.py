@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from almanaq.agent.linking.english import english
@@ -21,7 +23,7 @@ class Defined(Draft):
 
     def _define(self) -> None:
         """Turn the metrics and filters that are named into measures and conditions."""
-        sentence = self.sentence
+        sentence, units = self.sentence, set[str]()
         for i in list(sentence.of("term")):
             term = self._term(i)
             if term.kind == "metric":
@@ -30,26 +32,25 @@ class Defined(Draft):
                 if before is not None and _is_sum_or_count(sentence.items[before]):
                     sentence.take(before)  # "total revenue": the definition says how it is put together
                 self.measures.append(self._definition(term))
-                self._take_unit(term)
+                units.add(term.unit)
             elif term.kind == "filter":
                 sentence.take(i)
                 self._select(term)
+        self._take_units(units)
 
-    def _take_unit(self, term: Term) -> None:
-        """Take what asks for a metric in its unit, "in EUR" or "what percentage of"; another unit makes it unsure."""
-        if not term.unit:
-            return
+    def _take_units(self, units: Collection[str]) -> None:
+        """Take what asks for metrics in their units, "in EUR" or "what percentage of"; another makes them unsure."""
         sentence, same = self.sentence, english().same_units
-        own = same.get(term.unit.casefold(), term.unit.casefold())
-        if own == "%":
+        own = {same.get(unit.casefold(), unit.casefold()) for unit in units if unit}
+        if "%" in own:
             sentence.take(*sentence.of("share"))
-        for k in range(len(sentence.items)):
+        for k in range(len(sentence.items) if own else 0):
             apart = sentence.text(k - 1) == "in"
             said = sentence.text(k) if apart else sentence.text(k).removeprefix("in ")
-            if (apart or said != sentence.text(k)) and (said in english().units or same.get(said, said) == own):
+            meant = same.get(said, said)
+            if (apart or said != sentence.text(k)) and (said in english().units or meant in own):
                 sentence.take(k)
-                if same.get(said, said) != own:
-                    self.choices.doubt(_OTHER_UNIT, f"{term.name} in {said}")
+                self.choices.doubt(1 if meant in own else _OTHER_UNIT, f"in {said}")
 
     def _term(self, i: int) -> Term:
         """Return the one term at a place that is about the rows, or raise NotComposed."""
