@@ -87,7 +87,7 @@ cluster-test: $(VENV)/.installed-test ## run queries on a Spark cluster of two w
 		set -x; $(CLUSTER_PYTHON) -m pytest --durations=10 $(CLUSTER_TESTS)
 
 CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/native.py tests/cluster/queries.py tests/cluster/kept_out.py \
-	tests/cluster/shards.py tests/cluster/killed.py
+	tests/cluster/roles.py tests/cluster/shards.py tests/cluster/killed.py
 
 .PHONY: cluster-bench
 cluster-bench: $(VENV)/.installed-test ## run what `make cluster-test` has a sample of, and record what a cluster gives: 510 generated queries, 40 kills, 10⁷ rows, an index of 10⁵ and of 10⁶ tables in shards: some hours

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +15,7 @@ from almanaq.errors import AlmanaqError, SourceError
 from almanaq.models.budget import Budget, spending
 from almanaq.models.private_files import UNUSABLE, open_private, open_sqlite
 from almanaq.models.protocols import Usage
-from almanaq.users import User
+from almanaq.users import ANYONE, User
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -146,7 +146,7 @@ class AuditLog:
 class Account:
     """One user of a server: without any named, whoever may reach it."""
 
-    user: User = field(default_factory=lambda: User("anyone"))
+    user: User = ANYONE
     ledger: Ledger | None = None
     log: AuditLog | None = None
 

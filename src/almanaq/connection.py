@@ -495,6 +495,7 @@ class Connection(ErrorsAsAttributes):
         """Return a connection to what a user's roles may see of the source, as the schema file says.
 
         It is open as long as this one is, and has its models and options, but no examples: they may tell of other rows.
+        What is confirmed over it is known to all users who may see the same.
 
         Raises:
             SourceError: a rule of a role cannot be applied.
@@ -503,18 +504,16 @@ class Connection(ErrorsAsAttributes):
         >>> con.for_user(User("Ada", roles=("vet",))).catalog.relations  # no rule shows any of the relations to her
         ()
         """
-        from almanaq.engines.restricted import RestrictedDatabase
+        from almanaq.engines.restricted import RestrictedDatabase, hash_rights
 
         self.check_open()
         if user.sees_everything:
             return self
         database = RestrictedDatabase(self._database, user)
-        database.catalog()  # a rule that cannot be applied is told here, not by the first query
-        return self._over(database, (), None, is_public=self._is_public)
+        rights = hash_rights(database.catalog())  # a rule that cannot be applied is told here, not by the first query
+        return self._over(database, (), self.checked.for_rights(rights), is_public=self._is_public)
 
-    def _over(
-        self, database: Database, shots: Examples, checked: CheckedAnswers | None, *, is_public: bool
-    ) -> Connection:
+    def _over(self, database: Database, shots: Examples, checked: CheckedAnswers, *, is_public: bool) -> Connection:
         made = Connection(self.engine.over(database), database, self._models, shots, checked)
         made._is_public = is_public
         return made
@@ -689,8 +688,8 @@ def _open(
     terms: str | None,
 ) -> Connection:
     """Open a source with the models that read it."""
-    from almanaq.agent.checked import CheckedAnswers, find_checked
-    from almanaq.agent.schema_text import find_examples, read_examples
+    from almanaq.agent.checked import Checked, CheckedAnswers
+    from almanaq.agent.schema_text import examples_beside, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model
@@ -708,7 +707,8 @@ def _open(
         from almanaq.models.batch_api import MOST_REQUESTS
 
         options = options.over(Options(concurrency=MOST_REQUESTS))
-    shots = find_examples(source) if examples is None else read_examples(examples)
+    found = examples_beside(source) if examples is None else examples
+    written = () if found is None else read_examples(found)
     place = find_terms(source) if terms is None else terms
     defined = None if place is None else read_terms(place)
     database = open_database(
@@ -721,7 +721,9 @@ def _open(
     except BaseException:
         database.close()
         raise
-    checked = CheckedAnswers.of(source, find_checked(source, examples), keep=cache)
+    confirmed = (Checked(**each) for each in written if each.get("on") and each.get("suql"))
+    checked = CheckedAnswers.of(source, confirmed, keep=cache)
+    shots = tuple((each["question"], each.get("suql")) for each in written)
     return Connection(engine, database, bound_models(models, options.deadline), shots, checked)
 
 

@@ -48,6 +48,10 @@ class User:
         return self.name if name == "user" else self.attributes[name]
 
 
+ANYONE = User("anyone")
+"""Whoever reaches a server that tells no users apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Users:
     """The users of a server.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import almanaq
 from almanaq.cli.app import app
+from almanaq.models.embedders.base import LexicalEmbedder
+from almanaq.testing import ScriptedModel
+from almanaq.users import User
 
 SHOPS = "shop,place,amt,day\nNorth Gate,Oslo,120,2024-01-05\nHarbour,Bergen,80,2024-02-01\nMill,Oslo,40,2024-02-09\n"
 KNOWN = (
@@ -94,3 +98,39 @@ def test_it_is_kept_withdrawn_exported_and_goes_stale_by_name(shops: Path) -> No
     assert stale.exit_code == 1
     assert "stale" in stale.stdout
     assert "place" in stale.stdout
+
+
+def test_users_who_see_the_same_share_what_they_confirm(shops: Path) -> None:
+    Path(f"{shops}.almanaq.toml").write_text('[shops.roles.sales]\nrows = "place = :place"\n')
+    users = [
+        User(name, ("sales",), {"place": place}) for name, place in (("a", "Oslo"), ("b", "Oslo"), ("c", "Bergen"))
+    ]
+    with almanaq.connect(shops) as con:
+        con.for_user(users[0]).confirm("how are we doing?", "SELECT SUM(amt) FROM shops", by="a")
+    with almanaq.connect(shops) as again:
+        told = ["checked by a" in again.for_user(user).ask("how are we doing?").answer for user in users]
+        assert (told, again.checked.all()) == ([True, True, False], ())
+
+
+def test_a_prompt_shows_near_questions_and_embeds_each_once() -> None:
+    embedded: list[str] = []
+
+    class Counting(LexicalEmbedder):
+        name = "counting"
+
+        def embed_questions(self, texts: Sequence[str]) -> Any:
+            embedded.extend(texts)
+            return self.embed(texts)
+
+    prompts = []
+    reply = {"reasoning": "", "suql": "SELECT 1 AS one", "needs_data": True, "clarify": None}
+    model = ScriptedModel({"parse": lambda prompt: prompts.append(str(prompt)) or reply, "respond": "One."})
+    tables = {"shops": {"shop": ["Mill"], "amt": [40]}}
+    with almanaq.connect(tables, model=model, embedder=Counting(), cache=False) as con:
+        for word in ("amt of the mill", "hours of the mill", "owner of the mill", "weather in Oslo"):
+            con.confirm(word, f'SELECT amt AS "{word}" FROM shops')
+        for question in ("the amt of which mill is odd?", "the mill of which amt is odd?"):
+            con.ask(question)
+    assert ["weather" in prompt for prompt in prompts] == [False, False]
+    assert all("owner of the mill" in prompt for prompt in prompts)
+    assert sorted(embedded) == sorted(set(embedded))

@@ -42,6 +42,13 @@ def test_what_is_said_replaces_what_was_found() -> None:
     assert relation.columns[0] == PLACES.columns[0]
 
 
+def test_a_foreign_key_has_the_names_of_the_catalog_and_stays_in_its_schema() -> None:
+    areas = [Relation(f"{place}.areas", ("src", place, "areas"), (Column("No", "bigint"),)) for place in ("a", "main")]
+    said = parse_schema('[restaurants]\nforeign_keys = [{columns = ["ID"], table = "Areas", references = ["no"]}]')
+    found = apply_schema(Catalog((PLACES, *areas)), said).relation("restaurants")
+    assert found.foreign_keys == ((("id",), "main.areas", ("No",)),)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -27,6 +27,7 @@ foreign_keys = [{columns = ["customer"], table = "customers", references = ["id"
 [orders.metrics]
 revenue = {expression = "sum(price * quantity)", unit = "EUR", synonyms = ["turnover"], filter = "status <> 'lost'"}
 basket = "revenue / count(*)"
+"were lost" = {expression = "100.0 * count(*) FILTER (WHERE status = 'lost') / count(*)", unit = "%"}
 [orders.dimensions]
 "order month" = {expression = "day", grain = "month"}
 [customers.filters]
@@ -113,6 +114,9 @@ def shop(tmp_path: Path) -> Path:
         ("What is the revenue of active customers?", {(20,)}),
         ("How many active customers are there?", {(1,)}),
         ("How much revenue in February 2024?", {(50,)}),
+        ("What is the revenue in EUR?", {(70,)}),
+        ("turnover in euros by country", {("Norway", 20), ("Chile", 50)}),
+        ("What percentage of the orders of Ann were lost?", {(50,)}),
     ],
 )
 def test_terms_are_linked_and_written_out(shop: Path, question: str, rows: set[tuple[Any, ...]]) -> None:
@@ -121,7 +125,21 @@ def test_terms_are_linked_and_written_out(shop: Path, question: str, rows: set[t
         reply = con.ask(question)
     assert set(reply.rows) == rows
     assert "shop.almanaq.toml, line" in reply.answer
-    assert "sum(price" in reply.answer.lower() or "visits > 3" in reply.answer
+    assert any(part in reply.answer.lower() for part in ("sum(price", "visits > 3", "'lost'"))
+
+
+def test_a_join_leads_to_the_table_of_its_own_folder(shop: Path) -> None:
+    (shop / "old").mkdir()
+    (shop / "old" / "customers.csv").write_text("id,name\n1,Ann\n")
+    Path(f"{shop}.almanaq.toml").write_text(SCHEMA.partition("[customers.filters]")[0])
+    with almanaq.connect(shop) as con:
+        assert set(con.ask("turnover by country").rows) == {("Norway", 20), ("Chile", 50)}
+
+
+def test_a_metric_in_another_unit_is_offered_and_not_answered(shop: Path) -> None:
+    Path(f"{shop}.almanaq.toml").write_text(SCHEMA)
+    with almanaq.connect(shop) as con:
+        assert con.ask("What is the revenue in USD?").status == "clarify"
 
 
 @pytest.mark.parametrize("file", ["osi", "dbt"])
@@ -165,6 +183,7 @@ def test_what_is_written_is_read_again(shop: Path) -> None:
     assert {(term.name, term.kind, term.synonyms) for term in read.terms if term.kind == "metric"} == {
         ("revenue", "metric", ("turnover",)),
         ("basket", "metric", ()),
+        ("were lost", "metric", ()),
     }
     toml.unlink()
     with almanaq.connect(shop) as con:
@@ -175,4 +194,4 @@ def test_terms_of_private_columns_are_unknown_to_a_public_connection(shop: Path)
     Path(f"{shop}.almanaq.toml").write_text(SCHEMA + "[orders.columns.price]\nprivate = true\n")
     with almanaq.connect(shop) as con:
         assert any("revenue" in line for line in write_terms("revenue", con.catalog))
-        assert {term.name for term in con.public().catalog.terms} == {"order month", "active customers"}
+        assert {term.name for term in con.public().catalog.terms} == {"were lost", "order month", "active customers"}

@@ -182,22 +182,31 @@ def compare(seed: int, report: Report, source: Callable[[Any], Any] = lambda t: 
             report.differ.append(f"seed {seed}: catalogs {told}")
         for sql in queries(rng, world, shown):
             given, wanted = outcome(part, sql), outcome(copy, sql)
+            right = given == wanted or is_right(part, seen, world, sql, link=link)
+            if right is None:
+                report.kinds["left open"] += 1
+                continue
             report.compared += 1
             report.kinds[wanted.partition(":")[0] if wanted[0].isalpha() else "rows"] += 1
-            if given != wanted and not is_right(part, seen, world, sql, link=link):
+            if not right:
                 report.differ.append(f"seed {seed}: {sql}\n  {given}\n  {wanted}")
     report.text_calls += model.calls
 
 
-def is_right(part: almanaq.Connection, seen: dict[str, pa.Table], world: World, sql: str, *, link: bool) -> bool:
-    """Return whether rows are those of the query all the same: which of equal ones a LIMIT keeps is left open."""
+def is_right(part: almanaq.Connection, seen: dict[str, pa.Table], world: World, sql: str, *, link: bool) -> bool | None:
+    """Return whether rows are those of the query all the same: which of equal ones a LIMIT keeps is left open.
+
+    None: the whole result, of which they are to be a part, is too large for the oracle.
+    """
     if "LIMIT" not in sql and "DISTINCT ON" not in sql:
         return False
     oracle = Oracle(seen, world.model.canonical)
     try:
         expected, result = expect(oracle, sql, link=link), part.sql(sql)
         return difference(expected, result.columns, result.rows) is None
-    except (OracleError, AlmanaqError):
+    except OracleError as error:
+        return None if "more than" in str(error) else False
+    except AlmanaqError:
         return False
     finally:
         oracle.close()

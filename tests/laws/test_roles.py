@@ -90,6 +90,12 @@ def test_a_failing_condition_tells_nothing_of_other_rows(shops: almanaq.Connecti
     assert sales.sql("SELECT id FROM shops WHERE CAST(phone AS INTEGER) = 3").rows == [(3,)]
 
 
+def test_a_list_of_aliases_may_rename_the_key(shops: almanaq.Connection) -> None:
+    sales = shops.for_user(User("Ann", ("sales",), {"region": "west"}))
+    found = sales.sql("SELECT s.a FROM shops AS s(a, b) WHERE answer(s.about, 'is it calm?') = 'Yes' AND s.a > 1")
+    assert found.rows == [(3,)]
+
+
 def test_questions_prompts_and_listings_know_only_what_is_seen(shops: almanaq.Connection) -> None:
     sales = shops.for_user(User("Ann", ("sales",), {"region": "west"}))
     told = repr(sales.catalog) + sales.ask("Which shops are in the east?").answer + str(sales.sql("SHOW TABLES").rows)

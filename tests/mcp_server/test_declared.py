@@ -9,10 +9,10 @@ import json
 import almanaq
 from almanaq.mcp import make_server
 from almanaq.mcp.declared import TOOLS
-from almanaq.mcp.resources import PROMPTS, RESOURCES, TEMPLATES
+from almanaq.mcp.resources import PROMPT_TEXTS, PROMPTS, RESOURCES, TEMPLATES
 from almanaq.models.budget import estimate_tokens
 
-PINNED = "64d4439c3b2ee4f2"
+PINNED = "02cdbcafa9fcb50d"
 """Of all that a client's model reads before its first call. Change it with the words, and read them again."""
 
 
@@ -37,7 +37,7 @@ def test_the_list_of_tools_is_short():
 
 def test_the_words_are_those_that_were_read_over():
     tools, instructions = listed()
-    words = json.dumps([tools, instructions, repr(PROMPTS), repr(RESOURCES), repr(TEMPLATES)], sort_keys=True)
+    words = json.dumps([tools, instructions, PROMPTS, PROMPT_TEXTS, RESOURCES, TEMPLATES], sort_keys=True)
     assert hashlib.sha256(words.encode()).hexdigest()[:16] == PINNED
 
 

@@ -15,6 +15,8 @@ import almanaq
 from almanaq.accounts import AuditLog, Ledger
 from almanaq.errors import BudgetExceeded, SourceError, UsageError
 from almanaq.mcp import asgi_app
+from almanaq.models.model_names import ModelSettings, open_models
+from almanaq.models.protocols import Price, Usage
 from almanaq.testing import ScriptedModel
 from almanaq.users import User, Users, read_users
 from almanaq.web.gate import Access
@@ -55,15 +57,20 @@ def client(audit):
     model = ScriptedModel({"parse": lambda _: COUNTED, "respond": "Two."})
     with almanaq.connect(places(), model=model, embedder="lexical", cache=False, schema=str(schema)) as connection:
         service = open_service(connection, "places", store_mb=1, log=AuditLog(audit))
-        ledger = Ledger(None, "places")
-
-        def open_user(who):
-            own = service.for_user(who, ledger)
-            return own, {"/mcp": asgi_app(own.connection, path="/mcp", hosts=None, account=own.account)}
-
         known = Users(USERS, "x-user")
-        with live(service, open_user=open_user, users=known, token="the-proxys-token") as found:
+        with live(service, open_user=user_opener(service), users=known, token="the-proxys-token") as found:
             yield found
+
+
+def user_opener(service):
+    """Return what opens the service of a user, and MCP for them."""
+    ledger = Ledger(None, "places")
+
+    def open_user(who):
+        own = service.for_user(who, ledger)
+        return own, {"/mcp": asgi_app(own.connection, path="/mcp", hosts=None, account=own.account)}
+
+    return open_user
 
 
 def bearer(name: str) -> dict[str, str]:
@@ -116,21 +123,63 @@ def test_a_browser_logs_in_with_the_users_own_token(client):
     assert client("GET", "/", cookie=cookie.replace("ada", "mallory")).status == 401
 
 
+def ask_over_mcp(client, name: str, question: str):
+    """Ask in a session of MCP; return the reply and the session."""
+    accepted = {"accept": "application/json, text/event-stream", "mcp_protocol_version": "2025-06-18"}
+    begun = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begun}
+    session = client("POST", "/mcp", hello, **bearer(name), **accepted).headers["mcp-session-id"]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    call["params"] = {"name": "ask", "arguments": {"question": question}}
+    own = {**accepted, "mcp_session_id": session}
+    return client("POST", "/mcp", call, **bearer(name), **own), lambda other: client(
+        "POST", "/mcp", call, **bearer(other), **own
+    )
+
+
 def test_a_day_has_so_many_calls_for_each_user_over_http_and_mcp(client):
     first = client.post("ask", {"question": "How many places are there?"}, **bearer("ada")).json()
     assert first["trace"]["calls_left_today"] == 0
     refused = client.post("ask", {"question": "How many are there?"}, **bearer("ada")).json()
     assert (refused["status"], "calls_per_day" in refused["detail"]) == (422, True)
     assert "calls_left_today" not in client.post("ask", {"question": "How many?"}, **bearer("eve")).json()["trace"]
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": {}}}
-    call["params"]["arguments"] = {"question": "How many places do we know?"}
-    accepted = {"accept": "application/json, text/event-stream", "mcp_protocol_version": "2025-06-18"}
-    begun = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begun}
-    session = client("POST", "/mcp", hello, **bearer("ada"), **accepted).headers["mcp-session-id"]
-    reply = client("POST", "/mcp", call, **bearer("ada"), **accepted, mcp_session_id=session)
+    reply, ask_as = ask_over_mcp(client, "ada", "How many places do we know?")
     assert b"calls_per_day" in reply.body
-    assert client("POST", "/mcp", call, **bearer("eve"), **accepted, mcp_session_id=session).status == 404
+    assert ask_as("eve").status == 404  # the session is another user's
+    told = {name: client.get("about", **bearer(name)).json()["user"] for name in ("ada", "root")}
+    assert told == {
+        "ada": {"name": "ada", "roles": ["town"], "part_of": ["places"], "calls_left_today": 0},
+        "root": {"name": "root", "roles": ["*"], "part_of": []},
+    }
+    page = " ".join(client("GET", "/", **bearer("ada")).body.decode().split())
+    assert "ada (town), who sees a part of places, with 0 calls left today" in page
+
+
+class Paid(ScriptedModel):
+    """A call costs thirty cents."""
+
+    async def complete(self, prompt):
+        made = await super().complete(prompt)
+        return replace(made, usage=replace(made.usage, money=0.3))
+
+
+def test_a_day_has_so_much_money_for_a_user_over_http_and_mcp():
+    paid = Paid({"parse": lambda _: COUNTED, "respond": "Four."})
+    model = open_models(paid, embedder="lexical", cache=False, settings=ModelSettings(price=Price(0.001)))
+    meg, tom = (replace(user(name, "*"), money_per_day=most) for name, most in (("meg", 1.0), ("tom", 0.5)))
+    with almanaq.connect(places(), model=model, cache=False) as connection:
+        service = open_service(connection, "places", store_mb=1)
+        with live(service, open_user=user_opener(service), users=Users((meg, tom))) as client:
+
+            def ask(name, words):
+                return client.post("ask", {"question": f"How many places {words}?"}, **bearer(name)).json()
+
+            left = [ask("meg", words)["trace"]["money_left_today"] for words in ("are there", "have we")]
+            assert left == [0.7, 0.4]
+            assert b'\\"money_left_today\\": 0.2' in ask_over_mcp(client, "tom", "How many places do we know?")[0].body
+            _, last = ask("tom", "are known"), ask("tom", "are here")
+            assert (last["status"], "money_per_day" in last["detail"]) == (422, True)
+            assert b"money_per_day" in ask_over_mcp(client, "tom", "How many do we know?")[0].body
 
 
 def test_the_log_says_who_asked_what_and_no_cell(client, audit):
@@ -169,6 +218,10 @@ def test_the_log_says_what_was_opened_and_browsed(client, audit):
     lines = [json.loads(line) for line in audit.read_text().splitlines()[before:]]
     assert [e["action"] for e in lines] == [f"GET {path.partition('?')[0]}" for path in read]
     assert [(e["relations"], e["rows"], e["error"]) for e in lines] == list(read.values())
+    for at in range(3):  # the keystrokes of one question
+        client.post("links", {"question": "How many", "at": at}, **bearer("bob"))
+    typed = [json.loads(line)["action"] for line in audit.read_text().splitlines()[before + len(lines) :]]
+    assert typed == ["POST /api/v1/links"]
     client.get(f"answers/{kept}", **bearer("ada"))
     refused = json.loads(audit.read_text().splitlines()[-1])
     assert (refused["user"], refused["relations"], refused["error"]) == ("ada", [], "404")
@@ -181,7 +234,7 @@ def test_calls_and_money_are_counted_over_restarts(tmp_path):
         ledger = Ledger(file, "places")
         calls, money = ledger.budgets(replace(user("ada", calls=3), money_per_day=0.5))
         assert (calls.left, money.left) == (3 - spent, 0.5 if not spent else 0.1)
-        one = almanaq.models.protocols.Usage(calls=1, money=0.2)
+        one = Usage(calls=1, money=0.2)
         for _ in range(2 - spent):
             for budget in (calls, money):
                 assert budget.reserve(one)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from almanaq.agent.local.spec import TEXT_FUNCTIONS
 from almanaq.agent.queries import QueryEngine
-from almanaq.agent.schema_text import Examples, examples_beside
+from almanaq.agent.schema_text import Examples
 from almanaq.display import visible_json
 from almanaq.errors import QueryError, SourceError, first_line
+from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder, make_private
-from almanaq.models.protocols import Embedder
 
 NEAREST = 3
 """How many checked questions a prompt shows, those nearest to what is asked."""
@@ -54,12 +53,18 @@ class CheckedAnswers:
 
     def __init__(self, file: Path | None = None, more: Iterable[Checked] = ()) -> None:
         self._file, self._more, self._held = file, tuple(more), ""
+        self.lasts = file is not None
+        """Whether they outlive the process."""
 
     @classmethod
     def of(cls, source: object, more: Iterable[Checked] = (), *, keep: bool = True) -> CheckedAnswers:
         """Return those of a source that has a name; of any other, none that outlive the process."""
         named = keep and isinstance(source, str | Path)
         return cls(default_cache_folder() / "checked" / f"{source_id(str(source))}.jsonl" if named else None, more)
+
+    def for_rights(self, rights: str) -> CheckedAnswers:
+        """Return those of users who may see the same part of the source; they begin with none."""
+        return CheckedAnswers(None if self._file is None else self._file.with_stem(f"{self._file.stem}-{rights}"))
 
     def all(self) -> tuple[Checked, ...]:
         """Return the checked questions, the oldest first; raises SourceError where the file is damaged."""
@@ -109,15 +114,6 @@ def source_id(source: str) -> str:
     return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]
 
 
-def find_checked(source: object, file: str | None) -> tuple[Checked, ...]:
-    """Return the examples that a person checked, of a file or of the one beside a source."""
-    path = Path(file) if file is not None else examples_beside(source)
-    if path is None:
-        return ()
-    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("example", [])
-    return tuple(Checked(**entry) for entry in entries if entry.get("on") and entry.get("suql"))
-
-
 def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
     """Return checked questions, and other examples, as a file of examples."""
     entries = []
@@ -131,6 +127,15 @@ def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
     return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(
         f"[[example]]\n{entry}" for entry in entries
     )
+
+
+def is_usable(suql: str, engine: QueryEngine) -> bool:
+    """Return whether a query could run now: its columns are there, and may be seen."""
+    try:
+        engine.check(suql)
+    except QueryError:
+        return False
+    return True
 
 
 def measure_checked(question: str, suql: str, by: str, engine: QueryEngine) -> Checked:
@@ -160,10 +165,10 @@ def compare_checked(checked: Checked, engine: QueryEngine) -> str:
     return f"changed: {now.rows} rows, were {checked.rows}"
 
 
-def sort_by_nearness(question: str, checked: Sequence[Checked], embedder: Embedder) -> list[Checked]:
-    """Return the checked questions, those nearest to a question first."""
+def sort_by_nearness(question: str, checked: Sequence[Checked], vectors: VectorStore) -> list[Checked]:
+    """Return the checked questions, those nearest to a question first; each is embedded once."""
     if not checked:
         return []
-    vectors = embedder.embed_questions([question, *(each.question for each in checked)])
-    nearness = vectors[1:] @ vectors[0]
+    known = vectors.question_vectors([each.question for each in checked])
+    nearness = known @ vectors.embedder.embed_questions([question])[0]
     return [checked[i] for i in (-nearness).argsort(kind="stable")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
-from almanaq.agent.checked import NEAREST, CheckedAnswers, sort_by_nearness
+from almanaq.agent.checked import NEAREST, CheckedAnswers, is_usable, sort_by_nearness
 from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
@@ -67,6 +67,8 @@ from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, opt
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
+from almanaq.models.embedders.vector_store import VectorStore
+from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Models
 from almanaq.models.sizes import is_small
 from almanaq.models.text_calls import ServedQuestion, serve_question
@@ -143,7 +145,8 @@ class Agent:
         language = None if small else models.language
         self._engine, self._options = engine, options
         self._keyed: dict[str, KeyedQuery | None] = {}
-        self._checked, self._embedder = checked or CheckedAnswers(), models.embedder
+        self._checked = checked or CheckedAnswers()
+        self._vectors = VectorStore(default_cache_folder() if self._checked.lasts else None, models.embedder)
         self._tables = tables or make_chooser()
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
@@ -318,22 +321,17 @@ class Agent:
         for known in reversed(self._checked.all()):
             suql = self._local.recall(question, known.question, known.suql, catalog)
             alone = suql is not None and (not history or self._local.stands_alone(question, history, catalog))
-            if suql is not None and alone and self._is_usable(suql):
+            if suql is not None and alone and is_usable(suql, self._engine):
                 return Parsed("query", suql, remarks=(known.say(),))
         return None
-
-    def _is_usable(self, suql: str) -> bool:
-        try:
-            self._engine.check(suql)
-        except QueryError:
-            return False
-        return True
 
     def _find_near(self, question: str) -> Examples:
         """Return the checked questions nearest to one, for a prompt; none that speaks of private columns."""
         private = self._engine.private_columns
-        near = sort_by_nearness(question, self._checked.all(), self._embedder)
-        shown = ((each.question, each.suql) for each in near if self._is_usable(each.suql) and not private(each.suql))
+        near = sort_by_nearness(question, self._checked.all(), self._vectors)
+        shown = (
+            (each.question, each.suql) for each in near if is_usable(each.suql, self._engine) and not private(each.suql)
+        )
         return tuple(islice(shown, NEAREST))
 
     def _explain(self, parsed: Parsed, history: History) -> Generator[Event, None, Response]:

@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -272,12 +273,6 @@ def examples_path(source: str | Path) -> Path:
     return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.examples.toml"
 
 
-def find_examples(source: object) -> Examples:
-    """Return the examples of the file next to a source; () when there is none."""
-    path = examples_beside(source)
-    return () if path is None else read_examples(path)
-
-
 def examples_beside(source: object) -> Path | None:
     """Return the path of the examples of a source; None where it has none."""
     if not isinstance(source, str | Path):
@@ -290,8 +285,16 @@ def examples_beside(source: object) -> Path | None:
     return path if path.is_file() else None
 
 
-def read_examples(path: str | Path) -> Examples:
-    """Return the examples of a file; raises SourceError that says which entry is at fault."""
+CHECKED_KEYS = ("by", "on", "rows", "digest")
+"""What a file of examples may say of one that a person checked: who, which day, and what it gave then."""
+
+
+def read_examples(path: str | Path) -> tuple[Mapping[str, Any], ...]:
+    """Return the entries of a file: `question`, `suql` where it needs data, and `CHECKED_KEYS`.
+
+    Raises:
+        SourceError: the file cannot be read, or an entry is at fault.
+    """
     path = Path(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -299,24 +302,18 @@ def read_examples(path: str | Path) -> Examples:
         raise SourceError(f"cannot read the examples {str(path)!r}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SourceError(f"{path.name} is not TOML: {error}") from error
-    if set(document) - {"example"} or not isinstance(document.get("example", []), list):
+    entries = document.get("example", [])
+    if set(document) - {"example"} or not isinstance(entries, list):
         raise SourceError(f"{path.name}: only [[example]] entries are expected, with `question` and `suql`")
-    return tuple(_example(entry, f"{path.name}, example {i}") for i, entry in enumerate(document.get("example", []), 1))
-
-
-CHECKED_KEYS = ("by", "on", "rows", "digest")
-"""What a file of examples may say of one that a person checked: who, which day, and what it gave then."""
-
-
-def _example(entry: object, where: str) -> tuple[str, str | None]:
-    if not isinstance(entry, dict) or set(entry) - {"question", "suql", *CHECKED_KEYS}:
-        raise SourceError(
-            f"{where}: only `question`, `suql`, {', '.join(f'`{key}`' for key in CHECKED_KEYS)} are expected"
-        )
-    question, suql = entry.get("question"), entry.get("suql")
-    if not isinstance(question, str) or not question.strip() or not isinstance(suql, str | None):
-        raise SourceError(f"{where}: `question` must be text, and `suql` text or left out")
-    return question, suql
+    for number, entry in enumerate(entries, 1):
+        where = f"{path.name}, example {number}"
+        if not isinstance(entry, dict) or set(entry) - {"question", "suql", *CHECKED_KEYS}:
+            known = ", ".join(f"`{key}`" for key in CHECKED_KEYS)
+            raise SourceError(f"{where}: only `question`, `suql`, {known} are expected")
+        question, suql = entry.get("question"), entry.get("suql")
+        if not isinstance(question, str) or not question.strip() or not isinstance(suql, str | None):
+            raise SourceError(f"{where}: `question` must be text, and `suql` text or left out")
+    return tuple(entries)
 
 
 def choose_examples(shots: Sequence[tuple[str, str | None]], catalog: Catalog) -> Examples:

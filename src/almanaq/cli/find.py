@@ -140,6 +140,8 @@ class _SearchFlags:
 
     def read(self, corpus: str) -> Corpus:
         """Open a corpus."""
+        from almanaq.table_search import read_tables
+
         return read_tables(corpus, schema=self.schema, allow_http=self.allow_http, separate=self.separate)
 
 
@@ -279,13 +281,6 @@ def open_budget(max_calls: int | None) -> Budget:
     calls = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
     money = settings.max_money
     return Budget(calls, money=money, setting="--max-calls or ALMANAQ_MAX_CALLS", money_setting="ALMANAQ_MAX_MONEY")
-
-
-def read_tables(source: str, *, schema: str | None = None, allow_http: bool = False, separate: bool = False) -> Corpus:
-    """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
-    from almanaq.table_search import read_tables
-
-    return read_tables(source, schema=schema, allow_http=allow_http, separate=separate)
 
 
 def _print_hits(found: Sequence[tuple[TableEntry, float]], as_json: bool) -> None:

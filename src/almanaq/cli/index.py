@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.find import DEFAULT_FIELDS, defer_embedder, open_agreed_embedder, read_tables
+from almanaq.cli.find import DEFAULT_FIELDS, defer_embedder, open_agreed_embedder
 from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
@@ -17,7 +17,6 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.retrieval.stored import StoredIndex
 
 
@@ -68,6 +67,7 @@ def index(
     from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.index_encoding import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
+    from almanaq.table_search import read_tables
 
     if update and (fields, language, vectors) != (None, None, None):
         raise UsageError(
@@ -76,6 +76,7 @@ def index(
     if vectors is not None and not embedder:
         raise UsageError("--vectors sets how vectors are stored: choose the model for them with --embedder")
     precision = parse_precision(vectors or "float16")
+    stemmed = None if language == "none" else language or "english"
     source = name_source(corpus, db, command="index")
     tables = read_tables(source, schema=schema, allow_http=allow_http, separate=separate)
     if spark is not None:
@@ -83,7 +84,6 @@ def index(
             raise UsageError("--spark rebuilds the index: leave out --update")
         from almanaq.cluster_index import index_on_cluster
 
-        stemmed = None if language == "none" else language or "english"
         made = index_on_cluster(
             tables,
             out,
@@ -107,8 +107,7 @@ def index(
         made, change = update_index(tables, out, show_tables_done(), store=store)
     else:
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
-        stemmed = None if language == "none" else language or "english"
-        store = vector_store(embedder or "")
+        store = VectorStore(default_cache_folder(), defer_embedder(embedder)()) if embedder else None
         made = build_index(tables, out, chosen, show_tables_done(), language=stemmed, store=store, vectors=precision)
         warn_of_source(getattr(tables, "faults", ()), source)
         say(f"{len(made)} tables indexed in {out}{_describe_codes(made)}")
@@ -116,14 +115,6 @@ def index(
     warn_of_source(getattr(tables, "faults", ()), source)
     summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
     say(f"{len(made)} tables in {out}: {summary}" + ("; rebuilt" if change.rebuilt else ""))
-
-
-def vector_store(embedder: str) -> VectorStore | None:
-    """Return what makes and keeps the vectors of an embedder; None for no name."""
-    from almanaq.models.embedders.vector_store import VectorStore
-    from almanaq.models.private_files import default_cache_folder
-
-    return VectorStore(default_cache_folder(), defer_embedder(embedder)()) if embedder else None
 
 
 def _describe_codes(made: StoredIndex) -> str:

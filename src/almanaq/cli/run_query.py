@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from almanaq.cli.output import Format, open_out, remove_left_over, rows_writer, write_result
 from almanaq.cli.terminal import Amount, show_reading, warn, warn_of_result
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, SourceError, UsageError
+from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
     import duckdb
@@ -171,9 +172,9 @@ def materialize(result: Result, path: Path) -> None:
 def _write_tables(database: duckdb.DuckDBPyConnection, result: Result, name: str) -> None:
     rows = _number_rows(result.table)
     database.register("given", rows)
-    database.execute(f"CREATE TABLE {_quote_name(name)} AS SELECT * FROM given")
+    database.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM given")
     database.register("cited", _evidence_table(result))
-    database.execute(f"CREATE TABLE {_quote_name(name + '_evidence')} AS SELECT * FROM cited")
+    database.execute(f"CREATE TABLE {quote(name + '_evidence')} AS SELECT * FROM cited")
     trace = result.trace
     figures = {
         "text_calls": trace.text_calls,
@@ -228,7 +229,3 @@ def _is_ours(path: Path) -> bool:
             return True
     except duckdb.Error:
         return False
-
-
-def _quote_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

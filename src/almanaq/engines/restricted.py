@@ -6,6 +6,7 @@ row that is not seen raises no error and reaches no function.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -115,6 +116,12 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
     return replace(catalog, relations=relations, hidden=(), broken=(), unlisted=(), restricted=True)
 
 
+def hash_rights(catalog: Catalog) -> str:
+    """Return what two users who may see the same have in common."""
+    seen = [(r.name, r.definition, *(column.name for column in r.columns)) for r in catalog.relations]
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:32]
+
+
 def check_users(catalog: Catalog, users: Users, dialect: str) -> None:
     """Raise UsageError for a role that no rule knows, SourceError for a rule that lacks an attribute of a user."""
     roles = {rule.role for relation in catalog.relations for rule in relation.roles} | {EVERYTHING}
@@ -170,13 +177,14 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
     key = relation.key if all(any(c.name == name for c in columns) for name in relation.key) else ()
     key = () if any(name.casefold() in masks for name in key) else key
     numbered = len(key) != 1 and dialect == "duckdb" and relation.row_id is not None
+    address = written_name(key, "postgres") if len(key) == 1 else _PLACES if numbered else ""
     return replace(
         relation,
         columns=tuple(columns),
         key=key,
         named_by="" if _folded(relation.named_by, [*hidden, *masks]) else relation.named_by,
-        row_id=written_name(key, "postgres") if len(key) == 1 else quote(ROW_COLUMN) if numbered else None,
-        row_source=_PLACES if numbered else "",
+        row_id=quote(ROW_COLUMN) if address else None,  # a list of aliases may rename the key
+        row_source=address,
         numbered=numbered or (relation.numbered and len(key) == 1),
         rows=None,
         roles=(),

@@ -209,23 +209,13 @@ class _Handlers:
 
     async def list_resources(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """List the resources that are no table's."""
-        types = self._types
-        listed = [
-            types.Resource(uri=each.uri, name=each.name, description=each.description, mime_type=each.mime_type)
-            for each in resources.RESOURCES
-        ]
-        return types.ListResourcesResult(resources=listed)
+        listed = [self._types.Resource(**each) for each in resources.RESOURCES]
+        return self._types.ListResourcesResult(resources=listed)
 
     async def list_templates(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """List the resource that each table has."""
-        types = self._types
-        listed = [
-            types.ResourceTemplate(
-                uri_template=each.uri, name=each.name, description=each.description, mime_type=each.mime_type
-            )
-            for each in resources.TEMPLATES
-        ]
-        return types.ListResourceTemplatesResult(resource_templates=listed)
+        listed = [self._types.ResourceTemplate(**each) for each in resources.TEMPLATES]
+        return self._types.ListResourceTemplatesResult(resource_templates=listed)
 
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a resource."""
@@ -236,27 +226,16 @@ class _Handlers:
 
     async def list_prompts(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """List the prompts."""
-        types = self._types
-        listed = [
-            types.Prompt(
-                name=prompt.name,
-                title=prompt.title,
-                description=prompt.description,
-                arguments=[
-                    types.PromptArgument(name=name, description=what, required=needed)
-                    for name, what, needed in prompt.arguments
-                ],
-            )
-            for prompt in resources.PROMPTS
-        ]
-        return types.ListPromptsResult(prompts=listed)
+        listed = [self._types.Prompt(name=name, **each) for name, each in resources.PROMPTS.items()]
+        return self._types.ListPromptsResult(prompts=listed)
 
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the text of a prompt."""
         types = self._types
-        prompt, text = self._call_or_refuse(resources.fill_prompt, params.name, params.arguments or {})
+        text = self._call_or_refuse(resources.fill_prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=prompt.description, messages=[message])
+        described = resources.PROMPTS[params.name]["description"]
+        return types.GetPromptResult(description=described, messages=[message])
 
     async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
         """Return the values that an argument of a prompt or a resource may have."""

@@ -22,6 +22,7 @@ from almanaq.mcp.declared import NOTICE
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Result, Trace
+from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
     from almanaq.agent.history import Turn
@@ -173,8 +174,8 @@ def read_text(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any
     if isinstance(given["key"], str) and not relation.key:
         return _cut_passage(_cell_of_row(connection, relation, column.name, given["key"]), given)
     condition, values = _key_condition(relation, given["key"])
-    shown = _quote_name(column.name) if column.array else f"{_quote_name(column.name)}::text"
-    suql = f"SELECT {shown} AS cell FROM {_table_place(relation)} WHERE {condition} LIMIT 2"
+    shown = quote(column.name) if column.array else f"{quote(column.name)}::text"
+    suql = f"SELECT {shown} AS cell FROM {quote(*relation.name.split('.'))} WHERE {condition} LIMIT 2"
     options = connection.engine.options.for_agent()
     rows = connection.sql(suql, values, options=options, dialect=connection.engine.dialect).rows
     if len(rows) != 1:
@@ -224,17 +225,9 @@ def _key_condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, names)}")
         if not key:
             raise UsageError('the key is empty: name the row by columns, such as {"id": 7}')
-        return " AND ".join(f"{_quote_name(name)}::text = ?" for name in key), [str(value) for value in key.values()]
-    parts = f" || '{_BETWEEN}' || ".join(f"{_quote_name(name)}::text" for name in relation.key)
+        return " AND ".join(f"{quote(name)}::text = ?" for name in key), [str(value) for value in key.values()]
+    parts = f" || '{_BETWEEN}' || ".join(f"{quote(name)}::text" for name in relation.key)
     return f"{parts} = ?", [key]
-
-
-def _table_place(relation: Relation) -> str:
-    return ".".join(_quote_name(part) for part in relation.name.split("."))
-
-
-def _quote_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 _MEETS = "The row meets every condition: it is in the result, or LIMIT, grouping or a join left it out."

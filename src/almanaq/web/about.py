@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from almanaq.encode import relation_record
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.users import ANYONE
 from almanaq.web.problems import Refused
 from almanaq.web.verdicts import Verdict, Verdicts, measure_accuracy
 
 if TYPE_CHECKING:
+    from almanaq.accounts import Account
     from almanaq.connection import Connection
     from almanaq.web.service import Service
 
@@ -31,6 +33,7 @@ def about_record(service: Service) -> dict[str, Any]:
         warnings.append(str(error))
     return {
         "source": service.source,
+        "user": describe_user(service.account, connection.catalog),
         "model": models.name,
         "leaves": list_what_leaves(service),
         "paid": bool(models.reader.paid),
@@ -40,6 +43,17 @@ def about_record(service: Service) -> dict[str, Any]:
         "sampled_accuracy": measure_accuracy(verdicts, sampled=True).record(),
         "warnings": warnings,
     }
+
+
+def describe_user(account: Account, catalog: Catalog) -> dict[str, Any] | None:
+    """Return who asks, and of which relations they see a part; None where users are not told apart.
+
+    The rules are not in it: they may speak of columns that the user does not see.
+    """
+    if account.user is ANYONE:
+        return None
+    parts = [relation.name for relation in catalog.relations if relation.definition]
+    return account.with_budgets_left({"name": account.user.name, "roles": list(account.user.roles), "part_of": parts})
 
 
 def list_what_leaves(service: Service) -> list[str]:

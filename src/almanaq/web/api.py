@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
+from almanaq.agent.checked import is_usable, write_checked
 from almanaq.charts.redraw import DrawnKind, draw_columns
 from almanaq.connection import Connection
 from almanaq.errors import UnknownNameError, UsageError
@@ -24,7 +25,7 @@ from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
 from almanaq.web.store import read_parquet
 from almanaq.web.streaming import Document, run_job
-from almanaq.web.verdicts import Verdicts, export_examples, export_tests, teach
+from almanaq.web.verdicts import Verdicts, export_tests, teach
 
 Text = Annotated[str, Field(max_length=100_000)]
 Scalar = str | int | float | bool | None
@@ -374,6 +375,10 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
 def _verdicts(router: APIRouter, service: Service) -> None:
     known = Verdicts(service.store)
 
+    def examples() -> str:
+        connection = service.connection
+        return write_checked(each for each in connection.checked.all() if is_usable(each.suql, connection.engine))
+
     @router.put(
         f"{_PREFIX}/answers/{{id}}/verdict", responses=problems(401, 403, 404, 413, 422), response_class=Document
     )
@@ -402,11 +407,7 @@ def _verdicts(router: APIRouter, service: Service) -> None:
     async def exported(format: Literal["examples", "tests"]) -> Response:
         """Return verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":
-            text, media, name = (
-                await _run_aside(lambda: export_examples(service.store)),
-                "application/toml",
-                "examples.toml",
-            )
+            text, media, name = await _run_aside(examples), "application/toml", "examples.toml"
         else:
             source, model = service.source, service.connection.models.name
             text = await _run_aside(lambda: export_tests(service.store, source, model))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -117,6 +118,9 @@ def _answer_with(
 
 _LOGGED = ("/api/v1/", "/a/", "/boards/")
 _LOGGED_AS_JOBS = ("/ask", "/sql", "/explain", "/why-not")
+_TYPED = ("/links", "/complete")
+_TYPED_SECONDS = 60.0
+"""Requests while somebody types are one line of the audit log."""
 
 
 class _ReadingLog:
@@ -124,6 +128,7 @@ class _ReadingLog:
 
     def __init__(self, app: Application, service: Service, log: AuditLog) -> None:
         self._app, self._service, self._log = app, service, log
+        self._typed: dict[str, float] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path", ""))
@@ -132,11 +137,21 @@ class _ReadingLog:
             return
 
         async def send_logged(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and not self._goes_on(path, message["status"]):
                 await asyncio.to_thread(self._write, scope, message["status"])
             await send(message)
 
         await self._app(scope, receive, send_logged)
+
+    def _goes_on(self, path: str, status: int) -> bool:
+        """Return whether a request belongs to typing that has its line already."""
+        if not path.endswith(_TYPED) or status >= 400:
+            return False
+        last, now = self._typed.get(path, -_TYPED_SECONDS), time.monotonic()
+        if now - last < _TYPED_SECONDS:
+            return True
+        self._typed[path] = now
+        return False
 
     def _write(self, scope: Scope, status: int) -> None:
         connection, place = self._service.connection, scope.get("path_params", {})

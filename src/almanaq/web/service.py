@@ -7,7 +7,6 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from almanaq.accounts import Account, LastingBudget
 from almanaq.agent.checked import source_id
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
+from almanaq.engines.restricted import hash_rights
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.event_loops import CancelToken
 from almanaq.jobs import Emit, Job, Work, emit_progress
@@ -126,7 +126,7 @@ class Service:
         Its connection, and its answers, are those of all users who may see the same.
         """
         connection = self.connection.for_user(user)
-        rights = "" if connection is self.connection else f"-{_hash_rights(connection)}"
+        rights = "" if connection is self.connection else f"-{hash_rights(connection.catalog)}"
         connection = self._connections.setdefault(rights, connection)
         store = self.store.of_source(self.store.source + rights, partial(may_see, connection))
         account = Account(user, ledger, self.account.log)
@@ -424,9 +424,3 @@ def open_service(
         file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
     )
     return Service(shown, connection, store, limits or Limits(), worker or Worker(), Account(log=log))
-
-
-def _hash_rights(connection: Connection) -> str:
-    """Return what two users who may see the same have in common."""
-    seen = [(r.name, r.definition, *(column.name for column in r.columns)) for r in connection.catalog.relations]
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:32]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.checked import write_checked
 from almanaq.agent.history import Turn
 from almanaq.errors import QueryError
 from almanaq.web.problems import NotFound
@@ -225,19 +224,6 @@ def quotes(reply):
 '''
 
 
-def export_examples(store: AnswerStore) -> str:
-    """Return the questions with their right queries, as a file of examples."""
-    found: dict[str, str] = {}
-    for verdict in Verdicts(store).all():
-        answer = store.get(verdict.answer)
-        if answer is None or answer.kind != "ask" or store.turns(answer.conversation)[:1] != (answer.turn,):
-            continue  # a follow-up does not stand by itself
-        suql = _right_query(verdict, answer)
-        if suql:
-            found[answer.asked] = suql
-    return write_checked((), tuple(found.items()))
-
-
 def export_tests(store: AnswerStore, source: str, model: str) -> str:
     """Return a file for pytest: each verdict on a question says what a reply must, or must not, hold."""
     parts = [_HEADER.format(source=repr(source), model=repr(model))]
@@ -253,14 +239,6 @@ def export_tests(store: AnswerStore, source: str, model: str) -> str:
         lines = [f"def test_{number:03}_{name}(con):", f"    reply = reply_to(con, {asked})", *checks]
         parts.append("\n".join(lines) + "\n")
     return "\n\n".join(parts)
-
-
-def _right_query(verdict: Verdict, answer: Answer) -> str | None:
-    expected = (verdict.body.get("expected") or {}).get("suql")
-    if expected:
-        return str(expected)
-    whole = verdict.about["kind"] == "answer" and verdict.verdict == "right"
-    return answer.record.get("suql") if whole and answer.record.get("status") == "answered" else None
 
 
 def _checks(verdict: Verdict, answer: Answer) -> list[str]:

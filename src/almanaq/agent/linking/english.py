@@ -72,6 +72,7 @@ class English:
     unit_roles: Mapping[str, tuple[str, ...]]
     units: frozenset[str]
     converted: Mapping[str, tuple[str, float]]
+    same_units: Mapping[str, str]
     additive: frozenset[str]
     rates: frozenset[str]
     same_values: tuple[tuple[str, ...], ...]
@@ -125,6 +126,7 @@ def english() -> English:
         {word: tuple(roles.split()) for word, roles in data["unit_roles"].items()},
         frozenset((*data["units"]["plain"], *data["units"]["money"])),
         {unit: (to, factor) for unit, (to, factor) in data["units"]["kilo"].items()},
+        data["units"]["same"],
         frozenset(data["sums"]["additive"]),
         frozenset(data["sums"]["rates"]),
         tuple(tuple(group.split(",")) for group in data["value_synonyms"]),

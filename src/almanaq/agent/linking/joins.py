@@ -208,13 +208,12 @@ def column_of(relation: str, name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=not is_plain(name)), table=table)
 
 
-def table_of(name: str) -> exp.Table:
-    """Return a relation as FROM names it; a name with a schema before it keeps its parts."""
-    return (
-        exp.to_table(".".join(f'"{part}"' for part in name.split(".")))
-        if "." in name
-        else exp.Table(this=exp.to_identifier(name, quoted=column_of("", name).this.quoted))
-    )
+def table_of(name: str) -> exp.Expr:
+    """Return a relation as FROM names it; one with a schema before it has its whole name as alias, as `column_of`."""
+    if "." not in name:
+        return exp.Table(this=exp.to_identifier(name, quoted=not is_plain(name)))
+    table = exp.to_table(".".join(f'"{part}"' for part in name.split(".")))
+    return exp.alias_(table, name, quoted=True, table=True)
 
 
 def edges(catalog: Catalog) -> dict[str, list[Hop]]:

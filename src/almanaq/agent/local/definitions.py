@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import name_stems, stems
 from almanaq.agent.local.draft import Draft, NotComposed
@@ -11,13 +14,16 @@ from almanaq.agent.local.spec import TITLE, tables_in
 from almanaq.suql.catalog.definitions import write_definition
 from almanaq.suql.catalog.terms import Term
 
+_OTHER_UNIT = 0.1
+"""How likely a metric is what is asked for in another unit than its own."""
+
 
 class Defined(Draft):
     """Adds what somebody defined."""
 
     def _define(self) -> None:
         """Turn the metrics and filters that are named into measures and conditions."""
-        sentence = self.sentence
+        sentence, units = self.sentence, set[str]()
         for i in list(sentence.of("term")):
             term = self._term(i)
             if term.kind == "metric":
@@ -26,9 +32,25 @@ class Defined(Draft):
                 if before is not None and _is_sum_or_count(sentence.items[before]):
                     sentence.take(before)  # "total revenue": the definition says how it is put together
                 self.measures.append(self._definition(term))
+                units.add(term.unit)
             elif term.kind == "filter":
                 sentence.take(i)
                 self._select(term)
+        self._take_units(units)
+
+    def _take_units(self, units: Collection[str]) -> None:
+        """Take what asks for metrics in their units, "in EUR" or "what percentage of"; another makes them unsure."""
+        sentence, same = self.sentence, english().same_units
+        own = {same.get(unit.casefold(), unit.casefold()) for unit in units if unit}
+        if "%" in own:
+            sentence.take(*sentence.of("share"))
+        for k in range(len(sentence.items) if own else 0):
+            apart = sentence.text(k - 1) == "in"
+            said = sentence.text(k) if apart else sentence.text(k).removeprefix("in ")
+            meant = same.get(said, said)
+            if (apart or said != sentence.text(k)) and (said in english().units or meant in own):
+                sentence.take(k)
+                self.choices.doubt(1 if meant in own else _OTHER_UNIT, f"in {said}")
 
     def _term(self, i: int) -> Term:
         """Return the one term at a place that is about the rows, or raise NotComposed."""

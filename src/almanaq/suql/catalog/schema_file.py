@@ -366,7 +366,7 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
             raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
         declared[found.name] = entry
     nothing = RelationSchema()
-    relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name)) for r in catalog.relations)
+    relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name, catalog)) for r in catalog.relations)
     terms = Terms(tuple(term for entry in declared.values() for term in entry.terms))
     return apply_terms(replace(catalog, relations=relations), terms)
 
@@ -410,7 +410,7 @@ def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tupl
             )
 
 
-def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
+def _apply(relation: Relation, said: RelationSchema, where: str, catalog: Catalog) -> Relation:
     place = f"{where}, [{relation.name}]"
     known = {column.name.casefold(): column.name for column in relation.columns}
     own = [name for names, _, _ in said.foreign_keys for name in names]
@@ -423,7 +423,7 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         relation,
         description=relation.description if said.description is None else said.description,
         key=tuple(known[name.casefold()] for name in said.key) or relation.key,
-        foreign_keys=said.foreign_keys or relation.foreign_keys,
+        foreign_keys=tuple(_resolve(key, relation, catalog) for key in said.foreign_keys) or relation.foreign_keys,
         near_references=tuple(
             near for near in said.near_references or relation.near_references if near.column not in own
         ),
@@ -434,6 +434,22 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
             for c in relation.columns
         ),
     )
+
+
+def _resolve(key: ForeignKey, relation: Relation, catalog: Catalog) -> ForeignKey:
+    """Return a foreign key with the catalog's own names; as it is where the table is missing.
+
+    Of several tables of a name, it means the one of the relation's own schema.
+    """
+    own, table, theirs = key
+    other = catalog.find(table) or catalog.find(".".join((*relation.location[-2:-1], table)))
+    if other is None:
+        return key
+
+    def names(within: Relation, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name if (column := within.column(name)) is None else column.name for name in given)
+
+    return names(relation, own), other.name, names(other, theirs)
 
 
 def _named(relation: Relation) -> Relation:

@@ -156,7 +156,7 @@ class _Origins:
             return None
         item = items[reference.table]
         if (relation := self._relation(item)) is not None:
-            return _in_relation(relation, reference)
+            return None if item.alias_column_names else _in_relation(relation, reference)  # they may rename the key
         copy = item.this if isinstance(item, exp.Subquery) else self.copies.get(item.name)
         if not isinstance(copy, exp.Select):
             return None
