@@ -151,17 +151,17 @@ class Service:
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
-            with self._track_conversation(own), citing() as cited, emit_progress(emit):
-                events = self.connection.ask_stream(question, turns, options=self._options(asked))
-                for event in events:
-                    if isinstance(event, Finished):
-                        response = event.response
-                    elif isinstance(event, RowsFound):
-                        emit("rows", _rows_event(event, cited))
-                    else:
-                        emit(event.kind, _without_kind(event_record(event)))
-                        if isinstance(event, QueryWritten):
-                            self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
+            with self._track_conversation(own), citing() as cited:
+                with emit_progress(emit), self._stoppable(id):
+                    for event in self.connection.ask_stream(question, turns, options=self._options(asked)):
+                        if isinstance(event, Finished):
+                            response = event.response
+                        elif isinstance(event, RowsFound):
+                            emit("rows", _rows_event(event, cited))
+                        else:
+                            emit(event.kind, _without_kind(event_record(event)))
+                            if isinstance(event, QueryWritten):
+                                self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
                 return self._keep_reply(id, own, response, cited, earlier)
 
         return Job(self._log("ask", work, question=question), self._deadline(asked), own, self._budgets(own))
@@ -228,9 +228,9 @@ class Service:
         return Job(self._log("why-not", work, query=suql), self.limits.deadline, None, self._budgets(None))
 
     def stop(self, id: str) -> None:
-        """Stop a query that runs: the rows that are sure become its answer; raises NotFound where none runs."""
+        """Stop a query or a question: the rows that are sure become its answer; raises NotFound where none runs."""
         if (running := self._running.get(id)) is None:
-            raise NotFound("no such query is running (any more)")
+            raise NotFound("no such query or question is running (any more)")
         watch, token = running
         watch.keeps = True
         token.cancel()
@@ -244,7 +244,7 @@ class Service:
         try:
             with token.scope():
                 yield
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Interrupted):
             if token.is_canceled:
                 raise Refused(409, "stopped before any row was sure") from None
             raise
@@ -282,7 +282,7 @@ class Service:
             columns = describe_columns(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         record = client_record(response_record(response), cited, columns) | named
-        record["keys"] = _row_keys(response, len(record["rows"]))
+        record |= {"keys": _row_keys(response, len(record["rows"]))} | ({"stopped": True} if response.stopped else {})
         shown = columns_of_reply(self.connection, response)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]

@@ -49,7 +49,7 @@ function lead(record) {
   if (!record.answer || !record.columns?.length) return record.answer;
   const searched = record.searched === record.suql ? `I ran: ${record.suql.split(/\s+/).join(" ").trim()}` : `I searched for ${record.searched}.`;
   const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
-  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/, ".");
+  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/m, ".");
   return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
 }
 

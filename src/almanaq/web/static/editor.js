@@ -1,6 +1,6 @@
 // A query: edit with completions, see what it will take while typing, run.
 
-import { call, stream } from "./api.js";
+import { Run, call, stream } from "./api.js";
 import { completing } from "./complete.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { highlighted } from "./suql.js";
@@ -13,7 +13,6 @@ export const refusedPrice = (error, calls) =>
   error.body?.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove;
 
 const PAUSE = 500;
-const PATIENCE = 3000; // from stopping to giving up, in milliseconds
 
 // How far the reading of texts is.
 export function progress(data) {
@@ -88,32 +87,21 @@ export function editor(suql, ran) {
   const go = async (options) => {
     const line = el("p", { class: "working" }, "Running …");
     let expected = null;
-    let id = null;
     told.replaceChildren(line);
-    under = new AbortController();
-    // The rows that are sure come as the answer; a second stop, or a server that gives none in time, ends it.
-    under.stop = () => {
-      if (id === null) return under.abort();
-      const own = under;
-      line.textContent = "Stopping …";
-      call("POST", `answers/${id}/stop`).catch(() => own.abort());
-      setTimeout(() => own.abort(), PATIENCE);
-      id = null;
-    };
+    under = new Run();
     working(true);
     try {
       const body = { suql: area.value, options };
       if (plan?.suql === area.value) body.plan = plan.mark;
-      const record = await stream("sql", body, under.signal, (name, data) => {
-        if (name === "start") id = data.id;
+      const record = await under.stream("sql", body, (name, data) => {
         if (name === "estimate") expected = data.predicted;
-        if (name === "progress" && id) line.textContent = progress(data);
+        if (name === "progress" && !under.stopping) line.textContent = progress(data);
       });
       told.replaceChildren();
       say(`${plural(record.rows_total, "row")}.`);
       ran(record);
     } catch (error) {
-      if (error.name === "AbortError" || (error.body?.status === 409 && line.textContent === "Stopping …")) {
+      if (under.ended(error)) {
         told.replaceChildren(el("p", { class: "note" }, "Stopped."));
         say("Stopped.");
         area.focus();
@@ -127,7 +115,11 @@ export function editor(suql, ran) {
     working(false);
   };
   const run = button("Run", () => go(askAbove === null ? {} : { max_calls: askAbove }));
-  const stop = button("Stop", () => under?.stop());
+  const halt = () => {
+    under?.stop();
+    told.querySelector(".working")?.replaceChildren("Stopping …");
+  };
+  const stop = button("Stop", halt);
   stop.hidden = true;
   draw();
   const whole = el("div", {},
@@ -138,7 +130,7 @@ export function editor(suql, ran) {
   const complete = completing(area, picture);
   whole.addEventListener("keydown", (event) => {
     if (event.target === area && complete(event)) return;
-    if (event.key === "Escape") under?.stop();
+    if (event.key === "Escape") halt();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !under) {
       event.preventDefault();
       run.click();
