@@ -10,6 +10,7 @@ export class Problem extends Error {
 export class Lost extends Error {}
 
 const BASE = "/api/v1/";
+export const MOST_ROWS = 100_000; // of a query's result
 const PATIENCE = 3000; // from stopping to giving up, in milliseconds
 
 async function send(path, given = {}) {

@@ -1,6 +1,6 @@
 // A query: edit with completions, see what it will take while typing, run.
 
-import { Run, call, stream } from "./api.js";
+import { MOST_ROWS, Run, call, stream } from "./api.js";
 import { completing } from "./complete.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { highlighted } from "./suql.js";
@@ -91,7 +91,7 @@ export function editor(suql, ran) {
     under = new Run();
     working(true);
     try {
-      const body = { suql: area.value, options };
+      const body = { suql: area.value, max_rows: MOST_ROWS, options };
       if (plan?.suql === area.value) body.plan = plan.mark;
       const record = await under.stream("sql", body, (name, data) => {
         if (name === "estimate") expected = data.predicted;
