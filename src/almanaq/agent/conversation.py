@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot.errors import SqlglotError
 
@@ -388,8 +388,8 @@ class Agent:
             try:
                 return _Executed(parsed, suql, *self._keyed_rows(suql))
             except Interrupted as stopped:
-                result: Result = stopped.partial
-                return _Executed(parsed, suql, *self._split_keys(result, self._with_keys(suql), suql), stopped=True)
+                kept = self._split_keys(cast("Result", stopped.partial), self._with_keys(suql), suql)
+                return _Executed(parsed, suql, *kept, stopped=True)
 
     def _keyed_rows(self, suql: str) -> tuple[Result, Shown | None]:
         keyed = self._with_keys(suql)

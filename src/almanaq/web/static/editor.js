@@ -1,6 +1,6 @@
 // A query: edit with completions, see what it will take while typing, run.
 
-import { MOST_ROWS, Run, call, stream } from "./api.js";
+import { MOST_ROWS, Run, stream } from "./api.js";
 import { completing } from "./complete.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { highlighted } from "./suql.js";
@@ -26,15 +26,14 @@ export function editor(suql, ran) {
   const area = el("textarea", { spellcheck: "false", "aria-label": "SUQL query", maxlength: 100000 });
   area.value = suql;
   const picture = el("pre", { "aria-hidden": "true" });
-  const live = el("p", { class: "live hint" });
+  const live = el("div", { class: "live hint" });
   const told = el("div", { class: "told" });
   let fault = null;
-  let plan = null;
   let under = null;
   const draw = () => picture.replaceChildren(...highlighted(area.value, fault), "\n");
   let typing = null;
   area.addEventListener("input", () => {
-    fault = plan = null;
+    fault = null;
     run.disabled = false;
     draw();
     clearTimeout(typing);
@@ -43,18 +42,19 @@ export function editor(suql, ran) {
   // What the query would take, or where it is wrong, without taking the focus.
   const estimate = async () => {
     const suql = area.value;
-    let said = "";
+    let said = [""];
     if (suql.trim()) {
       try {
-        said = expectation((await stream("explain", { suql }, undefined, () => {})).predicted);
+        const found = await stream("explain", { suql }, undefined, () => {});
+        said = [el("span", {}, expectation(found)), steps(found.stages)];
       } catch (error) {
         if (area.value !== suql) return;
         fault = error.body?.position ?? null;
-        said = error.message;
+        said = [visible(error.message)];
         draw();
       }
     }
-    if (area.value === suql) live.textContent = visible(said);
+    if (area.value === suql) live.replaceChildren(...said);
   };
   const failed = (error) => {
     fault = error.body?.position ?? null;
@@ -65,20 +65,6 @@ export function editor(suql, ran) {
       area.setSelectionRange(fault.start, fault.end);
     }
     told.scrollIntoView({ block: "nearest" });
-  };
-  const explain = async () => {
-    try {
-      const found = await call("POST", "explain", { suql: area.value });
-      plan = { mark: found.plan, suql: area.value };
-      const calls = found.predicted.calls;
-      const sent = found.columns_sent.length ? `; leaves this machine: ${found.columns_sent.join(", ")}` : "";
-      const said = calls ? `About ${plural(calls, "call")}, ${money(found.predicted.money)}${sent}.` : "No model is asked.";
-      told.replaceChildren(el("p", { class: "note" }, said), steps(found.stages));
-      told.scrollIntoView({ block: "nearest" });
-      say(said);
-    } catch (error) {
-      failed(error);
-    }
   };
   const working = (on) => {
     run.disabled = on;
@@ -92,7 +78,6 @@ export function editor(suql, ran) {
     working(true);
     try {
       const body = { suql: area.value, max_rows: MOST_ROWS, options };
-      if (plan?.suql === area.value) body.plan = plan.mark;
       const record = await under.stream("sql", body, (name, data) => {
         if (name === "estimate") expected = data.predicted;
         if (name === "progress" && !under.stopping) line.textContent = progress(data);
@@ -122,10 +107,11 @@ export function editor(suql, ran) {
   const stop = button("Stop", halt);
   stop.hidden = true;
   draw();
+  estimate();
   const whole = el("div", {},
     el("div", { class: "editor" }, picture, area),
     live,
-    el("p", { class: "buttons" }, button("Estimate", explain), run, stop),
+    el("p", { class: "buttons" }, run, stop),
     told);
   const complete = completing(area, picture);
   whole.addEventListener("keydown", (event) => {
@@ -139,10 +125,11 @@ export function editor(suql, ran) {
   return whole;
 }
 
-function expectation(predicted) {
+function expectation({ predicted, columns_sent }) {
   if (!predicted.calls) return "Reads no text.";
   const { calls, requests, tokens, money: price } = predicted;
-  return `Would read about ${plural(calls, "text")} in ${plural(requests, "request")}, ${plural(tokens, "token")}, ${money(price)}.`;
+  const sent = columns_sent.length ? `; leaves this machine: ${columns_sent.join(", ")}` : "";
+  return visible(`Would read about ${plural(calls, "text")} in ${plural(requests, "request")}, ${plural(tokens, "token")}, ${money(price)}${sent}.`);
 }
 
 function steps(stages) {

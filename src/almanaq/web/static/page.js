@@ -5,7 +5,6 @@ import { card } from "./card.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { askAbove, problem, progress, refusedPrice } from "./editor.js";
 import { history, remember } from "./history.js";
-import { schema } from "./schema.js";
 import { highlighted } from "./suql.js";
 import { recognizing } from "./words.js";
 
@@ -36,7 +35,6 @@ document.addEventListener("keydown", (event) => event.key === "Escape" && !at("d
 at("stop").addEventListener("click", stop);
 for (const each of document.querySelectorAll(".sample")) each.addEventListener("click", () => under || ask(each.textContent));
 at("fresh").addEventListener("click", begin);
-schema(at("schema"));
 history(at("history"), open);
 
 // Questions of this conversation, the last first: ArrowUp writes them into the field again.

@@ -88,7 +88,7 @@ export function table(record, again) {
       el("ul", {}, own.map((quote, i) => quoted(quotes, first[number] + i, record.id, wrongQuote(record, quote))))));
   };
   const drawHeader = () => {
-    header.replaceChildren(el("tr", {}, kept().map(headerCell), judged ? el("td", {}, el("span", { class: "quiet" }, "Verdict")) : null,
+    header.replaceChildren(el("tr", { "aria-rowindex": many && 1 }, kept().map(headerCell), judged ? el("td", {}, el("span", { class: "quiet" }, "Verdict")) : null,
       many && quotes.length ? el("th", { scope: "col" }, "Quotes") : null));
     if (filtering.getAttribute("aria-expanded") === "true") header.append(el("tr", {}, kept().map(filterCell), judged ? el("td") : null));
     unhide.hidden = !state.hidden.size;
