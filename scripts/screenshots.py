@@ -37,6 +37,8 @@ def main() -> None:
             "SELECT name, ratin FROM restaurants\nWHERE answer(reviews, 'is it romantic?') = 'Yes'"
         )
         page.locator(".editor .fault").wait_for()
+        page.keyboard.press("Escape")  # the completions
+        page.locator(".editor").evaluate("place => place.scrollIntoView({ block: 'center' })")
         shoot(page, "mistake")
         page.get_by_role("button", name="Right", exact=True).click()
         page.goto(address + "accuracy")
