@@ -36,8 +36,9 @@ def main() -> None:
         page.get_by_label("SUQL query").fill(
             "SELECT name, ratin FROM restaurants\nWHERE answer(reviews, 'is it romantic?') = 'Yes'"
         )
-        page.get_by_role("button", name="Estimate").click()
-        page.locator("[role=alert]").wait_for()
+        page.locator(".editor .fault").wait_for()
+        page.keyboard.press("Escape")  # the completions
+        page.locator(".editor").evaluate("place => place.scrollIntoView({ block: 'center' })")
         shoot(page, "mistake")
         page.get_by_role("button", name="Right", exact=True).click()
         page.goto(address + "accuracy")

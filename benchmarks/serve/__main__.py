@@ -1,4 +1,4 @@
-"""What a turn over HTTP takes beyond its model: `python -m benchmarks.serve load|memory|start|paint [--write]`.
+"""What a turn over HTTP takes beyond its model: `python -m benchmarks.serve load|memory|start|paint|page [--write]`.
 
 `load`: 50 conversations at once; each turn is a question to a language model that takes 200 ms a call: it writes the
 query, reads 20 texts at once and words the reply, 600 ms in all. Own time is what a turn takes beyond these, sending
@@ -13,6 +13,9 @@ holds after every 500. Each turn has a query of its own.
 
 `paint`: milliseconds to the first paint of the page in Chromium, in new tabs and in one that is open, and beside it of
 `/healthz` in new tabs, one line of text: what Chromium takes for a tab, whatever it shows.
+
+`page`: milliseconds from Enter to the painted answer, less what the engine took, of ten first questions each in a new
+tab; and of a table of 100,000 rows that is scrolled 180 pixels a frame, the milliseconds of frames and the rows drawn.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +51,13 @@ SHARES = {"median": 0.5, "p95": 0.95, "most": 1.0}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("load", "memory", "start", "paint"))
+    parser.add_argument("what", choices=("load", "memory", "start", "paint", "page"))
     parser.add_argument("--turns", type=int, default=5_000, help="of memory")
     parser.add_argument("--write", action="store_true", help="write the result to results/WHAT.json")
     arguments = parser.parse_args()
     before = round(os.getloadavg()[0], 2)
-    measure = {"load": load, "memory": lambda: memory(arguments.turns), "start": start, "paint": paint}[arguments.what]
+    measures = {"load": load, "memory": lambda: memory(arguments.turns), "start": start, "paint": paint, "page": page}
+    measure = measures[arguments.what]
     measured = {"command": f"python -m benchmarks.serve {arguments.what}", "load_before": before, **measure()}
     text = json.dumps(measured, indent=2)
     print(text)
@@ -122,14 +128,8 @@ def start() -> dict[str, Any]:
 
 def paint() -> dict[str, Any]:
     """Return the milliseconds to the first paint, of ten visits each, one after the other."""
-    from playwright.sync_api import sync_playwright
-
-    command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
     found: dict[str, list[float]] = {"new_tab": [], "same_tab": [], "one_line_in_a_new_tab": []}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
-        assert server.stdout is not None
-        address = server.stdout.readline().strip()
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+    with _browse() as (browser, address):
         open_page = browser.new_context().new_page()
         for _ in range(10):
             for name, path in (("new_tab", ""), ("one_line_in_a_new_tab", "healthz")):
@@ -137,11 +137,81 @@ def paint() -> dict[str, Any]:
                 found[name].append(_time_paint(page, address + path))
                 page.context.close()
             found["same_tab"].append(_time_paint(open_page, address))
-        browser.close()
-        server.terminate()
     return {
         name: {"median": round(statistics.median(each)), "least": round(min(each))} for name, each in found.items()
     } | {"bound": 200}
+
+
+QUESTION = "What is the best rated Lebanese restaurant?"
+ROWS = "SELECT range AS id, 'Name ' || range % 977 AS name, range * 0.37 AS amount FROM range(100000)"
+_ANSWERED = """() => new Promise(done => {
+  const began = performance.now();
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(".card .buttons")) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+  }).observe(document.getElementById("log"), { childList: true, subtree: true });
+  document.getElementById("ask").requestSubmit();
+})"""
+_SCROLLED = """async () => {
+  const place = document.querySelector(".scroll"), frames = [];
+  let last = performance.now(), most = 0, empty = 0;
+  for (let frame = 0; frame < 300; frame++) {
+    place.scrollTop += 180;
+    await new Promise(requestAnimationFrame);
+    frames.push(performance.now() - last);
+    last = performance.now();
+    const lines = [...place.querySelectorAll("tbody tr")];
+    most = Math.max(most, lines.length);
+    empty += lines.some(line => line.cells.length === 1);
+  }
+  return { frames, most, empty };
+}"""
+
+
+def page() -> dict[str, Any]:
+    """Return the milliseconds to the first answer, and how a table of 100,000 rows scrolls."""
+    own = []
+    with _browse() as (browser, address):
+        for _ in range(10):
+            page = browser.new_context().new_page()
+            page.goto(address)
+            page.fill("#question", QUESTION)
+            taken = page.evaluate(_ANSWERED)
+            read = (
+                "async () => (await (await fetch('/api/v1/conversations/' + location.hash.slice(1))).json()).turns[0]"
+            )
+            own.append(taken - 1000 * page.evaluate(read)["trace"]["seconds"])
+            page.context.close()
+        page = browser.new_context().new_page()
+        page.goto(address + "sql")
+        page.get_by_label("SUQL query").fill(ROWS)
+        page.keyboard.press("Control+Enter")
+        page.locator("tbody tr").nth(20).wait_for()
+        page.wait_for_timeout(1000)
+        scrolled = page.evaluate(_SCROLLED)
+    frames = sorted(scrolled["frames"])
+    return {
+        "first_answer_own_ms": {"median": round(statistics.median(own)), "most": round(max(own)), "bound": 300},
+        "frame_ms": {name: round(frames[int(share * (len(frames) - 1))], 1) for name, share in SHARES.items()},
+        "rows_drawn_most": scrolled["most"],
+        "frames_with_rows_awaited": scrolled["empty"],
+    }
+
+
+@contextmanager
+def _browse() -> Iterator[tuple[Any, str]]:
+    """Serve the sample; give Chromium, and the address of the page."""
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser, address
+        browser.close()
+        server.terminate()
 
 
 def _time_paint(page: Any, address: str) -> float:

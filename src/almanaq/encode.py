@@ -92,8 +92,11 @@ def event_record(event: Event) -> dict[str, Any]:
     return {"kind": event.kind, **plain(event)}
 
 
-def result_record(result: Result) -> dict[str, Any]:
+def result_record(result: Result, most: int | None = None) -> dict[str, Any]:
     """Return a query's result as `sql --format json` prints it: columns, rows, evidence per row, trace.
+
+    Args:
+        most: rows that are encoded; None: all.
 
     >>> record = result_record(con.sql("SELECT name, age FROM dogs ORDER BY name"))
     >>> record["columns"], record["rows"], sorted(record)
@@ -103,8 +106,8 @@ def result_record(result: Result) -> dict[str, Any]:
 
     return {
         "columns": list(result.columns),
-        "rows": plain(python_rows(result.table, exact=True)),
-        "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
+        "rows": plain(python_rows(result.table.slice(0, most), exact=True)),
+        "evidence": [[evidence_record(e) for e in row] for row in result.evidence[:most]],
         "trace": trace_record(result.trace),
         "chart": _chart_record(result.chart()),
         "unknown": [unknown_record(each) for each in result.unknown],
@@ -290,6 +293,8 @@ class RecordCap:
             return value
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         limit = most + 2  # the quotation marks around a text
+        if isinstance(value, str) and 6 * len(text) <= limit:  # an escaped character takes at most six
+            return value
         if len(text) <= limit and len(json.dumps(value, ensure_ascii=False)) <= limit:
             return value
         # What JSON escapes takes several characters: the text is cut until it fits as it is sent.

@@ -93,6 +93,56 @@ def test_what_cannot_be_is_refused(staff, filters, sort, status):
         assert reply.json()["rows"] == []
 
 
+KEPT = """SELECT id, name, pay, since, id % 2 = 0 AS "a>b", id AS "a", 100000000000000000 + id AS big, [id, 1] AS list
+FROM people ORDER BY id"""
+
+
+@pytest.fixture(scope="module")
+def kept(folder):
+    with almanaq.connect(folder, model="local", cache=False) as whole:
+        service = open_service(whole, "staff", store_mb=None)
+        with live(service) as client:
+            record = client.post("sql", {"suql": KEPT, "max_rows": 100}).json()
+            client.path = f"answers/{record['id']}/page"
+            yield client
+        service.store.close()
+
+
+@pytest.mark.parametrize(
+    ("filters", "sort", "places", "total"),
+    [
+        ((), None, [0, 1, 2], 60),
+        ((), "-pay", [59, 58, 57], 60),
+        (("name~BOB", "pay>=10"), None, [42, 45, 48], 6),
+        (("since=", "a>b=true", "a<9"), "-a", [8, 4, 2], 3),
+        (("list~5,",), None, [5, 15, 25], 6),
+        (("name=' OR true --",), None, [], 0),
+        (("a>b~TRU",), "a>b", [0, 2, 4], 30),
+        ((), "big", [0, 1, 2], 60),
+    ],
+)
+def test_kept_rows_are_sorted_and_filtered_by_the_server(kept, filters, sort, places, total):
+    given = [("limit", 3), *([("sort", sort)] if sort else []), *(("filter", each) for each in filters)]
+    reply = kept.get(f"{kept.path}?{urlencode(given)}")
+    assert reply.status == 200, reply.body
+    record = reply.json()
+    assert (record["places"], record["rows_total"]) == (places, total)
+    assert [(row[0], row[6], row[7]) for row in record["rows"]] == [(n, str(10**17 + n), [n, 1]) for n in places]
+
+
+@pytest.mark.parametrize(
+    "given", ["sort=wages", "filter=wages=1", "filter=pay=abc", "filter=pay", "limit=0", "start=-1"]
+)
+def test_what_kept_rows_have_not_is_refused(kept, given):
+    assert kept.get(f"{kept.path}?{given}").status == 422
+
+
+def test_kept_rows_go_on_from_any_place(kept):
+    record = kept.get(f"{kept.path}?start=58&sort=-id").json()
+    assert [row[0] for row in record["rows"]] == [1, 0]
+    assert kept.get(f"{kept.path}?start=60").json()["rows"] == []
+
+
 def test_a_profile_says_what_columns_hold(staff):
     found = {column["name"]: column for column in staff.get("tables/people/profile").json()["columns"]}
     assert (found["pay"]["distinct"], found["pay"]["least"], found["pay"]["most"]) == (60, 0, 14.75)

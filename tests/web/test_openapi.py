@@ -111,6 +111,7 @@ def test_every_documented_status_is_reached(client, serve, described, tmp_path):
         f"{v1}/boards/{{name}}/run": f"{v1}/boards/food/run",
         f"{v1}/answers/{{id}}": f"{v1}/answers/{kept}",
         f"{v1}/answers/{{id}}/rows": f"{v1}/answers/{kept}/rows",
+        f"{v1}/answers/{{id}}/page": f"{v1}/answers/{kept}/page",
         f"{v1}/answers/{{id}}/chart": f"{v1}/answers/{kept}/chart?{drawn}",
         f"{v1}/answers/{{id}}/stop": f"{v1}/answers/none/stop",
         f"{v1}/answers/{{id}}/verdict": f"{v1}/answers/{talk['id']}/verdict",

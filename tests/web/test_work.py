@@ -76,6 +76,30 @@ def test_a_stopped_query_keeps_the_rows_that_are_sure(serve, slow):
         assert list(events)[-1][1]["detail"] == "stopped before any row was sure"
 
 
+def test_a_stopped_question_keeps_the_rows_that_are_sure(serve):
+    parsed = {**COUNTED, "suql": "SELECT id FROM places WHERE answer(notes, 'is it nice?') = 'Yes'"}
+    model = ScriptedModel(lambda prompt: parsed if prompt.name == "parse" else {"value": "Yes"}, latency=0.2)
+    client = serve(source(), model, concurrency=4)
+
+    def stop(question, calls):
+        with client.open_stream("ask", {"question": question}) as events:
+            id = next(events)[1]["id"]
+            until(lambda: model.calls > calls and client.post(f"answers/{id}/stop", {}).status == 204)
+            return list(events)[-1]
+
+    name, record = stop("Which places are nice?", 12)
+    assert (name, record["status"], record["stopped"], record["truncated"]) == ("response", "answered", True, True)
+    assert 0 < len(record["rows"]) < 200
+    assert "stopped early; rows may be missing" in record["answer"]
+    assert steady(model) == 0  # no model words the reply
+    turn = client.get(f"conversations/{record['conversation']}").json()["turns"][0]
+    assert (turn["rows"], turn["stopped"]) == (record["rows"], True)
+    before = model.calls
+    name, problem = stop("Which are quiet?", before)  # while the query is written
+    assert (name, problem["status"], problem["detail"]) == ("error", 409, "stopped before any row was sure")
+    assert model.calls == before + 1
+
+
 def test_a_dropped_request_stops_the_model(serve, slow):
     import http.client
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot.errors import SqlglotError
 
@@ -105,6 +105,7 @@ class _Executed:
     earlier: tuple[Trace, ...] = ()
     counts: tuple[ConditionCount, ...] = ()
     doubt: str = ""
+    stopped: bool = False
 
     @property
     def empty(self) -> bool:
@@ -252,7 +253,7 @@ class Agent:
         ran = yield from self._run(question, catalog, history, served)
         if isinstance(ran, Response):
             return ran
-        if ran.empty:
+        if ran.empty and not ran.stopped:
             ran = yield from self._relax(question, catalog, ran, history, served)
         return (yield from self._reply(question, kind, ran, history))
 
@@ -298,7 +299,7 @@ class Agent:
                 yield Progress("running the query")
                 if not self._links_words:
                     check_misuse(parsed.suql, catalog)
-                ran = _Executed(parsed, parsed.suql, *self._rows(served, parsed.suql))
+                ran = self._execute(parsed, parsed.suql, served)
                 verdict = self._check(question, ran, history) if doubted is None else Verdict()
                 if verdict.judgement != "wrong":
                     return replace(ran, doubt=verdict.reason)
@@ -367,7 +368,7 @@ class Agent:
 
     def _check(self, question: str, ran: _Executed, history: History) -> Verdict:
         """Return what the checker says of a query that ran, where one is wanted and may see the rows."""
-        wanted = self._checker is not None and self._options is not None and self._options.check
+        wanted = self._checker is not None and self._options is not None and self._options.check and not ran.stopped
         if not wanted or self._checker is None or shows_private(ran.suql, self._engine, ran.result.trace.links):
             return Verdict()
         before = [turn.question for turn in history[-_TURNS_FOR_RELAXER:]]
@@ -380,23 +381,36 @@ class Agent:
             return message
         return f"The model wrote no query that can be run, in {attempts} attempts. The last was refused: {message}"
 
-    def _rows(self, served: ServedQuestion, suql: str) -> tuple[Result, Shown | None]:
-        """Run a query with the keys of its rows, by which later turns refer to them."""
+    def _execute(self, parsed: Parsed, suql: str, served: ServedQuestion) -> _Executed:
+        """Run a query with the keys of its rows, by which later turns refer to them; of a stopped one keep its rows."""
+        from almanaq.suql.execution.report import Interrupted
+
         with serve_question(served):
-            return self._keyed_rows(suql)
+            try:
+                return _Executed(parsed, suql, *self._keyed_rows(suql))
+            except Interrupted as stopped:
+                kept = self._split_keys(cast("Result", stopped.partial), self._with_keys(suql), suql)
+                return _Executed(parsed, suql, *kept, stopped=True)
 
     def _keyed_rows(self, suql: str) -> tuple[Result, Shown | None]:
         keyed = self._with_keys(suql)
         if keyed is not None:
             try:
-                result = self._engine.run(keyed.suql, options=options_of_turn(self._options))
-                return split_keys(result, keyed, suql)
+                return self._split_keys(
+                    self._engine.run(keyed.suql, options=options_of_turn(self._options)), keyed, suql
+                )
             except QueryError:
                 # Where the query itself is at fault, the message must speak of it. Else its rows have no keys: the
                 # engine groups them by a function that we took for one of a single row.
                 self._engine.check(suql)
                 self._keep(suql, None)
         result = self._engine.run(suql, options=options_of_turn(self._options))
+        return self._split_keys(result, None, suql)
+
+    def _split_keys(self, result: Result, keyed: KeyedQuery | None, suql: str) -> tuple[Result, Shown | None]:
+        """Return the rows of a query as it was written, and which rows of a relation they are."""
+        if keyed is not None:
+            return split_keys(result, keyed, suql)
         return result, name_rows(suql, result, self._engine.catalog)
 
     def as_run(self, suql: str) -> str:
@@ -440,13 +454,13 @@ class Agent:
             yield Progress(f"nothing found; trying without: {loosened.words}")
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
-                found = self._rows(served, loosened.suql)
                 before = (*earlier, ran.result.trace)
-                other = _Executed(ran.parsed, loosened.suql, *found, loosened.words, before)
+                other = self._execute(ran.parsed, loosened.suql, served)
+                other = replace(other, relaxed=loosened.words, earlier=before)
             except AlmanaqError:
                 # A relaxed query that fails or costs too much leaves the honest reply: nothing was found.
                 continue
-            if not other.empty:
+            if not other.empty or other.stopped:
                 return other
             earlier = (*earlier, other.result.trace)
             query.tried = (*query.tried, loosened.suql)
@@ -508,15 +522,16 @@ class Agent:
             asked=ran.parsed.asked,
             of=ran.parsed.of,
             table=result.table,
+            stopped=ran.stopped,
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
         defined = say_terms(question, ran.suql, self._engine.catalog)
         strays = say_strays(ran.suql, self._engine.catalog)
         notes = (*write_notes(ran.parsed, result.trace), *defined, *strays, *doubts)
-        responder = self._responder
+        responder = LocalResponder() if ran.stopped else self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
-        total = self._total(ran.suql, len(rows))
+        total = None if ran.stopped else self._total(ran.suql, len(rows))
         found = Found(
             question,
             searched,

@@ -311,7 +311,7 @@ def write_notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
     if trace.unknown_calls:
         notes.append(f"{trace.unknown_calls} texts could not be read; rows may be missing.")
     if trace.partial:
-        notes.append("A budget stopped the search early; rows may be missing.")
+        notes.append("The search was stopped early; rows may be missing.")
     return (*notes, *trace.warnings)
 
 

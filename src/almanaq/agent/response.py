@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table", "marks")
+_OWN = ("question", "error", "kind", "shown", "meant", "private", "asked", "of", "table", "marks", "stopped")
 """Fields for callers in Python, which are no keys of `ask --json`."""
 
 
@@ -71,6 +71,7 @@ class Response:
         readings: the queries that the question may mean, the likeliest first, where none was sure enough to be the
             answer; `reply.readings[0].run()` gives the rows of one.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
+        stopped: somebody stopped the query; the rows that were sure by then are the reply's.
 
     >>> import almanaq
     >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}})
@@ -104,6 +105,7 @@ class Response:
     readings: tuple[Reading, ...] = ()
     table: pa.Table | None = field(default=None, compare=False, repr=False)
     marks: tuple[str, ...] = ()
+    stopped: bool = False
 
     def chart(self) -> Chart | None:
         """Return the chart that shows the rows best, under the question as its title; None where the table does.

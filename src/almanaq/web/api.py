@@ -18,12 +18,12 @@ from almanaq.jobs import Job, JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.boards import Boards
-from almanaq.web.browse import SECONDS, completion_record, profile_table, read_rows
+from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows
 from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
 from almanaq.web.service import Service
-from almanaq.web.store import read_parquet
+from almanaq.web.store import Answer, read_parquet
 from almanaq.web.streaming import Document, run_job
 from almanaq.web.verdicts import Verdicts, export_tests, teach
 
@@ -78,7 +78,7 @@ class Sql(_Exact):
 
     suql: Text
     params: Parameters = []
-    max_rows: int = Field(200, ge=1, le=10_000)
+    max_rows: int = Field(200, ge=1, le=1_000_000)
     plan: Annotated[str, Field(max_length=100)] | None = None
     options: AskedOptions = AskedOptions()
 
@@ -151,11 +151,13 @@ class RunBody(_Exact):
 
 T = TypeVar("T")
 _PREFIX = "/api/v1"
-_GONE = "no such answer (any more)"
 Id = Annotated[str, Path(max_length=100)]
 ColumnName = Annotated[str, Query(max_length=500)]
 BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
 TableName = Annotated[str, Path(max_length=500)]
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+Sort = Annotated[str | None, Query(max_length=500)]
+Filters = Annotated[list[Annotated[str, Query(max_length=1_000)]], Query(max_length=20)]
 
 
 class ProblemBody(BaseModel):
@@ -178,6 +180,22 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
+async def find_answer(service: Service, id: str, request: Request) -> Answer:
+    """Return a kept answer, which the audit log takes for what the request shows; raises NotFound."""
+    found = await asyncio.to_thread(service.store.get, id)
+    if found is None:
+        raise NotFound("no such answer (any more)")
+    request.scope["almanaq.record"] = found.record
+    return found
+
+
+def rows_of(answer: Answer) -> bytes:
+    """Return the kept rows of an answer; raises NotFound where it has none."""
+    if answer.rows is None:
+        raise NotFound("this answer has no rows, because no query ran")
+    return answer.rows
+
+
 def routes(service: Service, runner: JobRunner) -> APIRouter:
     """Return the routes over a service."""
     router = APIRouter()
@@ -197,7 +215,7 @@ def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.post(f"{_PREFIX}/ask", responses=asking, response_class=Document)
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
-        job = await _run_aside(lambda: service.ask(body.question, body.conversation, body.options.options()))
+        job = await asyncio.to_thread(lambda: service.ask(body.question, body.conversation, body.options.options()))
         return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
@@ -221,7 +239,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
     @router.get(f"{_PREFIX}/about", responses=problems(401), response_class=Document)
     async def about() -> Response:
         """Return the source, the model, what leaves this machine, and how accurate answers were found."""
-        return Document(await _run_aside(lambda: about_record(service)))
+        return Document(await asyncio.to_thread(about_record, service))
 
     @router.get(f"{_PREFIX}/tables", responses=problems(401, 422), response_class=Document)
     async def tables(
@@ -230,13 +248,13 @@ def _catalog(router: APIRouter, service: Service) -> None:
         cursor: Annotated[str | None, Query(max_length=100)] = None,
     ) -> Response:
         """List the relations of the source."""
-        return Document(await _run_aside(lambda: list_tables(service.connection.catalog, search, limit, cursor)))
+        return Document(await asyncio.to_thread(list_tables, service.connection.catalog, search, limit, cursor))
 
     @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
     async def table(name: TableName) -> Response:
         """Return one relation with its columns."""
         try:
-            return Document(await _run_aside(lambda: describe_table(service.connection, name)))
+            return Document(await asyncio.to_thread(describe_table, service.connection, name))
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
@@ -249,7 +267,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         answer: str | None = None,
     ) -> Response:
         """Return a text that evidence points at, as it was when it was read, and where the quotes stand in it."""
-        found = await _run_aside(lambda: service.store.cell((relation, key, column, passage), answer))
+        found = await asyncio.to_thread(service.store.cell, (relation, key, column, passage), answer)
         if found is None:
             raise NotFound("no kept answer cites this text")
         return Document({"text": found[0], "spans": found[1]})
@@ -269,10 +287,10 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
     async def rows(
         name: TableName,
         request: Request,
-        limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
+        limit: Limit = 50,
         cursor: Annotated[str | None, Query(max_length=100)] = None,
-        sort: Annotated[str | None, Query(max_length=500)] = None,
-        filter: Annotated[list[Annotated[str, Query(max_length=1_000)]], Query(max_length=20)] = [],  # noqa: B006
+        sort: Sort = None,
+        filter: Filters = [],  # noqa: B006
     ) -> Response:
         """Return rows of a relation: `sort=column` or `-column`; `filter=column=value`, or != > < >= <= ~ (holds)."""
         check(name)
@@ -290,22 +308,20 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
         text: Annotated[str, Query(max_length=10_000)], at: Annotated[int, Query(ge=0, le=20_000)]
     ) -> Response:
         """Return what may stand at a place of a query, from `start` on; places count UTF-16 units."""
-        return Document(await _run_aside(lambda: completion_record(service.connection, text, at)))
+        return Document(await asyncio.to_thread(completion_record, service.connection, text, at))
 
     @router.post(f"{_PREFIX}/links", responses=problems(401, 403, 413, 422), response_class=Document)
     async def links(body: LinksBody) -> Response:
         """Return which words of a question the source knows, and what may stand before a place of it."""
-        return Document(await _run_aside(lambda: links_record(service.connection, body.question, body.at)))
+        return Document(await asyncio.to_thread(links_record, service.connection, body.question, body.at))
 
 
 def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
-    async def answer(id: Id) -> Response:
+    async def answer(id: Id, request: Request) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
-        found = await _run_aside(lambda: service.store.get(id))
-        if found is None:
-            raise NotFound(_GONE)
-        verdicts = await _run_aside(lambda: Verdicts(service.store).of(id))
+        found = await find_answer(service, id, request)
+        verdicts = await asyncio.to_thread(lambda: Verdicts(service.store).of(id))
         extra = {
             "kind": found.kind,
             "model": found.model,
@@ -316,35 +332,44 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
 
     @router.post(f"{_PREFIX}/answers/{{id}}/stop", status_code=204, responses=problems(401, 403, 404, 422))
     async def stop(id: Id) -> Response:
-        """Stop the query whose answer is under way: the rows that are sure are its answer, and say so (`stopped`)."""
+        """Stop the query or question under way: the rows that are sure are its answer, and say so (`stopped`)."""
         service.stop(id)
         return Response(status_code=204)
 
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
-    async def rows(id: Id, format: RowFormat = "json") -> Response:
+    async def rows(id: Id, request: Request, format: RowFormat = "json") -> Response:
         """Return all rows of an answer as a file; where they were too many to be kept, its name says how many are."""
-        found = await _run_aside(lambda: service.store.get(id))
-        kept = None if found is None else found.rows
-        if kept is None:
-            raise NotFound(_GONE if found is None else "this answer has no rows, because no query ran")
-        content = await _run_aside(lambda: format_rows(kept, format))
+        found = await find_answer(service, id, request)
+        content = await asyncio.to_thread(format_rows, rows_of(found), format)
         name, headers = "answer", {}
-        if found is not None and found.rows_missing:
+        if found.rows_missing:
             count, total = found.record["rows_kept"], found.record["rows_total"]
             name, headers = f"answer-first-{count}-of-{total}-rows", {"almanaq-rows": f"{count} of {total}"}
         headers["content-disposition"] = f'attachment; filename="{name}.{format}"'
         return Response(content, media_type=MEDIA[format], headers=headers)
 
+    @router.get(f"{_PREFIX}/answers/{{id}}/page", responses=problems(401, 404, 422), response_class=Document)
+    async def page(
+        id: Id,
+        request: Request,
+        start: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+        limit: Limit = 200,
+        sort: Sort = None,
+        filter: Filters = [],  # noqa: B006
+    ) -> Response:
+        """Return kept rows of an answer from `start` on, sorted and filtered as rows of a table are; nothing is run."""
+        kept = rows_of(await find_answer(service, id, request))
+        return Document(await asyncio.to_thread(read_kept_rows, kept, start, limit, sort, filter))
+
     @router.get(f"{_PREFIX}/answers/{{id}}/chart", responses=problems(401, 404, 422), response_class=Document)
-    async def chart(id: Id, kind: DrawnKind, x: ColumnName, y: ColumnName, colour: ColumnName = "") -> Response:
+    async def chart(
+        id: Id, request: Request, kind: DrawnKind, x: ColumnName, y: ColumnName, colour: ColumnName = ""
+    ) -> Response:
         """Draw the kept rows of an answer as the chart that a person chose; nothing is asked or run."""
-        found = await _run_aside(lambda: service.store.get(id))
-        kept = None if found is None else found.rows
-        if found is None or kept is None:
-            raise NotFound(_GONE if found is None else "this answer has no rows, because no query ran")
-        title = found.asked if found.kind == "ask" else ""
+        found = await find_answer(service, id, request)
+        kept, title = rows_of(found), found.asked if found.kind == "ask" else ""
         try:
-            made = await _run_aside(lambda: draw_columns(read_parquet(kept), kind, x, y, colour, title).spec())
+            made = await asyncio.to_thread(lambda: draw_columns(read_parquet(kept), kind, x, y, colour, title).spec())
         except UsageError as error:
             raise Refused(422, str(error)) from error
         return Document({"chart": made})
@@ -352,7 +377,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def conversation(id: Id) -> Response:
         """Return the turns of a conversation, the oldest first."""
-        found = await _run_aside(lambda: service.store.conversation(id))
+        found = await asyncio.to_thread(service.store.conversation, id)
         if not found:
             raise NotFound("no such conversation (any more)")
         turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
@@ -361,7 +386,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(401, 403, 404, 422))
     async def forget(id: Id) -> Response:
         """Delete a conversation with all its answers."""
-        await _run_aside(lambda: service.forget(id))
+        await asyncio.to_thread(service.forget, id)
         return Response(status_code=204)
 
     @router.get("/healthz", responses=problems(503), response_class=Document)
@@ -390,27 +415,27 @@ def _verdicts(router: APIRouter, service: Service) -> None:
             raise Refused(422, f"about: a verdict on a {body.about.kind} needs `{needs}`")
         rest = body.model_dump(include={"expected", "note", "sampled"}, exclude_none=True)
         columns = all_columns(service.connection)
-        await _run_aside(lambda: known.put(id, about, body.verdict, rest, columns))
+        await asyncio.to_thread(known.put, id, about, body.verdict, rest, columns)
         learns = body.about.kind == "answer"
-        taught = learns and await _run_aside(
+        taught = learns and await asyncio.to_thread(
             lambda: teach(service.connection, service.store, id, body.verdict, rest.get("expected") or {}, "the page")
         )
-        verdicts = [each.record() for each in await _run_aside(lambda: known.of(id))]
+        verdicts = [each.record() for each in await asyncio.to_thread(known.of, id)]
         return Document({"verdicts": verdicts, "taught": taught})
 
     @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)
     async def verdicts() -> Response:
         """Return all verdicts, the oldest first."""
-        return Document({"verdicts": [each.record() for each in await _run_aside(known.all)]})
+        return Document({"verdicts": [each.record() for each in await asyncio.to_thread(known.all)]})
 
     @router.get(f"{_PREFIX}/verdicts/export", responses=problems(401, 422))
     async def exported(format: Literal["examples", "tests"]) -> Response:
         """Return verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":
-            text, media, name = await _run_aside(examples), "application/toml", "examples.toml"
+            text, media, name = await asyncio.to_thread(examples), "application/toml", "examples.toml"
         else:
             source, model = service.source, service.connection.models.name
-            text = await _run_aside(lambda: export_tests(service.store, source, model))
+            text = await asyncio.to_thread(export_tests, service.store, source, model)
             media, name = "text/x-python", "test_judged.py"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
@@ -422,32 +447,27 @@ def _boards(router: APIRouter, boards: Boards, runner: JobRunner) -> None:
     @router.get(f"{_PREFIX}/boards", responses=problems(401), response_class=Document)
     async def listed() -> Response:
         """List the boards over this source."""
-        return Document({"boards": await _run_aside(boards.describe_all)})
+        return Document({"boards": await asyncio.to_thread(boards.describe_all)})
 
     @router.get(path, responses=problems(401, 404, 422), response_class=Document)
     async def board(name: BoardName) -> Response:
         """Return a board with its answers; of an answer that is gone, or may not be seen, the record is null."""
-        return Document(await _run_aside(lambda: boards.record(boards.get(name))))
+        return Document(await asyncio.to_thread(lambda: boards.record(boards.get(name))))
 
     @router.put(path, responses=problems(401, 403, 404, 413, 422), response_class=Document)
     async def put(name: BoardName, body: BoardBody) -> Response:
         """Keep a board: a title, texts, and answers by their id."""
         items = [item.model_dump(exclude_none=True) for item in body.items]
-        await _run_aside(lambda: boards.put(name, body.title, items))
-        return Document(await _run_aside(lambda: boards.record(boards.get(name))))
+        await asyncio.to_thread(boards.put, name, body.title, items)
+        return Document(await asyncio.to_thread(lambda: boards.record(boards.get(name))))
 
     @router.delete(path, status_code=204, responses=problems(401, 403, 404, 422))
     async def delete(name: BoardName) -> Response:
         """Delete a board; its answers stay."""
-        await _run_aside(lambda: boards.delete(name))
+        await asyncio.to_thread(boards.delete, name)
         return Response(status_code=204)
 
     @router.post(f"{path}/run", responses=problems(401, 403, 404, 413, 422, 429), response_class=Document)
     async def run(name: BoardName, body: RunBody, request: Request) -> Response:
         """Run the queries of a board again; those that fail keep their rows, and `failed` has their problems."""
         return await run_job(runner, boards.run(name, body.options.options()), request)
-
-
-async def _run_aside(work: Callable[[], T]) -> T:
-    """Return what blocking work gives, done off the event loop."""
-    return await asyncio.to_thread(work)

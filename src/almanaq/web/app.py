@@ -155,10 +155,8 @@ class _ReadingLog:
 
     def _write(self, scope: Scope, status: int) -> None:
         connection, place = self._service.connection, scope.get("path_params", {})
-        record, answer = scope.get("almanaq.record") or {}, self._service.store.get(place.get("id", ""))
+        record = scope.get("almanaq.record") or {}
         shown = [record, *(item.get("record") or {} for item in record.get("items", ()) if isinstance(item, dict))]
-        if answer is not None and status < 400:
-            shown = [answer.record]
         queries = [each["suql"] for each in shown if each.get("suql")]
         table = connection.catalog.find(place.get("name", "")) if "/tables/" in scope["path"] else None
         relations = [table.name] if table else [name for query in queries for name in read_relations(connection, query)]

@@ -113,7 +113,7 @@ class Boards:
             self._write(done)
             return self.record(done) | {"failed": failed}
 
-        return replace(self._service.sql("", (), 1, None, asked), work=work)
+        return self._service.job(work, asked)
 
     def _pin(self, item: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
         id = item["answer"]

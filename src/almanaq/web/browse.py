@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from almanaq.suql.row_values import python_rows
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, describe_columns
+from almanaq.web.store import read_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ _MOST_ROWS = 1_000_000
 _TOP, _BARS = 10, 20
 _NUMBER = re.compile(r"(smallint|integer|bigint|hugeint|numeric|decimal|real|double)")
 _TIME = re.compile(r"(date|time)")
-_FILTER = re.compile(r"(?P<column>.+?)(?P<operator>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.DOTALL)
+_FILTER = re.compile(r"(?P<operator>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.DOTALL)
 _COMPARES = {"=": exp.EQ, "!=": exp.NEQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE}
 
 
@@ -73,6 +74,39 @@ def read_rows(
         "cells_cut": capped.cells_cut,
         "next": make_cursor(start + len(capped.rows)) if more else None,
     }
+
+
+def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filters: Sequence[str]) -> dict[str, Any]:
+    """Return rows of a kept answer: `places` says which they are of all, `rows_total` counts those that pass.
+
+    Args:
+        rows: as the store keeps them.
+        sort, filters: as of `read_rows`, by any column.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    table = read_parquet(rows)
+    columns = {name: exp.column(f"c{number}") for number, name in reversed([*enumerate(table.column_names)])}
+    query = exp.select("place").from_("kept")
+    for written in filters:
+        name, operator, value = _split(written, columns)
+        query = query.where(_compare(_known(name, columns), operator, value))
+    if sort is not None:
+        down = sort not in columns and sort.startswith("-")
+        key = _known(sort.removeprefix("-") if down else sort, columns)
+        query = query.order_by(exp.Ordered(this=key, desc=down, nulls_first=False))
+    kept = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
+    kept = kept.append_column("place", pa.array(range(table.num_rows), pa.int64()))
+    with duckdb.connect(config={"enable_external_access": False}) as connection:
+        connection.register("kept", kept)
+        try:
+            places = connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
+        except duckdb.Error as error:
+            raise Refused(422, str(error).partition("\n")[0]) from error
+    capped = CAP.fit(exact_numbers(plain(python_rows(table.take(places.slice(start, limit)), exact=True))))
+    shown = places.slice(start, len(capped.rows)).to_pylist()
+    return {"rows": capped.rows, "places": shown, "rows_total": len(places), "cells_cut": capped.cells_cut}
 
 
 def profile_table(connection: Connection, name: str) -> dict[str, Any]:
@@ -212,11 +246,29 @@ def _sortable(relation: Relation, name: str) -> Column:
 
 
 def _condition(relation: Relation, written: str) -> exp.Expr:
-    found = _FILTER.fullmatch(written)
-    if found is None:
+    name, operator, value = _split(written, [column.name for column in relation.columns])
+    return _compare(_column(_sortable(relation, name)), operator, value)
+
+
+def _split(written: str, names: Iterable[str]) -> tuple[str, str, str]:
+    """Return the column, the operator and the value of a condition; names may hold operators."""
+    named = max((name for name in names if written.startswith(name)), key=len, default="")
+    found = _FILTER.fullmatch(written, len(named)) if named else None
+    if found is not None:
+        return named, found["operator"], found["value"]
+    found = _FILTER.search(written)
+    if found is None or not found.start():
         raise Refused(422, f"filter: {written!r} is no condition; write column=value, or one of != > < >= <= ~")
-    column = _column(_sortable(relation, found["column"]))
-    operator, value = found["operator"], found["value"]
+    return written[: found.start()], found["operator"], found["value"]
+
+
+def _known(name: str, columns: Mapping[str, exp.Column]) -> exp.Column:
+    if name not in columns:
+        raise Refused(422, f"no column named {name!r}{suggest(name, list(columns))}")
+    return columns[name]
+
+
+def _compare(column: exp.Column, operator: str, value: str) -> exp.Expr:
     if operator == "~":
         text = exp.Lower(this=exp.cast(column, "text"))
         place = exp.StrPosition(this=text, substr=exp.Literal.string(value.lower()))

@@ -45,11 +45,17 @@ def count_in_utf16(evidence: dict[str, Any], cited: CitedTexts) -> dict[str, Any
     return evidence | {"start": cited.moved.get((place, evidence["start"]), evidence["start"])}
 
 
-def client_record(record: dict[str, Any], cited: CitedTexts, columns: Sequence[dict[str, str]]) -> dict[str, Any]:
+MOST_ROWS = 10_000
+"""Rows of a record: those beyond are read a page at a time."""
+
+
+def client_record(
+    record: dict[str, Any], cited: CitedTexts, columns: Sequence[dict[str, str]], total: int
+) -> dict[str, Any]:
     """Return the record of a result or a reply for a client: as many rows as fit, and what was left out.
 
     Args:
-        record: as `result_record` and `response_record` give it.
+        record: as `result_record` and `response_record` give it, of `total` rows.
         columns: name, type and kind of each.
     """
     capped = CAP.fit(exact_numbers(record["rows"]))
@@ -58,14 +64,14 @@ def client_record(record: dict[str, Any], cited: CitedTexts, columns: Sequence[d
     rest = exact_numbers({name: value for name, value in record.items() if name not in ("rows", "evidence", "columns")})
     if CAP.size_of(rest.get("chart")) > CAP.size:
         rest["chart"] = None
-    missing = len(rows) < len(record["rows"]) or capped.cells_cut > 0 or bool(record["trace"]["partial"])
+    missing = len(rows) < total or capped.cells_cut > 0 or bool(record["trace"]["partial"])
     return {
         **rest,
         "columns": list(columns),
         "rows": rows,
         "evidence": evidence,
         "truncated": missing,
-        "rows_total": len(record["rows"]),
+        "rows_total": total,
         "cells_cut": capped.cells_cut,
     }
 

@@ -32,6 +32,7 @@ from almanaq.suql.result import Evidence, Result
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
+    MOST_ROWS,
     all_columns,
     client_record,
     columns_of_reply,
@@ -151,20 +152,20 @@ class Service:
             if conversation is not None and not earlier:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
-            with self._track_conversation(own), citing() as cited, emit_progress(emit):
-                events = self.connection.ask_stream(question, turns, options=self._options(asked))
-                for event in events:
-                    if isinstance(event, Finished):
-                        response = event.response
-                    elif isinstance(event, RowsFound):
-                        emit("rows", _rows_event(event, cited))
-                    else:
-                        emit(event.kind, _without_kind(event_record(event)))
-                        if isinstance(event, QueryWritten):
-                            self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
+            with self._track_conversation(own), citing() as cited:
+                with emit_progress(emit), self._stoppable(id):
+                    for event in self.connection.ask_stream(question, turns, options=self._options(asked)):
+                        if isinstance(event, Finished):
+                            response = event.response
+                        elif isinstance(event, RowsFound):
+                            emit("rows", _rows_event(event, cited))
+                        else:
+                            emit(event.kind, _without_kind(event_record(event)))
+                            if isinstance(event, QueryWritten):
+                                self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
                 return self._keep_reply(id, own, response, cited, earlier)
 
-        return Job(self._log("ask", work, question=question), self._deadline(asked), own, self._budgets(own))
+        return self.job(self._log("ask", work, question=question), asked, own)
 
     def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Options) -> Job:
         """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
@@ -190,7 +191,7 @@ class Service:
             kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
             return self._add_budgets_left(self._keep_answer(kept, cited))
 
-        return Job(self._log("sql", work, query=suql), self._deadline(asked), None, self._budgets(None))
+        return self.job(self._log("sql", work, query=suql), asked)
 
     def explain(self, suql: str, params: Sequence[Any]) -> Job:
         """Return the plan of a query and what it would take; nothing is run."""
@@ -225,12 +226,16 @@ class Service:
             columns = all_columns(self.connection)
             return self._keep_answer(KeptAnswer(id, "why-not", suql, record, columns, evidence=evidence), cited)
 
-        return Job(self._log("why-not", work, query=suql), self.limits.deadline, None, self._budgets(None))
+        return self.job(self._log("why-not", work, query=suql))
+
+    def job(self, work: Work, asked: Options | None = None, conversation: str | None = None) -> Job:
+        """Return work as a job within the deadline and the budgets that it may have."""
+        return Job(work, self._deadline(asked or Options()), conversation, self._budgets(conversation))
 
     def stop(self, id: str) -> None:
-        """Stop a query that runs: the rows that are sure become its answer; raises NotFound where none runs."""
+        """Stop a query or a question: the rows that are sure become its answer; raises NotFound where none runs."""
         if (running := self._running.get(id)) is None:
-            raise NotFound("no such query is running (any more)")
+            raise NotFound("no such query or question is running (any more)")
         watch, token = running
         watch.keeps = True
         token.cancel()
@@ -244,7 +249,7 @@ class Service:
         try:
             with token.scope():
                 yield
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Interrupted):
             if token.is_canceled:
                 raise Refused(409, "stopped before any row was sure") from None
             raise
@@ -281,8 +286,8 @@ class Service:
             ran = self.connection.agent.as_run(response.suql)
             columns = describe_columns(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
-        record = client_record(response_record(response), cited, columns) | named
-        record["keys"] = _row_keys(response, len(record["rows"]))
+        record = client_record(response_record(response), cited, columns, len(response.rows)) | named
+        record |= {"keys": _row_keys(response, len(record["rows"]))} | ({"stopped": True} if response.stopped else {})
         shown = columns_of_reply(self.connection, response)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
@@ -308,7 +313,7 @@ class Service:
 
     def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
         columns = describe_columns(self.connection.engine, result.suql, params, result.table)
-        return client_record(result_record(result), cited, columns)
+        return client_record(result_record(result, MOST_ROWS), cited, columns, len(result))
 
     def _keep_answer(
         self,

@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Protocol, TypeVar
@@ -50,28 +49,32 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     questions = cache(lambda: sample_questions(service.connection))
 
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
-        about = await _run_aside(lambda: about_record(service))
-        text = await _run_aside(lambda: _templates().get_template(name).render(about=about, bench=bench, **values))
+        about = await asyncio.to_thread(about_record, service)
+        text = await asyncio.to_thread(
+            lambda: _templates().get_template(name).render(about=about, bench=bench, **values)
+        )
         return Response(text.encode("utf-8", "replace"), status_code=status, media_type="text/html; charset=utf-8")
 
     @router.get("/")
     async def chat() -> Response:
-        found = await _run_aside(lambda: list_tables(service.connection.catalog, "", SHOWN_TABLES, None))
+        found = await asyncio.to_thread(list_tables, service.connection.catalog, "", SHOWN_TABLES, None)
         more = found["total"] - len(found["tables"])
-        return await page("chat.html", samples=await _run_aside(questions), tables=found["tables"], more_tables=more)
+        return await page(
+            "chat.html", samples=await asyncio.to_thread(questions), tables=found["tables"], more_tables=more
+        )
 
     @router.get("/tables")
     async def tables(
         search: Annotated[str, Query(max_length=200)] = "", cursor: Annotated[str | None, Query(max_length=100)] = None
     ) -> Response:
-        found = await _run_aside(lambda: list_tables(service.connection.catalog, search, 100, cursor))
+        found = await asyncio.to_thread(list_tables, service.connection.catalog, search, 100, cursor)
         return await page("tables.html", search=search, **found)
 
     @router.get("/tables/{name}")
     async def table(name: str) -> Response:
         if service.connection.catalog.find(name) is None:
             raise NotFound(service.connection.catalog.unknown(name))
-        return await page("table.html", table=await _run_aside(lambda: describe_table(service.connection, name)))
+        return await page("table.html", table=await asyncio.to_thread(describe_table, service.connection, name))
 
     @router.get("/sql")
     async def query() -> Response:
@@ -79,41 +82,42 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
     @router.get("/boards")
     async def listed() -> Response:
-        return await page("boards.html", boards=await _run_aside(boards.describe_all))
+        return await page("boards.html", boards=await asyncio.to_thread(boards.describe_all))
 
     @router.get("/boards/{name}")
     async def board(name: str) -> Response:
-        shown = await _run_aside(lambda: describe_board(boards, boards.get(name)))
+        shown = await asyncio.to_thread(lambda: describe_board(boards, boards.get(name)))
         return await page("board.html", **shown)
 
     @router.get("/boards/{name}/export")
     async def export(name: str) -> Response:
-        text = await _run_aside(lambda: export_board(boards, name))
+        text = await asyncio.to_thread(export_board, boards, name)
         headers = {"content-disposition": 'attachment; filename="board.html"'}
         return Response(text.encode("utf-8", "replace"), media_type="text/html; charset=utf-8", headers=headers)
 
     @router.get("/a/{id}")
-    async def permalink(id: str) -> Response:
-        found = await _run_aside(lambda: service.store.get(id))
+    async def permalink(id: str, request: Request) -> Response:
+        found = await asyncio.to_thread(service.store.get, id)
         if found is None:
             return await page("gone.html", status=404)
+        request.scope["almanaq.record"] = found.record  # for the audit log
         return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell, draw=_draw_chart)
 
     @router.get("/accuracy")
     async def accuracy() -> Response:
-        drawn = await _run_aside(lambda: Verdicts(service.store).draw(REVIEWED))
+        drawn = await asyncio.to_thread(lambda: Verdicts(service.store).draw(REVIEWED))
         return await page("accuracy.html", drawn=drawn)
 
     @router.get("/bench")
     async def report() -> Response:
         if bench is None:
             raise NotFound(_NO_RUNS)
-        body = await _run_aside(bench.report)
+        body = await asyncio.to_thread(bench.report)
         return await page("bench.html", title="Benchmarks", body=Markup(body), pages=0)
 
     @router.get("/bench/{number}")
     async def record(number: int, at: Annotated[int, Query(alias="page")] = 1) -> Response:
-        found = await _run_aside(lambda: bench.record(number, at)) if bench is not None else None
+        found = await asyncio.to_thread(bench.record, number, at) if bench is not None else None
         if found is None:
             raise NotFound(_NO_RUNS if bench is None else "no such record, or no such page of it")
         body, pages = found
@@ -189,7 +193,3 @@ def _show_cell(cell: Any) -> str:
     if isinstance(cell, list):
         return ", ".join(map(_show_cell, cell))
     return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | bool) else str(cell)
-
-
-async def _run_aside(work: Callable[[], T]) -> T:
-    return await asyncio.to_thread(work)

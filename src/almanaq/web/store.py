@@ -94,11 +94,6 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
     return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown, **lists})
 
 
-def write_parquet(table: pa.Table) -> bytes:
-    """Return rows as Parquet; only the first where all would take too much."""
-    return pack_rows(table)[0]
-
-
 def pack_rows(table: pa.Table) -> tuple[bytes, int]:
     """Return rows as Parquet, and how many they are: fewer than there were where all would take too much.
 
@@ -124,7 +119,7 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def read_parquet(rows: bytes) -> pa.Table:
-    """Return the rows that `write_parquet` wrote."""
+    """Return the rows that `pack_rows` wrote."""
     import pyarrow.parquet as pq
 
     return pq.read_table(io.BytesIO(rows))

@@ -76,7 +76,7 @@ class Document(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the document; the audit log counts what is in it."""
-        scope["almanaq.record"] = self._content
+        scope.setdefault("almanaq.record", self._content)
         await super().__call__(scope, receive, send)
 
     def render(self, content: Any) -> bytes:

@@ -10,6 +10,8 @@ export class Problem extends Error {
 export class Lost extends Error {}
 
 const BASE = "/api/v1/";
+export const MOST_ROWS = 100_000; // of a query's result
+const PATIENCE = 3000; // from stopping to giving up, in milliseconds
 
 async function send(path, given = {}) {
   try {
@@ -69,5 +71,36 @@ export async function stream(path, body, signal, told) {
   } catch (error) {
     if (error.name === "AbortError" || error instanceof Problem || error instanceof Lost) throw error;
     throw new Lost("The connection to the server was lost.");
+  }
+}
+
+// A question or a query under way. Stopped, it ends with the rows that are sure; a second stop, or a server that gives
+// none in time, drops it.
+export class Run {
+  #dropping = new AbortController();
+  #id = null;
+  stopping = false;
+
+  stream(path, body, told) {
+    return stream(path, body, this.#dropping.signal, (name, data) => {
+      if (name === "start") this.#id = data.id;
+      told(name, data);
+    });
+  }
+
+  stop() {
+    if (this.stopping || this.#id === null) return this.drop();
+    this.stopping = true;
+    call("POST", `answers/${this.#id}/stop`).catch(() => this.drop());
+    setTimeout(() => this.drop(), PATIENCE);
+  }
+
+  drop() {
+    this.#dropping.abort();
+  }
+
+  // Whether an error only says that there are no sure rows.
+  ended(error) {
+    return error.name === "AbortError" || (this.stopping && error.body?.status === 409);
   }
 }

@@ -26,7 +26,7 @@ export function card(record, choose = null) {
   const rows = record.columns?.length && !figure(record) ? table(record, again) : null;
   const sentence = lead(record);
   const parts = [
-    record.truncated && el("p", { class: "note" }, record.stopped && "Stopped: not all of the result. ", truncation(record)),
+    record.truncated && truncation(record),
     record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
     STATUS[record.status] && el("p", { class: "hint" }, STATUS[record.status]),
     sentence && el("p", { class: "answer" }, visible(sentence)),
@@ -49,7 +49,7 @@ function lead(record) {
   if (!record.answer || !record.columns?.length) return record.answer;
   const searched = record.searched === record.suql ? `I ran: ${record.suql.split(/\s+/).join(" ").trim()}` : `I searched for ${record.searched}.`;
   const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
-  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/, ".");
+  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/m, ".");
   return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
 }
 
@@ -108,12 +108,16 @@ function unknown(record) {
       left > 0 ? el("li", {}, `and ${left.toLocaleString("en")} more`) : null));
 }
 
+// What is missing, unless the server keeps it for the table.
 function truncation(record) {
-  const cut = record.cells_cut ? ` ${plural(record.cells_cut, "long cell")} cut.` : "";
-  const missing = record.rows.length < record.rows_total;
-  return missing
-    ? `The first ${record.rows.length.toLocaleString("en")} of ${plural(record.rows_total, "row")}.${cut}`
-    : `${record.trace?.partial ? `The first ${plural(record.rows.length, "row")}: there may be more.` : ""}${cut}`;
+  const there = record.id ? record.rows_kept ?? record.rows_total : record.rows.length;
+  const words = [
+    record.stopped && "Stopped: not all of the result.",
+    there < record.rows_total && `The first ${there.toLocaleString("en")} of ${plural(record.rows_total, "row")}.`,
+    record.trace?.partial && `The first ${plural(record.rows_total, "row")}: there may be more.`,
+    record.cells_cut && `${plural(record.cells_cut, "long cell")} cut.`,
+  ].filter(Boolean);
+  return words.length > 0 && el("p", { class: "note" }, words.join(" "));
 }
 
 function cost(trace) {
@@ -149,7 +153,7 @@ function actions(record, rows) {
 
 // The rows shown, copied; all rows, downloaded.
 function take(record, rows) {
-  const copies = { tsv: "Copy as TSV", markdown: "Copy as Markdown" };
+  const copies = rows.text ? { tsv: "Copy as TSV", markdown: "Copy as Markdown" } : {};
   const files = record.id ? { csv: "Download CSV", json: "Download JSON", parquet: "Download Parquet" } : {};
   const choice = el("select", { "aria-label": "Copy or download rows" }, el("option", { value: "" }, "Copy, download …"),
     Object.entries({ ...copies, ...files }).map(([value, words]) => el("option", { value }, words)));

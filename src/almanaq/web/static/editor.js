@@ -1,6 +1,6 @@
 // A query: edit with completions, see what it will take while typing, run.
 
-import { call, stream } from "./api.js";
+import { MOST_ROWS, Run, stream } from "./api.js";
 import { completing } from "./complete.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { highlighted } from "./suql.js";
@@ -13,7 +13,6 @@ export const refusedPrice = (error, calls) =>
   error.body?.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove;
 
 const PAUSE = 500;
-const PATIENCE = 3000; // from stopping to giving up, in milliseconds
 
 // How far the reading of texts is.
 export function progress(data) {
@@ -27,15 +26,14 @@ export function editor(suql, ran) {
   const area = el("textarea", { spellcheck: "false", "aria-label": "SUQL query", maxlength: 100000 });
   area.value = suql;
   const picture = el("pre", { "aria-hidden": "true" });
-  const live = el("p", { class: "live hint" });
+  const live = el("div", { class: "live hint" });
   const told = el("div", { class: "told" });
   let fault = null;
-  let plan = null;
   let under = null;
   const draw = () => picture.replaceChildren(...highlighted(area.value, fault), "\n");
   let typing = null;
   area.addEventListener("input", () => {
-    fault = plan = null;
+    fault = null;
     run.disabled = false;
     draw();
     clearTimeout(typing);
@@ -44,18 +42,19 @@ export function editor(suql, ran) {
   // What the query would take, or where it is wrong, without taking the focus.
   const estimate = async () => {
     const suql = area.value;
-    let said = "";
+    let said = [""];
     if (suql.trim()) {
       try {
-        said = expectation((await stream("explain", { suql }, undefined, () => {})).predicted);
+        const found = await stream("explain", { suql }, undefined, () => {});
+        said = [el("span", {}, expectation(found)), steps(found.stages)];
       } catch (error) {
         if (area.value !== suql) return;
         fault = error.body?.position ?? null;
-        said = error.message;
+        said = [visible(error.message)];
         draw();
       }
     }
-    if (area.value === suql) live.textContent = visible(said);
+    if (area.value === suql) live.replaceChildren(...said);
   };
   const failed = (error) => {
     fault = error.body?.position ?? null;
@@ -67,20 +66,6 @@ export function editor(suql, ran) {
     }
     told.scrollIntoView({ block: "nearest" });
   };
-  const explain = async () => {
-    try {
-      const found = await call("POST", "explain", { suql: area.value });
-      plan = { mark: found.plan, suql: area.value };
-      const calls = found.predicted.calls;
-      const sent = found.columns_sent.length ? `; leaves this machine: ${found.columns_sent.join(", ")}` : "";
-      const said = calls ? `About ${plural(calls, "call")}, ${money(found.predicted.money)}${sent}.` : "No model is asked.";
-      told.replaceChildren(el("p", { class: "note" }, said), steps(found.stages));
-      told.scrollIntoView({ block: "nearest" });
-      say(said);
-    } catch (error) {
-      failed(error);
-    }
-  };
   const working = (on) => {
     run.disabled = on;
     stop.hidden = !on;
@@ -88,32 +73,20 @@ export function editor(suql, ran) {
   const go = async (options) => {
     const line = el("p", { class: "working" }, "Running …");
     let expected = null;
-    let id = null;
     told.replaceChildren(line);
-    under = new AbortController();
-    // The rows that are sure come as the answer; a second stop, or a server that gives none in time, ends it.
-    under.stop = () => {
-      if (id === null) return under.abort();
-      const own = under;
-      line.textContent = "Stopping …";
-      call("POST", `answers/${id}/stop`).catch(() => own.abort());
-      setTimeout(() => own.abort(), PATIENCE);
-      id = null;
-    };
+    under = new Run();
     working(true);
     try {
-      const body = { suql: area.value, options };
-      if (plan?.suql === area.value) body.plan = plan.mark;
-      const record = await stream("sql", body, under.signal, (name, data) => {
-        if (name === "start") id = data.id;
+      const body = { suql: area.value, max_rows: MOST_ROWS, options };
+      const record = await under.stream("sql", body, (name, data) => {
         if (name === "estimate") expected = data.predicted;
-        if (name === "progress" && id) line.textContent = progress(data);
+        if (name === "progress" && !under.stopping) line.textContent = progress(data);
       });
       told.replaceChildren();
       say(`${plural(record.rows_total, "row")}.`);
       ran(record);
     } catch (error) {
-      if (error.name === "AbortError" || (error.body?.status === 409 && line.textContent === "Stopping …")) {
+      if (under.ended(error)) {
         told.replaceChildren(el("p", { class: "note" }, "Stopped."));
         say("Stopped.");
         area.focus();
@@ -127,18 +100,23 @@ export function editor(suql, ran) {
     working(false);
   };
   const run = button("Run", () => go(askAbove === null ? {} : { max_calls: askAbove }));
-  const stop = button("Stop", () => under?.stop());
+  const halt = () => {
+    under?.stop();
+    told.querySelector(".working")?.replaceChildren("Stopping …");
+  };
+  const stop = button("Stop", halt);
   stop.hidden = true;
   draw();
+  estimate();
   const whole = el("div", {},
     el("div", { class: "editor" }, picture, area),
     live,
-    el("p", { class: "buttons" }, button("Estimate", explain), run, stop),
+    el("p", { class: "buttons" }, run, stop),
     told);
   const complete = completing(area, picture);
   whole.addEventListener("keydown", (event) => {
     if (event.target === area && complete(event)) return;
-    if (event.key === "Escape") under?.stop();
+    if (event.key === "Escape") halt();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !under) {
       event.preventDefault();
       run.click();
@@ -147,10 +125,11 @@ export function editor(suql, ran) {
   return whole;
 }
 
-function expectation(predicted) {
+function expectation({ predicted, columns_sent }) {
   if (!predicted.calls) return "Reads no text.";
   const { calls, requests, tokens, money: price } = predicted;
-  return `Would read about ${plural(calls, "text")} in ${plural(requests, "request")}, ${plural(tokens, "token")}, ${money(price)}.`;
+  const sent = columns_sent.length ? `; leaves this machine: ${columns_sent.join(", ")}` : "";
+  return visible(`Would read about ${plural(calls, "text")} in ${plural(requests, "request")}, ${plural(tokens, "token")}, ${money(price)}${sent}.`);
 }
 
 function steps(stages) {

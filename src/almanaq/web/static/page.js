@@ -1,11 +1,10 @@
 // The conversation: questions go out, events come in, and the answer takes its place.
 
-import { Problem, get, stream } from "./api.js";
+import { Problem, Run, get } from "./api.js";
 import { card } from "./card.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { askAbove, problem, progress, refusedPrice } from "./editor.js";
 import { history, remember } from "./history.js";
-import { schema } from "./schema.js";
 import { highlighted } from "./suql.js";
 import { recognizing } from "./words.js";
 
@@ -32,11 +31,10 @@ question.addEventListener("keydown", (event) => {
     recall(event);
   }
 });
-document.addEventListener("keydown", (event) => event.key === "Escape" && !at("dialog").open && under?.abort());
-at("stop").addEventListener("click", () => under?.abort());
+document.addEventListener("keydown", (event) => event.key === "Escape" && !at("dialog").open && stop());
+at("stop").addEventListener("click", stop);
 for (const each of document.querySelectorAll(".sample")) each.addEventListener("click", () => under || ask(each.textContent));
 at("fresh").addEventListener("click", begin);
-schema(at("schema"));
 history(at("history"), open);
 
 // Questions of this conversation, the last first: ArrowUp writes them into the field again.
@@ -61,8 +59,13 @@ function settle(id) {
   window.history.replaceState(null, "", id ? `#${id}` : location.pathname);
 }
 
+function stop() {
+  under?.stop();
+  if (under?.stopping) log.lastElementChild.querySelector("[data-line=progress]")?.replaceChildren("Stopping …");
+}
+
 function begin() {
-  under?.abort();
+  under?.drop();
   settle(null);
   log.replaceChildren();
   at("start").hidden = false;
@@ -71,7 +74,7 @@ function begin() {
 }
 
 async function open(id) {
-  under?.abort();
+  under?.drop();
   try {
     const found = await get(`conversations/${id}`);
     settle(id);
@@ -96,10 +99,10 @@ async function ask(text, options = askAbove === null ? {} : { max_calls: askAbov
   working(true);
   turn.scrollIntoView();
   say("Asked.");
-  under = new AbortController();
+  under = new Run();
   try {
     const body = { question: text, options, ...(conversation && { conversation }) };
-    finished(turn, await stream("ask", body, under.signal, (name, data) => told(place, seen, name, data)));
+    finished(turn, await under.stream("ask", body, (name, data) => told(place, seen, name, data)));
   } catch (error) {
     await failed(turn, place, text, seen, error);
   }
@@ -139,7 +142,7 @@ function told(place, seen, name, data) {
   else if (name === "estimate") {
     seen.estimate = data.predicted;
     line("estimate", `About ${plural(data.predicted.calls, "call")}, ${money(data.predicted.money)}.`).className = "hint";
-  } else if (name === "progress") {
+  } else if (name === "progress" && !under.stopping) {
     line("progress", ...progressBar(data, seen)).className = "working";
   } else if (name === "rows") {
     line("rows", `${plural(data.rows_total, "row")} found.`).className = "hint";
@@ -162,7 +165,7 @@ function progressBar(data, seen) {
 
 async function failed(turn, place, text, seen, error) {
   const again = (words, options) => button(words, () => (turn.remove(), ask(text, options)), { class: "main" });
-  if (error.name === "AbortError") {
+  if (under.ended(error)) {
     place.replaceChildren(el("p", { class: "note" }, "Stopped. "), el("p", { class: "buttons" }, again("Ask again")));
     say("Stopped.");
     return;

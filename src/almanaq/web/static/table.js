@@ -1,15 +1,21 @@
-// The rows of an answer: sorted, filtered and copied here; what a column's menu asks is the next query.
+// The rows of an answer: sorted, filtered and copied; what a column's menu asks is the next query. Of many rows those in
+// view are drawn, each one line high.
 
-import { stream } from "./api.js";
+import { MOST_ROWS, stream } from "./api.js";
 import { button, el, plural, popup, say, shown, visible } from "./dom.js";
 import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
+import { read } from "./reader.js";
+import { rowsOf } from "./rows.js";
 import { judge } from "./verdicts.js";
 
 const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
 const NAMES_A_THING = /(^|[_ ])(id|no|nr|key|code|zip|postcode|year|phone)$/i;
 const PROSE = 60; // characters from which on a cell is wrapped
-const BATCH = 200; // rows drawn at once
+const FEW = 200; // rows that are all drawn
+const AROUND = 30; // rows drawn before and after those in view
+const AHEAD = 300; // rows beyond these that are asked for before they are drawn
+const PAUSE = 250; // from typing to asking the server, in milliseconds
 const MOST_VALUES = 50;
 const BEFORE_QUOTE = 60;
 
@@ -18,46 +24,77 @@ export function table(record, again) {
   const columns = record.columns.map((column, at) => readColumn(column, at, record.rows.map((row) => row[at])));
   const first = [];
   record.evidence.reduce((count, own, number) => ((first[number] = count), count + own.length), 0);
-  const entries = record.rows.map((row, number) => ({ row, number, text: row.map(shown).join(" ").toLowerCase() }));
+  const rows = rowsOf(record);
+  const all = rows.total;
+  const many = all > FEW;
   const quotes = record.evidence.flat();
   const judged = Number(Boolean(record.id && record.keys)); // a further column for the verdicts on rows
-  const state = { at: null, down: false, filter: "", hidden: new Set() };
-  const grid = el("table", {});
-  const scroll = el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows" }, grid);
+  const state = { at: null, down: false, filters: new Map(), hidden: new Set() };
+  const caption = el("caption", {});
+  const header = el("thead", {});
+  const body = el("tbody", {}); // of many rows
+  const grid = el("table", {}, caption, header);
+  const space = el("div", {}, grid);
+  const scroll = el("div", { class: many ? "scroll many" : "scroll", tabindex: 0, role: "group", "aria-label": "Rows" }, space);
   const told = el("div", {});
-  let rows = entries;
+  const drawn = { first: 0, last: 0, height: 36, loading: false };
   const kept = () => columns.filter((column) => !state.hidden.has(column));
 
   const ask = async (suql, words) => {
     told.replaceChildren(el("p", { class: "working" }, "Running …"));
     try {
       const options = askAbove === null ? {} : { max_calls: askAbove };
-      again(await stream("sql", { suql, max_rows: 1000, options }, undefined, () => {}), words);
+      again(await stream("sql", { suql, max_rows: MOST_ROWS, options }, undefined, () => {}), words);
       told.replaceChildren();
     } catch (error) {
       told.replaceChildren(problem(error));
     }
   };
   const sort = (column, down) => {
-    if (record.truncated && record.suql) {
+    if (record.trace?.partial && record.suql) {
       return ask(`${inner(record)} ORDER BY ${name(column)}${down ? " DESC" : ""}`, `Sorted by ${column.name}`);
     }
     [state.at, state.down] = [column, down];
+    drawHeader();
+    return select(`Sorted by ${column.name}, ${down ? "descending" : "ascending"}.`);
+  };
+  const select = async (words) => {
+    try {
+      await rows.select(state.at, state.down, [...state.filters]);
+      told.replaceChildren();
+    } catch (error) {
+      told.replaceChildren(problem(error));
+      return;
+    }
+    scroll.scrollTop = 0;
+    body.replaceChildren();
     draw();
-    say(`Sorted by ${column.name}, ${down ? "descending" : "ascending"}.`);
+    say(words ?? caption.textContent);
   };
 
-  const cells = ({ row, number }) => [
-    ...kept().map((column) => drawCell(column, row[column.at], record.evidence[number])),
-    judged ? el("td", { class: "verdict" }, rowButton(record, number)) : null,
-  ];
-  const drawRow = (entry) => {
+  const drawRow = (entry, place) => {
+    if (!entry) return el("tr", {}, el("td", { colspan: kept().length + judged }, "…"));
     const own = record.evidence[entry.number] ?? [];
-    return el("tbody", {}, el("tr", {}, cells(entry)),
-      own.length ? el("tr", { class: "quote" }, el("td", { colspan: kept().length + judged },
-        el("ul", {}, own.map((quote, i) => quoted(quotes, first[entry.number] + i, record.id, wrongQuote(record, quote)))))) : null);
+    return el("tr", { "aria-rowindex": many && place + 2 },
+      kept().map((column) => drawCell(column, entry.row[column.at], own)),
+      judged ? el("td", { class: "verdict" }, record.keys[entry.number] && rowButton(record, entry.number)) : null,
+      many && quotes.length ? el("td", {}, own.length ? quoteButton(entry.number, own) : "") : null);
   };
-  const header = (column) => {
+  const quoteButton = (number, own) => button(`“${visible(own[0].quote)}”${own.length > 1 ? ` +${own.length - 1}` : ""}`,
+    (event) => read(quotes, first[number], record.id, event.currentTarget), { class: "plain" });
+  const drawQuotes = ({ number }) => {
+    const own = record.evidence[number] ?? [];
+    return own.length > 0 && el("tr", { class: "quote" }, el("td", { colspan: kept().length + judged },
+      el("ul", {}, own.map((quote, i) => quoted(quotes, first[number] + i, record.id, wrongQuote(record, quote))))));
+  };
+  const drawHeader = () => {
+    header.replaceChildren(el("tr", { "aria-rowindex": many && 1 }, kept().map(headerCell), judged ? el("td", {}, el("span", { class: "quiet" }, "Verdict")) : null,
+      many && quotes.length ? el("th", { scope: "col" }, "Quotes") : null));
+    if (filtering.getAttribute("aria-expanded") === "true") header.append(el("tr", {}, kept().map(filterCell), judged ? el("td") : null));
+    unhide.hidden = !state.hidden.size;
+    unhide.textContent = `Show ${plural(state.hidden.size, "hidden column")}`;
+  };
+  const headerCell = (column) => {
     const sorted = state.at === column;
     const menu = button("⋯", () => openMenu(menu, column), { class: "menu", "aria-label": `Menu of ${column.name}`, "aria-haspopup": "true" });
     return el("th", {
@@ -67,21 +104,71 @@ export function table(record, again) {
       button(visible(column.name), () => sort(column, sorted && !state.down), { class: "sort", title: `${column.type}: sort` }),
       el("span", { "aria-hidden": "true" }, sorted ? (state.down ? "▼" : "▲") : ""), menu));
   };
-  const draw = () => {
-    const words = state.filter.toLowerCase();
-    rows = entries.filter((entry) => entry.text.includes(words));
-    if (state.at) rows = sortRows(rows, state.at, state.down);
-    const count = rows.length === entries.length ? plural(rows.length, "row") : `${rows.length.toLocaleString("en")} of ${plural(entries.length, "row")}`;
-    grid.replaceChildren(
-      el("caption", {}, count + (quotes.length ? `, ${plural(quotes.length, "quote")}` : "")),
-      el("thead", {}, el("tr", {}, kept().map(header), judged ? el("td", {}, el("span", { class: "quiet" }, "Verdict")) : null)));
-    more();
-    unhide.hidden = !state.hidden.size;
-    unhide.textContent = `Show ${plural(state.hidden.size, "hidden column")}`;
+  const filterCell = (column) => {
+    const field = el("input", { type: "search", "aria-label": `Filter ${column.name}`, title: "part of a text, =value, !=value, >5, <=5, 1..5, = (missing)" });
+    field.value = state.filters.get(column) ?? "";
+    field.addEventListener("input", () => {
+      state.filters.set(column, field.value);
+      clearTimeout(drawn.timer);
+      drawn.timer = setTimeout(select, PAUSE);
+    });
+    return el("td", {}, field);
   };
-  const more = () => grid.append(...rows.slice(grid.tBodies.length, grid.tBodies.length + BATCH).map(drawRow));
+  // All rows where they are few; else those in view, at their place in a space as high as all would be.
+  const draw = () => {
+    const { height } = drawn;
+    const inView = Math.floor(scroll.scrollTop / height);
+    drawn.first = many ? Math.max(0, inView - AROUND) : 0;
+    drawn.last = many ? Math.min(rows.total, inView + Math.ceil(scroll.clientHeight / height) + AROUND) : rows.total;
+    const places = Array.from({ length: drawn.last - drawn.first }, (_, by) => drawn.first + by);
+    caption.textContent = (rows.total === all ? plural(all, "row") : `${rows.total.toLocaleString("en")} of ${plural(all, "row")}`) + (quotes.length ? `, ${plural(quotes.length, "quote")}` : "");
+    if (!many) {
+      grid.replaceChildren(caption, header, ...places.map((place) => el("tbody", {}, drawRow(rows.at(place)), drawQuotes(rows.at(place)))));
+      return;
+    }
+    drawLines(places);
+    grid.setAttribute("aria-rowcount", rows.total + 1);
+    space.style.paddingTop = `${drawn.first * height}px`;
+    space.style.height = `${rows.total * height + caption.offsetHeight + header.offsetHeight}px`;
+    const cells = [...header.rows[0].cells]; // columns grow with what comes into view, and never shrink
+    cells.map((cell) => cell.offsetWidth).forEach((width, number) => { cells[number].style.minWidth = `${width}px`; });
+    load([...places, Math.min(drawn.last + AHEAD, rows.total) - 1].find((place) => place >= 0 && !rows.at(place)));
+  };
+  // What is drawn already stays, with the focus in it.
+  const drawLines = (places) => {
+    const focused = body.contains(document.activeElement);
+    if (body.parentElement !== grid) grid.replaceChildren(caption, header, body);
+    for (const line of [...body.rows]) if (line.place < drawn.first || line.place >= drawn.last) line.remove();
+    let next = body.firstElementChild;
+    for (const place of places) {
+      const entry = rows.at(place);
+      if (next?.place === place && next.entry === entry) next = next.nextElementSibling;
+      else {
+        const line = Object.assign(drawRow(entry, place), { place, entry });
+        if (next?.place === place) next.replaceWith(line);
+        else body.insertBefore(line, next);
+        next = line.nextElementSibling;
+      }
+    }
+    if (focused && !body.contains(document.activeElement)) scroll.focus({ preventScroll: true });
+  };
+  const load = async (missing) => {
+    if (missing === undefined || drawn.loading) return;
+    drawn.loading = true;
+    try {
+      await rows.load(missing);
+    } catch (error) {
+      told.replaceChildren(problem(error));
+      return;
+    } finally {
+      drawn.loading = false;
+    }
+    draw();
+  };
   scroll.addEventListener("scroll", () => {
-    if (scroll.scrollTop + 2 * scroll.clientHeight > scroll.scrollHeight && grid.tBodies.length < rows.length) more();
+    const inView = scroll.scrollTop / drawn.height;
+    const near = (inView < drawn.first + AROUND / 3 && drawn.first > 0) || (inView + scroll.clientHeight / drawn.height > drawn.last - AROUND / 3 && drawn.last < rows.total);
+    if (near) requestAnimationFrame(draw);
   }, { passive: true });
   grid.addEventListener("copy", copySelected);
 
@@ -89,7 +176,7 @@ export function table(record, again) {
     const list = popup(opener, `Column ${column.name}`);
     const item = (words, work) => button(words, () => (list.hidePopover(), work()));
     list.append(item("Sort ascending", () => sort(column, false)), item("Sort descending", () => sort(column, true)),
-      kept().length > 1 ? item("Hide", () => (state.hidden.add(column), draw())) : "");
+      kept().length > 1 ? item("Hide", () => (state.hidden.add(column), redraw())) : "");
     if (record.suql && !column.list) {
       const grouped = `SELECT ${name(column)}, count(*) AS "rows" FROM (${bare(record)}) AS t GROUP BY ${name(column)} ORDER BY 2 DESC`;
       list.append(item("Group by this", () => ask(grouped, `Rows for each ${column.name}`)), onlyOne(column, list));
@@ -108,12 +195,22 @@ export function table(record, again) {
     return choice;
   };
 
-  const search = el("input", { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" });
-  search.addEventListener("input", () => ((state.filter = search.value), draw()));
-  const unhide = button("", () => (state.hidden.clear(), draw()), { class: "plain" });
-  const whole = el("div", { class: "rows" }, el("p", { class: "tools" }, entries.length > 8 ? search : null, unhide), scroll, told);
-  draw();
-  whole.text = (format) => writeText(kept(), rows, format);
+  const filtering = button("Filter", () => {
+    const open = filtering.getAttribute("aria-expanded") !== "true";
+    filtering.setAttribute("aria-expanded", String(open));
+    drawHeader();
+    if (open) header.querySelector("input").focus();
+    else if (state.filters.size) select(state.filters.clear());
+  }, { "aria-expanded": "false" });
+  const redraw = () => {
+    body.replaceChildren();
+    drawHeader();
+    draw();
+  };
+  const unhide = button("", () => (state.hidden.clear(), redraw()), { class: "plain" });
+  const whole = el("div", { class: "rows" }, el("p", { class: "tools" }, all > 8 ? filtering : null, unhide), scroll, told);
+  redraw();
+  if (rows.all) whole.text = (format) => writeText(kept(), rows.found, format);
   return whole;
 }
 
@@ -152,17 +249,6 @@ function drawCell(column, value, evidence = []) {
     open.remove();
   }, { class: "plain", "aria-label": "Show the whole text" });
   return el("td", { class: "prose", "data-full": full }, clamp, open);
-}
-
-function sortRows(rows, column, down) {
-  const order = new Intl.Collator("en", { numeric: true });
-  const value = ({ row }) => (column.number && row[column.at] !== null ? Number(row[column.at]) : row[column.at]);
-  return rows.toSorted((a, b) => {
-    const [left, right] = [value(a), value(b)];
-    if (left === null || right === null) return (left === null) - (right === null); // nulls last, either way
-    const found = column.number ? left - right : order.compare(shown(left), shown(right));
-    return down ? -found : found;
-  });
 }
 
 function copySelected(event) {
