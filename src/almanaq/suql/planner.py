@@ -22,9 +22,8 @@ from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
-from almanaq.suql.syntax.nodes import nodes
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
@@ -209,6 +208,5 @@ def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
     if part.reads is not None:
         row = column("rows", f"c{len(names)}") if hidden else exp.cast(exp.null(), "bigint")
         shown.append(aliased(row, ROW_OF_ANSWER))
-    listed = [quoted(f"c{i}") for i in range(len(names) + hidden)]
-    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
+    rows = derived(output.select, "rows", [f"c{i}" for i in range(len(names) + hidden)])
     return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)

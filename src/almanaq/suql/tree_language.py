@@ -26,7 +26,7 @@ from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, 
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call
 
 _CLAUSES = (
@@ -427,8 +427,7 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 def _is_condition(node: exp.Expr) -> bool:
     """Return whether a boolean is wanted where a node stands."""
-    while isinstance(node.parent, exp.Paren):
-        node = node.parent
+    node = in_parentheses(node)
     above = node.parent
     if isinstance(above, exp.If):
         return above.this is node and not (isinstance(above.parent, exp.Case) and above.parent.this is not None)

@@ -26,11 +26,10 @@ from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
 from almanaq.suql.plan import references
-from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, nodes_of
 
 _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""

@@ -16,19 +16,15 @@ from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
 from almanaq.suql.plan.certain_rows import KEEPS_UNKNOWN, Marked, keep_unknown, kept_by, shows_only_certain_rows
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.references import (
-    aliased,
     carried_name,
-    column,
     hand_down,
     in_where,
     is_correlated,
     is_of_block,
     own_columns,
     qualified,
-    quoted,
     references_from_above,
     repoint,
-    table,
     where_of,
 )
 from almanaq.suql.plan.semi_joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
@@ -43,7 +39,7 @@ from almanaq.suql.plan.stages import (
     TextBlock,
 )
 from almanaq.suql.plan.text_blocks import number_outputs, text_block
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
@@ -330,7 +326,7 @@ class _Builder:
                 where=exp.Where(this=on),
             )
             name = self._name("pairs")
-            found = exp.Subquery(this=pairs, alias=exp.TableAlias(this=quoted(name)))
+            found = derived(pairs, name)
             pairs.replace(self.query(pairs))
             matches = exp.EQ(this=column(name, "l"), expression=column(left, ROW))
             join.set("on", exp.EQ(this=column(right, ROW), expression=column(name, "r")))
@@ -371,7 +367,7 @@ class _Builder:
         inner = exp.Select(expressions=outputs or [aliased(exp.Literal.number(1), "one")])
         inner.set("from_", block.args["from_"].pop())
         inner.set("joins", [join.pop() for join in all_joins[:cut]])
-        block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=quoted(name)))))
+        block.set("from_", exp.From(this=derived(inner, name)))
 
     def _isolate_outer_joins(self, block: exp.Select) -> None:
         """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
