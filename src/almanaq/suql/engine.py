@@ -8,12 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from almanaq.engines.protocols import Database
-from almanaq.errors import (
-    DatabaseError,
-    ParameterError,
-    UnknownNameError,
-    suggest,
-)
+from almanaq.errors import DatabaseError, ParameterError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -27,7 +22,7 @@ from almanaq.suql.accuracy.estimates import (
     GroupEstimates,
     Sample,
 )
-from almanaq.suql.bind import Binder, read_parameters
+from almanaq.suql.bind import read_parameters
 from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_terms
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
@@ -257,8 +252,9 @@ class Engine:
 
     @cached_property
     def _planner(self) -> Planner:
-        binder = Binder(self._database.language(self.catalog), self.catalog)
-        return Planner(binder, self._rules, self._query_rules, self._database.typed, self._check_plan)
+        language = self._database.language(self.catalog)
+        rules = (self._rules, self._query_rules)
+        return Planner(language, self.catalog, *rules, self._database.typed, self._check_plan)
 
     def _check_plan(self, plan: LogicalPlan, options: Options) -> None:
         """Raise PrivateColumnError for a plan that would send private columns to a remote model."""
@@ -273,12 +269,7 @@ class Engine:
         return self._models if ":" not in name or self._proxy_models is None else self._proxy_models(name)
 
     def explain(
-        self,
-        query: str,
-        parameters: Parameters | None = (),
-        *,
-        verbose: bool = False,
-        options: Options | None = None,
+        self, query: str, parameters: Parameters | None = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
         """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from sqlglot import exp
 
@@ -40,10 +41,15 @@ def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def find_cte(table: exp.Table) -> exp.CTE | None:
-    """Return the CTE that a table node names, or None for a base table."""
-    if table.args.get("db") is not None:
+def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("name")) -> exp.CTE | None:
+    """Return the CTE that a table node names, or None for a base table.
+
+    Args:
+        name_of: gives the form in which names are compared.
+    """
+    if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
         return None
+    name = name_of(table.this)
     inside: exp.Expr | None = None
     for at in ancestors(table):
         with_ = at.args.get("with_")
@@ -51,7 +57,7 @@ def find_cte(table: exp.Table) -> exp.CTE | None:
         for cte in with_.expressions if with_ is not None else ():
             if cte is inside and not recursive:
                 break  # a member sees those before it; what has its own name in it is another
-            if cte.args["alias"].this.this == table.name:
+            if name_of(cte.args["alias"].this) == name:
                 return cte  # type: ignore[no-any-return]
         inside = at if isinstance(at, exp.CTE) else inside
     return None

@@ -64,7 +64,7 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
         table = table.rename_columns(list(plan.output.names))
     refuse_if_larger(table, options.max_result_mb)
     cut = most is not None and table.num_rows > most
-    warnings = [*plan.notes, *([f"there are more rows: only the first {most:,} were read"] if cut else [])]
+    warnings = [f"there are more rows: only the first {most:,} were read"] if cut else []
     table = table.slice(0, most) if cut else table
     trace = Trace(seconds=time.perf_counter() - started, partial=cut, warnings=tuple(warnings))
     return Result(table, ((),) * table.num_rows, trace, suql)

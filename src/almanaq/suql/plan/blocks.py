@@ -17,11 +17,10 @@ from almanaq.suql.catalog.sources import (
 from almanaq.suql.plan.predicates import ask_lazily, conjuncts
 from almanaq.suql.plan.references import (
     CLAUSES_OF_ROWS,
-    carried_name,
+    carry,
     in_where,
     own_columns,
     parts_beside,
-    repoint,
     take_rows,
     where_of,
 )
@@ -187,9 +186,7 @@ def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.
     kept = _drop_conjuncts(block, above or [])
     computed = _compute_below(units, name)
     parts = parts_beside(block, CLAUSES_OF_ROWS) + kept
-    references = own_columns(block, *parts)
-    carried = {carried_name(reference): reference.copy() for reference in references}
-    repoint(references, lambda reference: column(name, carried_name(reference)))
+    carried = carry(own_columns(block, *parts), name)
     inner = take_rows(block)
     outputs = [aliased(node, label) for label, node in {**carried, **computed}.items()]
     inner.set("expressions", outputs or [aliased(exp.Literal.number(1), "one")])

@@ -74,7 +74,7 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, payload=lowering.payload)
-    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.notes, plan.certain))
+    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain))
 
 
 def _with_last_inside(plan: Plan) -> Plan:

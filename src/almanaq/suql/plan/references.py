@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from sqlglot import exp, parse_one
@@ -72,10 +72,12 @@ def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
     return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
 
 
-def repoint(references: list[exp.Column], target: Callable[[exp.Column], exp.Expr]) -> None:
-    """Replace columns in place."""
+def carry(references: list[exp.Column], item: str) -> dict[str, exp.Expr]:
+    """Point columns, in place, at an item of FROM that has them under their carried names; return what these are."""
+    carried: dict[str, exp.Expr] = {carried_name(reference): reference.copy() for reference in references}
     for reference in references:
-        reference.replace(target(reference))
+        reference.replace(column(item, carried_name(reference)))
+    return carried
 
 
 def parts_beside(block: exp.Select, clauses: Sequence[str]) -> list[exp.Expr]:
@@ -110,7 +112,5 @@ def hand_down(block: exp.Select, inner: exp.Select, rows: str) -> None:
     derived = block.args["from_"].this
     nested = [query for query in nested_queries(block) if query is not derived and has_text(query)]
     references = [c for query in nested for c in nodes_of(query, exp.Column) if c.table == rows]
-    carried = {carried_name(reference): reference.copy() for reference in references}
-    repoint(references, lambda reference: column(derived.alias, carried_name(reference)))
-    for name, reference in carried.items():
+    for name, reference in carry(references, derived.alias).items():
         inner.append("expressions", aliased(reference, name))

@@ -18,39 +18,12 @@ from almanaq.suql.text_functions import has_text, is_by_chance
 
 _OTHER_CLAUSES = ("group", "having", "distinct", "qualify", "windows")
 _OUTPUTS = (
-    exp.Column,
-    exp.Identifier,
-    exp.Alias,
-    exp.Literal,
-    exp.Cast,
-    exp.DataType,
-    exp.DPipe,
-    exp.Paren,
-    exp.Binary,
+    *(exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Cast, exp.DataType, exp.DPipe, exp.Paren, exp.Binary),
 )
 _KEYS = (
-    exp.Ordered,
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Null,
-    exp.Boolean,
-    exp.Paren,
-    exp.Case,
-    exp.If,
-    exp.Coalesce,
-    exp.Connector,
-    exp.Not,
-    exp.Is,
-    exp.EQ,
-    exp.NEQ,
-    exp.GT,
-    exp.GTE,
-    exp.LT,
-    exp.LTE,
-    exp.Lower,
-    exp.Upper,
-    exp.Length,
+    *(exp.Ordered, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Case, exp.If),
+    *(exp.Coalesce, exp.Connector, exp.Not, exp.Is, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+    *(exp.Lower, exp.Upper, exp.Length),
 )
 """What a key of ORDER BY may be made of: nothing that some rows fail at, since rows without a match are sorted too."""
 

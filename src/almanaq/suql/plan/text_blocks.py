@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks
-from almanaq.suql.plan.references import CLAUSES_OF_FROM, carried_name, own_columns, parts_beside, qualified, repoint
+from almanaq.suql.plan.references import CLAUSES_OF_FROM, carried_name, carry, own_columns, parts_beside, qualified
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
 from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
 from almanaq.suql.syntax.nodes import aliased, column
@@ -75,7 +75,7 @@ def text_block(
     """
     origins = _Origins(catalog, common, copies or {})
     relations = origins.relations(block)
-    columns = _refer_to_from(block)
+    columns = carry(own_columns(block, *parts_beside(block, CLAUSES_OF_FROM)), FROM_ALIAS)
     collector = SiteCollector()
     outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
     where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
@@ -99,14 +99,6 @@ def text_block(
         row_id,
         light=light,
     )
-
-
-def _refer_to_from(block: exp.Select) -> dict[str, exp.Expr]:
-    """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
-    references = own_columns(block, *parts_beside(block, CLAUSES_OF_FROM))
-    columns: dict[str, exp.Expr] = {carried_name(c): c.copy() for c in references}
-    repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
-    return columns
 
 
 def _is_light(reference: exp.Expr, relations: dict[str, Relation]) -> bool:
