@@ -486,7 +486,7 @@ class Connection(ErrorsAsAttributes):
         >>> con.public().sql("SELECT count(*) FROM dogs")[0]
         (2,)
         """
-        from almanaq.engines.redacted import RedactedDatabase
+        from almanaq.engines.restricted import RedactedDatabase
 
         self.check_open()
         return self._over(RedactedDatabase(self._database), self._shots, self.checked, is_public=True)

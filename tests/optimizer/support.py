@@ -12,7 +12,7 @@ from almanaq.engines.open_source import open_database
 from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
 from almanaq.options import Options
-from almanaq.suql.bind import Binder
+from almanaq.suql import bind as binding
 from almanaq.suql.engine import Engine
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule
@@ -68,5 +68,5 @@ def run(sql: str, rules: tuple[Rule, ...], query_rules: tuple[QueryRule, ...]) -
 def bind(sql: str, database: Database) -> BoundQuery:
     """Return a query over the tables of a database with its names resolved."""
     catalog = database.catalog()
-    binder = Binder(database.language(catalog), catalog)
-    return binder.bind(binder.read(sql))
+    language = database.language(catalog)
+    return binding.bind(language.read(sql), language, catalog)

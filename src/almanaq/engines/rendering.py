@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.stages import ROW
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import is_comma, nodes_of
 
 # --- statements between two steps -------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def _drop_repeated_members(tree: exp.Expr) -> None:
 def write_for_postgres(tree: exp.Expr) -> exp.Expr:
     """Return a tree, changed in place: join conditions see all items before them, rows are found by their address."""
     for join in nodes_of(tree, exp.Join):
-        if not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
+        if is_comma(join):
             join.set("kind", "CROSS")  # a comma binds less than JOIN: later conditions would not see the item before it
     for node in nodes_of(tree, exp.EQ):
         _compare_addresses(node)

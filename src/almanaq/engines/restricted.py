@@ -1,7 +1,7 @@
-"""A database as a user's roles may see it: each relation is a SELECT of some of its rows and columns.
+"""A database as somebody may see it: without its private columns, or by a user's roles, each relation a SELECT of it.
 
-A value is computed only where its row is seen (`CASE WHEN rule THEN value END`): whatever an engine evaluates first, a
-row that is not seen raises no error and reaches no function.
+Under a rule a value is computed only where its row is seen (`CASE WHEN rule THEN value END`): whatever an engine
+evaluates first, a row that is not seen raises no error and reaches no function.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from almanaq.corpus.inference import LoadReport
 from almanaq.engines.common import RelationQueries
 from almanaq.engines.protocols import Database, Session
 from almanaq.engines.rendering import write_texts
@@ -33,28 +34,24 @@ _MOST_VALUES = 10_000
 _PLACES = "row_number() OVER () - 1"
 
 
-class RestrictedDatabase:
-    """A Database whose catalog is what a user may see; samples, values and numbers of rows are of the rows seen.
+class NarrowedDatabase:
+    """A Database with a catalog of its own, which is a part of another's.
 
     Args:
         database: the whole; it stays open when this is closed.
     """
 
-    def __init__(self, database: Database, user: User) -> None:
-        self._database, self._user = database, user
-        self.name, self.dialect = database.name, database.dialect
-        self.typed = database.typed
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.name, self.dialect, self.typed = database.name, database.dialect, database.typed
 
     def catalog(self) -> Catalog:
-        """Return what the user may see; raises SourceError where a rule cannot be applied."""
+        """Return what may be seen; raises SourceError where a rule cannot be applied."""
         return self._seen
 
     @cached_property
     def _seen(self) -> Catalog:
-        narrowed = restrict(self._database.catalog(), self._user, self.dialect)
-        with self._database.session() as session:
-            relations = tuple(self._with_statistics(relation, session) for relation in narrowed.relations)
-        return replace(narrowed, relations=relations)
+        raise NotImplementedError
 
     def language(self, catalog: Catalog) -> Language:
         """Return the whole database's SQL over the relations of a catalog."""
@@ -66,6 +63,61 @@ class RestrictedDatabase:
 
     def close(self) -> None:
         """Do nothing: whoever opened the database closes it."""
+
+
+class RedactedDatabase(NarrowedDatabase):
+    """A Database whose catalog has no private columns. What a query reads of a table are the columns that are left."""
+
+    @cached_property
+    def _seen(self) -> Catalog:
+        catalog = self._database.catalog()
+        private = {(r.name, column.name) for r in catalog.relations for column in r.columns if column.private}
+        if not private:
+            return catalog
+        return replace(catalog, relations=tuple(_without(relation, private) for relation in catalog.relations))
+
+    @cached_property
+    def reports(self) -> tuple[LoadReport, ...]:
+        """How the files were read, without the columns called as a private one is: reports quote cells."""
+        catalog = self._database.catalog()
+        private = {column.name.casefold() for r in catalog.relations for column in r.columns if column.private}
+        return tuple(
+            replace(report, columns=tuple(each for each in report.columns if each.name.casefold() not in private))
+            for report in getattr(self._database, "reports", ())
+        )
+
+
+def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
+    """Return a relation without its private columns, and without what they are part of: keys, names, references."""
+    hidden = {column for table, column in private if table == relation.name}
+    # A row's address says nothing of its cells; the key of one column that names rows elsewhere may be private.
+    row_source = None if hidden & {*relation.key} else relation.row_source or relation.row_id
+    row_id = quote(ROW_COLUMN) if hidden and row_source else None if hidden else relation.row_id
+    public = relation.with_references(lambda table, column: (table, column) not in private)
+    return replace(
+        public,
+        columns=tuple(column for column in public.columns if column.name not in hidden),
+        key=relation.key if hidden.isdisjoint(relation.key) else (),
+        named_by="" if relation.named_by in hidden else relation.named_by,
+        row_id=row_id,
+        row_source=(row_source or "") if row_id else "",
+        withheld=tuple(column.name for column in relation.columns if column.name in hidden),
+    )
+
+
+class RestrictedDatabase(NarrowedDatabase):
+    """A Database whose catalog is what a user may see; samples, values and numbers of rows are of the rows seen."""
+
+    def __init__(self, database: Database, user: User) -> None:
+        super().__init__(database)
+        self._user = user
+
+    @cached_property
+    def _seen(self) -> Catalog:
+        narrowed = restrict(self._database.catalog(), self._user, self.dialect)
+        with self._database.session() as session:
+            relations = tuple(self._with_statistics(relation, session) for relation in narrowed.relations)
+        return replace(narrowed, relations=relations)
 
     def _with_statistics(self, relation: Relation, session: Session) -> Relation:
         """Return a relation with what is known of the rows seen, instead of those of the whole."""
@@ -112,7 +164,8 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
         for column in relation.columns
         if not any(_folded(column.name, (*rule.hidden, *dict(rule.masked))) for rule in rules)
     }
-    relations = tuple(_without_unseen(part, plain) for part in parts)
+    # References rest on columns that are neither hidden nor masked, of relations that are seen.
+    relations = tuple(part.with_references(lambda table, column: (table, column) in plain) for part in parts)
     return replace(catalog, relations=relations, hidden=(), broken=(), unlisted=(), restricted=True)
 
 
@@ -196,23 +249,6 @@ def _as_seen(column: Column, *, masked: bool, everywhere: bool) -> Column:
     """Return a column without what is known of the rows of the whole relation."""
     column = column if everywhere and not masked else replace(column, samples=(), written="")
     return replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False) if masked else column
-
-
-def _without_unseen(relation: Relation, plain: set[tuple[str, str]]) -> Relation:
-    """Return a relation without references that rest on columns that are hidden, masked, or of relations not seen."""
-    references = tuple(
-        (own, other, theirs)
-        for own, other, theirs in relation.foreign_keys
-        if {(relation.name, name) for name in own} | {(other, name) for name in theirs} <= plain
-    )
-    kept = {column.name for column in relation.columns}
-    columns = tuple(
-        replace(column, vectors=column.vectors if column.vectors in kept else "") for column in relation.columns
-    )
-    near = tuple(
-        each for each in relation.near_references if {(relation.name, each.column), (each.relation, each.key)} <= plain
-    )
-    return replace(relation, foreign_keys=references, near_references=near, columns=columns)
 
 
 def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialect: str) -> exp.Expr:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import Dialect, exp
 
@@ -19,52 +18,42 @@ from almanaq.suql.text_functions import declared, is_text_call, place_of
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
 
-@dataclass(frozen=True, slots=True)
-class Binder:
-    """Reads the queries of one source."""
+def may_link(statement: Statement, catalog: Catalog) -> bool:
+    """Return whether literals of a statement may have to be linked to the values of an ENUM."""
+    relations = map(catalog.find, statement.relations)
+    return any(c.kind is ColumnKind.ENUM and c.values for r in relations if r is not None for c in r.columns)
 
-    language: Language
-    catalog: Catalog
 
-    def read(self, text: str, allowed: Sequence[str] = ()) -> Statement:
-        """Return the checked statement of a text; raises QueryError."""
-        return self.language.read(text, frozenset(name.lower() for name in allowed))
+def bind(statement: Statement, language: Language, catalog: Catalog, parameters: Parameters = ()) -> BoundQuery:
+    """Return the bound query of a statement.
 
-    def may_link(self, statement: Statement) -> bool:
-        """Return whether literals of a statement may have to be linked to the values of an ENUM."""
-        relations = map(self.catalog.find, statement.relations)
-        return any(c.kind is ColumnKind.ENUM and c.values for r in relations if r is not None for c in r.columns)
-
-    def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
-        """Return the bound query of a statement.
-
-        Raises:
-            QueryError: a name means nothing, a text function has wrong arguments, or a form is not planned.
-        """
-        names = self.language.names(statement, parameters)
-        tree = self.language.tree(statement)
-        if not isinstance(tree, exp.Query):
-            raise UnsupportedError(f"{tree.key.upper()} is not planned beside text functions: write a SELECT")
-        check_tree(nodes(tree))
-        for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
-            identifier.meta.pop("start", None)
-        _fix_subscripts(tree, self.language.dialect)
-        tree = fill_parameters(tree, parameters, self.language.dialect)
-        tree = _expand(write_memberships(tree))
-        mark_aggregates(tree, self.language.aggregates)
-        try:
-            tree = bind_names(tree, self.catalog, self.language.dialect, statement.text)
-        except UnknownNameError as error:
-            if not self.language.binds_texts:
-                raise
-            raise UnsupportedError(f"a name is not resolved beside text functions: {error.message}") from error
-        _check_outputs(tree, names, self.language.dialect)
-        for node in nodes_of(tree, exp.Anonymous):
-            if is_text_call(node):
-                _check_documents(node, self.language.dialect, statement.text)
-                if declared(node).type != "text":
-                    node.type = exp.DataType.build(declared(node).type)
-        return BoundQuery(tree, names)
+    Raises:
+        QueryError: a name means nothing, a text function has wrong arguments, or a form is not planned.
+    """
+    dialect = language.dialect
+    names = language.names(statement, parameters)
+    tree = language.tree(statement)
+    if not isinstance(tree, exp.Query):
+        raise UnsupportedError(f"{tree.key.upper()} is not planned beside text functions: write a SELECT")
+    check_tree(nodes(tree))
+    for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
+        identifier.meta.pop("start", None)
+    _fix_subscripts(tree, dialect)
+    tree = _expand(write_memberships(fill_parameters(tree, parameters, dialect)))
+    mark_aggregates(tree, language.aggregates)
+    try:
+        tree = bind_names(tree, catalog, dialect)
+    except UnknownNameError as error:
+        if not language.binds_texts:
+            raise
+        raise UnsupportedError(f"a name is not resolved beside text functions: {error.message}") from error
+    _check_outputs(tree, names, dialect)
+    for node in nodes_of(tree, exp.Anonymous):
+        if is_text_call(node):
+            _check_documents(node, dialect, statement.text)
+            if declared(node).type != "text":
+                node.type = exp.DataType.build(declared(node).type)
+    return BoundQuery(tree, names)
 
 
 def read_parameters(parameters: Parameters | None) -> Parameters:

@@ -8,12 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from almanaq.engines.protocols import Database
-from almanaq.errors import (
-    DatabaseError,
-    ParameterError,
-    UnknownNameError,
-    suggest,
-)
+from almanaq.errors import DatabaseError, ParameterError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -27,7 +22,7 @@ from almanaq.suql.accuracy.estimates import (
     GroupEstimates,
     Sample,
 )
-from almanaq.suql.bind import Binder, read_parameters
+from almanaq.suql.bind import read_parameters
 from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_terms
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
@@ -53,7 +48,7 @@ from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
 from almanaq.suql.plan.estimate import Estimate, Sharing, columns_read, estimate
-from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan
 from almanaq.suql.planner import Planner
 from almanaq.suql.result import Result
 from almanaq.suql.row_values import python_rows
@@ -257,8 +252,9 @@ class Engine:
 
     @cached_property
     def _planner(self) -> Planner:
-        binder = Binder(self._database.language(self.catalog), self.catalog)
-        return Planner(binder, self._rules, self._query_rules, self._database.typed, self._check_plan)
+        language = self._database.language(self.catalog)
+        rules = (self._rules, self._query_rules)
+        return Planner(language, self.catalog, *rules, self._database.typed, self._check_plan)
 
     def _check_plan(self, plan: LogicalPlan, options: Options) -> None:
         """Raise PrivateColumnError for a plan that would send private columns to a remote model."""
@@ -273,12 +269,7 @@ class Engine:
         return self._models if ":" not in name or self._proxy_models is None else self._proxy_models(name)
 
     def explain(
-        self,
-        query: str,
-        parameters: Parameters | None = (),
-        *,
-        verbose: bool = False,
-        options: Options | None = None,
+        self, query: str, parameters: Parameters | None = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
         """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model.
 
@@ -294,16 +285,7 @@ class Engine:
             if verbose and not isinstance(plan.output.select, NativeQuery):
                 logical = self.logical_plan(query, parameters, options=chosen)
                 shown = [("binding", logical), *steps(logical, self._rules)]
-            laid_out = explain_plan(
-                plan,
-                self.expected(plan),
-                dialect=self.dialect,
-                steps=shown,
-                approximate=_approximate(chosen),
-                cost=self._cost(),
-                order=self._order(chosen),
-            )
-            return self._with_reader(laid_out, plan)
+            return self._lay_out(plan, chosen, steps=shown)
 
     def analyze(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
@@ -316,17 +298,21 @@ class Engine:
             "calls": result.trace.text_calls,
             "seconds": round(result.trace.seconds, 3),
         }
-        estimates = self.expected(plan)
-        laid_out = explain_plan(
+        return self._lay_out(plan, chosen, actual=actual)
+
+    def _lay_out(self, plan: Plan, options: Options, **run: Any) -> Explanation:
+        """Return a plan as people read it, with what its texts cost this engine's model, and which it is sent."""
+        explanation = explain_plan(
             plan,
-            estimates,
+            self.expected(plan),
             dialect=self.dialect,
-            actual=actual,
-            approximate=_approximate(chosen),
+            approximate=any(given is not None for given in (options.candidates, options.passages, options.accuracy)),
             cost=self._cost(),
-            order=self._order(chosen),
+            order=lambda stage: describe_order(stage, options, self.catalog),
+            **run,
         )
-        return self._with_reader(laid_out, plan)
+        sent = columns_read(plan) if self._models.reader.remote else ()
+        return replace(explanation, sent=sent, free=not self._models.reader.paid)
 
     def estimate_rows(self, query: str, parameters: Parameters | None, counting: Counting) -> CountEstimate:
         """Estimate how many rows a query has, from some of them."""
@@ -415,10 +401,6 @@ class Engine:
         except DatabaseError:
             return list(shown.samples)
 
-    def _order(self, options: Options) -> Callable[[TextStage], str]:
-        """Return what says in which order a text stage's rows are tried."""
-        return lambda stage: describe_order(stage, options, self.catalog)
-
     def expected(self, plan: Plan) -> dict[str, Estimate]:
         """Return what each stage is expected to take, of the model that reads for this engine."""
         return estimate(plan, self.catalog, sharing=Sharing.of(self._models.reader))
@@ -430,15 +412,6 @@ class Engine:
             return None
         return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
 
-    def _with_reader(self, explanation: Explanation, plan: Plan) -> Explanation:
-        """Add what depends on who reads the texts: what would be sent to it, and whether it counts tokens at all."""
-        sent = columns_read(plan) if self._models.reader.remote else ()
-        return replace(explanation, sent=sent, free=not self._models.reader.paid)
-
     def _context(self) -> ExecutionContext:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
         return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
-
-
-def _approximate(options: Options) -> bool:
-    return options.candidates is not None or options.passages is not None or options.accuracy is not None

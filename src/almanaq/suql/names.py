@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,15 +13,8 @@ from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
-from almanaq.suql.catalog.sources import (
-    columns_of,
-    enclosing_selects,
-    find_cte,
-    find_source,
-    from_items,
-    is_within,
-)
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, quoted, table_alias
 from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
@@ -47,11 +40,8 @@ class BoundQuery:
     names: tuple[str, ...]
 
 
-def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> exp.Query:
+def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     """Return a query, which is changed, with every name resolved, stars written out, and types known.
-
-    Args:
-        text: the query as it was given, for messages.
 
     Raises:
         UnknownNameError: no such relation or column, or an ambiguous one.
@@ -66,10 +56,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     _qualify_row_ids(tree, catalog)
     _mark_laterals(tree, catalog)
     _write_semi_joins(tree)
-    tree = _select_values(tree, dialect)
-    _select_limits(tree)
     _name_values(tree, dialect)
-    _write_natural_joins(tree, catalog)
+    _select_limits(tree)
     for block in nodes_of(tree, exp.Select):
         _write_using(block, catalog, dialect)
     _complete_alias_lists(tree, catalog)
@@ -89,7 +77,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str, text: str) -> ex
     for identifier in nodes_of(tree, exp.Identifier):
         if isinstance(identifier.parent, _HOLDERS):
             identifier.set("quoted", True)
-    _check_columns(tree, catalog, text)
+    _check_columns(tree, catalog)
     return typed(tree, schema, dialect)
 
 
@@ -144,11 +132,11 @@ def _name_relations(tree: exp.Query, catalog: Catalog) -> dict[str, Relation]:
         table.meta["place"] = tuple(part.name for part in table.parts)
         for part in ("db", "catalog"):
             table.set(part, None)
-        table.set("this", exp.to_identifier(relation.name, quoted=True))
+        table.set("this", quoted(relation.name))
         if table.args.get("alias") is None:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
+            table.set("alias", table_alias(called))
         elif table.args["alias"].this is None:
-            table.args["alias"].set("this", exp.to_identifier(called, quoted=True))
+            table.args["alias"].set("this", quoted(called))
         named[relation.name] = relation
     return named
 
@@ -157,17 +145,17 @@ def _strip_schemas(tree: exp.Query, named: dict[str, Relation]) -> None:
     """Leave the schema out before columns, `s.t.c`, where it is one of an item of FROM; else `s` may be a struct."""
     if not named:
         return
-    for column in nodes_of(tree, exp.Column):
-        if column.args.get("db") is None:
+    for reference in nodes_of(tree, exp.Column):
+        if reference.args.get("db") is None:
             continue
-        before = [part.name.lower() for part in column.parts[:-1]]
-        for select in enclosing_selects(column):
+        before = [part.name.lower() for part in reference.parts[:-1]]
+        for select in enclosing_selects(reference):
             for item in from_items(select):
                 place = [part.lower() for part in item.meta.get("place", ())]
                 alias = item.alias_or_name.lower()
                 if isinstance(item, exp.Table) and place[-len(before) :] == before and alias == before[-1]:
-                    column.set("db", None)
-                    column.set("catalog", None)
+                    reference.set("db", None)
+                    reference.set("catalog", None)
 
 
 def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
@@ -194,38 +182,33 @@ def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: 
 
 def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
     """Write `t.rowid` for `rowid`, which `*` does not include."""
-    for column in nodes_of(tree, exp.Column):
-        block = column.find_ancestor(exp.Select)
-        if column.table or block is None or column.name not in ("rowid", "ctid"):
+    for reference in nodes_of(tree, exp.Column):
+        block = reference.find_ancestor(exp.Select)
+        if reference.table or block is None or reference.name not in ("rowid", "ctid"):
             continue
         items = [item for item in from_items(block) if isinstance(item, exp.Table) and find_cte(item) is None]
         relations = {item.alias: relation for item in items if (relation := catalog.find(item.name)) is not None}
-        holding = [alias for alias, r in relations.items() if r.row_id == column.name and r.column(column.name) is None]
+        holding = [
+            alias for alias, r in relations.items() if r.row_id == reference.name and r.column(reference.name) is None
+        ]
         if len(holding) == 1:
-            column.set("table", exp.to_identifier(holding[0], quoted=True))
+            reference.set("table", quoted(holding[0]))
 
 
 def _write_semi_joins(tree: exp.Query) -> None:
     """`a SEMI JOIN b USING (k)` becomes `a SEMI JOIN b ON a.k = b.k`: qualify would let b's columns be seen."""
     for join in nodes_of(tree, exp.Join):
-        if join.args.get("kind") not in ("SEMI", "ANTI") and join.args.get("side") not in ("SEMI", "ANTI"):
-            continue
-        using = join.args.get("using")
-        block = join.parent
-        if not using or not isinstance(block, exp.Select):
+        using, block = join.args.get("using"), join.parent
+        if not _keeps_left_alone(join) or not using or not isinstance(block, exp.Select):
             continue
         items = list(from_items(block))
         before = items[: next(i for i, item in enumerate(items) if item is join.this)]
         if len(before) != 1 or not before[0].alias_or_name or not join.this.alias_or_name:
             raise UnsupportedError("SEMI and ANTI joins with USING take two items beside text functions: write ON")
         sides = (before[0].alias_or_name, join.this.alias_or_name)
-        parts = [exp.EQ(this=_column(sides[0], name.name), expression=_column(sides[1], name.name)) for name in using]
+        parts = [exp.EQ(this=column(sides[0], name.name), expression=column(sides[1], name.name)) for name in using]
         join.set("using", None)
         join.set("on", exp.and_(*parts))
-
-
-def _column(table: str, name: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
 def _select_limits(tree: exp.Query) -> None:
@@ -237,41 +220,23 @@ def _select_limits(tree: exp.Query) -> None:
             clause.set("expression", exp.Subquery(this=exp.Select(expressions=[output])))
 
 
-def _select_values(tree: exp.Query, dialect: str) -> exp.Query:
-    """`(VALUES (answer(…)), ('b')) AS v(x)` becomes `(SELECT answer(…) AS x UNION ALL SELECT 'b') AS v`."""
-    for values in nodes_of(tree, exp.Values):
-        if not has_text(values):
-            continue
-        alias = values.args.get("alias")
-        listed = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
-        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
-        names = listed + _names_of_values(len(rows[0]), dialect)[len(listed) :]
-        made: exp.Query | None = None
-        for row in rows:
-            cells = [exp.alias_(cell.copy(), name, quoted=True) for cell, name in zip(row, names, strict=True)]
-            select = exp.select(*cells)
-            made = select if made is None else exp.union(made, select, distinct=False)
-        called = alias.this.name if alias is not None and alias.this is not None else "valueslist"
-        name = exp.TableAlias(this=exp.to_identifier(called, quoted=True))
-        values.replace(exp.Subquery(this=made, alias=name))
-    return tree
-
-
 def _name_values(tree: exp.Query, dialect: str) -> None:
-    """Give the columns of VALUES in FROM the names that the engine gives them, where the query gives none."""
-    for values in nodes_of(tree, exp.Values):
-        alias = values.args.get("alias")
-        if alias is None or not values.expressions or not isinstance(values.expressions[0], exp.Tuple):
-            continue
-        listed = alias.args.get("columns") or []
-        count = len(values.expressions[0].expressions)
-        names = [column.name for column in listed] + _names_of_values(count, dialect)[len(listed) :]
-        alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
+    """Name the columns of VALUES as the engine does, where the query does not; those with text functions are selected.
 
-
-def _names_of_values(count: int, dialect: str) -> list[str]:
+    `(VALUES (answer(…)), ('b')) AS v(x)` becomes `(SELECT answer(…) AS x UNION ALL SELECT 'b' AS x) AS v`.
+    """
     prefix, first = _VALUES.get(dialect, ("col", 0))
-    return [f"{prefix}{i + first}" for i in range(count)]
+    for values in nodes_of(tree, exp.Values):
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
+        listed = values.alias_column_names
+        names = [*listed, *(f"{prefix}{i + first}" for i in range(len(listed), len(rows[0])))]
+        if has_text(values):
+            cells = [[aliased(cell, name) for cell, name in zip(row, names, strict=True)] for row in rows]
+            selects = [exp.Select(expressions=each) for each in cells]
+            made = exp.union(*selects, distinct=False, copy=False) if len(selects) > 1 else selects[0]
+            values.replace(derived(made, values.alias or "valueslist"))
+        elif values.args.get("alias") is not None:
+            values.args["alias"].set("columns", [quoted(name) for name in names])
 
 
 def _prefer_columns(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
@@ -292,7 +257,7 @@ def _prefer_columns(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
             if isinstance(node, exp.Column) and not node.table and node.name in aliases and not above:
                 holding = [alias for alias, names in holders if node.name in names]
                 if len(holding) == 1 and holding[0]:
-                    node.set("table", exp.to_identifier(holding[0], quoted=True))
+                    node.set("table", quoted(holding[0]))
 
 
 def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
@@ -335,7 +300,7 @@ def _expand_stars_of(block: exp.Select, catalog: Catalog) -> bool:
         if not plain or any(not columns or "*" in columns or "" in columns for _, columns in names):
             outputs.append(output)
             continue
-        outputs += [_column(alias, name) for alias, columns in names for name in columns or ()]
+        outputs += [column(alias, name) for alias, columns in names for name in columns or ()]
         changed = True
     block.set("expressions", outputs)
     return changed
@@ -350,12 +315,10 @@ def _name_outputs(tree: exp.Query) -> None:
         for number, item in enumerate(block.expressions):
             name = item.alias_or_name
             if isinstance(item, exp.Subquery) and not item.alias:
-                item, name = (
-                    exp.Alias(this=item, alias=exp.to_identifier(f"_col_{number}", quoted=True)),
-                    f"_col_{number}",
-                )
+                name = f"_col_{number}"
+                item = aliased(item, name)
             if name in seen and isinstance(item, exp.Column) and not item.is_star:
-                item = exp.Alias(this=item, alias=exp.to_identifier(f"{name}_{number}", quoted=True))
+                item = aliased(item, f"{name}_{number}")
                 item.meta["renamed"] = True
             seen.add(name)
             named.append(item)
@@ -382,10 +345,7 @@ def _is_renamed(block: exp.Select) -> bool:
 
 
 def _keeps_left_alone(join: exp.Join) -> bool:
-    return "SEMI" in (join.args.get("kind"), join.args.get("side")) or "ANTI" in (
-        join.args.get("kind"),
-        join.args.get("side"),
-    )
+    return not {"SEMI", "ANTI"}.isdisjoint((join.args.get("kind"), join.args.get("side")))
 
 
 def _name_unnested(tree: exp.Query) -> None:
@@ -394,7 +354,7 @@ def _name_unnested(tree: exp.Query) -> None:
         item = unnest.parent if isinstance(unnest.parent, exp.Lateral) else unnest
         alias = item.args.get("alias")
         if alias is None:
-            alias = exp.TableAlias(this=exp.to_identifier("unnest", quoted=True))
+            alias = table_alias("unnest")
             item.set("alias", alias)
         if alias.this is not None and not alias.args.get("columns") and len(unnest.expressions) == 1:
             if not unnest.args.get("offset"):
@@ -402,30 +362,14 @@ def _name_unnested(tree: exp.Query) -> None:
     for table in nodes_of(tree, exp.Table):
         if isinstance(table.this, _SERIES):
             name = "range" if table.this.args.get("is_end_exclusive") else "generate_series"
-            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+            alias = table.args.get("alias") or table_alias(name)
             if not alias.args.get("columns"):
                 alias.set("columns", [alias.this.copy()])
             table.set("alias", alias)
 
 
-def _write_natural_joins(tree: exp.Query, catalog: Catalog) -> None:
-    """`a NATURAL JOIN b` becomes `a JOIN b USING (…)` the columns that both have."""
-    for block in nodes_of(tree, exp.Select):
-        items = list(from_items(block))
-        for number, join in enumerate(block.args.get("joins") or ()):
-            if str(join.args.get("method") or "").upper() != "NATURAL":
-                continue
-            before = [name for item in items[: number + 1] for name in columns_of(item, catalog) or ()]
-            own = columns_of(join.this, catalog)
-            if own is None or not before:
-                raise UnsupportedError("the columns of a NATURAL JOIN cannot be told here: write USING")
-            shared = [name for name in own if name in before]
-            join.set("method", None)
-            join.set("using", [exp.to_identifier(name, quoted=True) for name in shared] or None)
-
-
 def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
-    """Write USING out: qualify takes the first side's column where a RIGHT or FULL JOIN before it merges two.
+    """Write USING and NATURAL out: qualify takes the first side's column where a RIGHT or FULL JOIN merges two before.
 
     `a RIGHT JOIN b USING (k) LEFT JOIN c USING (k)` becomes `a RIGHT JOIN b ON a.k = b.k LEFT JOIN c ON b.k = c.k`, and
     `k` is `b.k`.
@@ -433,6 +377,13 @@ def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
     joins = block.args.get("joins") or ()
     items = list(from_items(block))
     shown = [columns_of(item, catalog) for item in items]
+    for number, join in enumerate(joins):
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            own, before = shown[number + 1], {name for names in shown[: number + 1] for name in names or ()}
+            if own is None or not before:
+                raise UnsupportedError("the columns of a NATURAL JOIN cannot be told here: write USING")
+            join.set("method", None)
+            join.set("using", [quoted(name) for name in own if name in before] or None)
     sides = [str(join.args.get("side") or "").upper() for join in joins if join.args.get("using")]
     unknown = any(names is None or "*" in names for names in shown) or not all(item.alias_or_name for item in items)
     if not sides or (unknown and not {"RIGHT", "FULL"} & set(sides)):
@@ -446,7 +397,7 @@ def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
         conditions: list[exp.Expr] = []
         for name in (identifier.name for identifier in join.args.get("using") or ()):
             left = merged.get(name) or _only_holder(name, items[: number + 1], shown, dropped)
-            right = _column(alias, name)
+            right = column(alias, name)
             conditions.append(exp.EQ(this=left.copy(), expression=right))
             side = str(join.args.get("side") or "").upper()
             both = exp.Coalesce(this=left.copy(), expressions=[right.copy()])
@@ -466,7 +417,7 @@ def _only_holder(
     holding = [alias for alias, names in pairs if name in names and (alias, name) not in dropped]
     if len(holding) != 1:
         raise UnknownNameError(f"the column {name!r} in USING is in {'several' if holding else 'no'} items before it")
-    return _column(holding[0], name)
+    return column(holding[0], name)
 
 
 def _name_merged(
@@ -492,7 +443,7 @@ def _name_merged(
                 for name in names or ():
                     if name in merged and (first or (source.alias_or_name, name) in dropped):
                         continue
-                    node = merged[name].copy() if name in merged else _column(source.alias_or_name, name)
+                    node = merged[name].copy() if name in merged else column(source.alias_or_name, name)
                     outputs.append(exp.alias_(node, name, quoted=True) if name in merged else node)
         else:
             outputs.append(item)
@@ -517,44 +468,39 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
         relation = catalog.find(table.name) if listed and find_cte(table) is None else None
         if alias is not None and relation is not None and len(listed) < len(relation.columns):
             others = [column.name for column in relation.columns[len(listed) :]]
-            alias.set("columns", [*listed, *(exp.to_identifier(name.lower(), quoted=True) for name in others)])
+            alias.set("columns", [*listed, *(quoted(name.lower()) for name in others)])
 
 
 def _wrap_member(table: exp.Table) -> None:
     """`w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names."""
     inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
-    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner))
-    table.replace(exp.Subquery(this=select, alias=table.args["alias"].copy()))
+    table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=table.args["alias"].copy()))
 
 
-def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
+def _check_columns(tree: exp.Query, catalog: Catalog) -> None:
     """Raise an error for the first column that belongs to no item of FROM, or to several."""
-    for column in nodes_of(tree, exp.Column):
-        if isinstance(column.this, exp.Star) or _is_output(column):
+    for reference in nodes_of(tree, exp.Column):
+        if isinstance(reference.this, exp.Star) or _is_output(reference):
             continue
-        block = column.find_ancestor(exp.Select)
-        if not column.table:
-            raise _make_unresolved_error(column, block, catalog, text)
-        item = find_source(column.table, block) if block is not None else None
+        block = reference.find_ancestor(exp.Select)
+        if not reference.table:
+            raise _make_unresolved_error(reference, block, catalog)
+        item = find_source(reference.table, block) if block is not None else None
         if item is None:
-            aliases = [i.alias_or_name for select in enclosing_selects(column) for i in from_items(select)]
-            raise UnknownNameError(f"no relation named {column.table!r} in FROM{suggest(column.table, aliases)}")
+            aliases = [i.alias_or_name for select in enclosing_selects(reference) for i in from_items(select)]
+            raise UnknownNameError(f"no relation named {reference.table!r} in FROM{suggest(reference.table, aliases)}")
 
 
 def _is_output(column: exp.Column) -> bool:
     """Return whether a column in ORDER BY or DISTINCT ON names an output of the query."""
     clause = column.find_ancestor(exp.Order, exp.Distinct, exp.Query)
     query = column.find_ancestor(exp.Query)
-    return (
-        not column.table
-        and not isinstance(clause, exp.Query)
-        and query is not None
-        and column.name in query.named_selects
-    )
+    if column.table or query is None or isinstance(clause, exp.Query):
+        return False
+    return column.name in query.named_selects
 
 
-def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
-    del text
+def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog: Catalog) -> QueryError:
     holders = {i.alias_or_name: columns_of(i, catalog) or [] for i in (from_items(block) if block is not None else ())}
     holding = [alias for alias, names in holders.items() if column.name in names]
     if len(holding) > 1:
@@ -567,28 +513,22 @@ def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog
 def _rename_hidden_aliases(tree: exp.Query) -> None:
     """Give a FROM item that hides one around it an alias of its own: a name then means the same wherever it moves."""
     read: dict[int, list[exp.Column]] = {}
-    for column in nodes_of(tree, exp.Column):
-        item = find_source(column.table, column) if column.table else None
+    for reference in nodes_of(tree, exp.Column):
+        item = find_source(reference.table, reference) if reference.table else None
         if item is not None:
-            read.setdefault(id(item), []).append(column)
+            read.setdefault(id(item), []).append(reference)
     for block in nodes_of(tree, exp.Select):
-        around = set(_aliases_around(block))
+        outer = itertools.islice(enclosing_selects(block), 1, None)
+        around = {item.alias_or_name for select in outer for item in from_items(select)}
         for item in from_items(block):
             alias = item.alias_or_name
             if not alias or alias not in around:
                 continue
             taken = around | {other.alias_or_name for other in from_items(block)}
             new = next(name for n in itertools.count(1) if (name := f"{alias}_{n}") not in taken)
-            item.args["alias"].set("this", exp.to_identifier(new, quoted=True))
-            for column in read.get(id(item), ()):
-                column.set("table", exp.to_identifier(new, quoted=True))
-
-
-def _aliases_around(block: exp.Select) -> Iterator[str]:
-    """Yield the aliases of FROM items that expressions of a block could name beside its own."""
-    for select in itertools.islice(enclosing_selects(block), 1, None):
-        for item in from_items(select):
-            yield item.alias_or_name
+            item.args["alias"].set("this", quoted(new))
+            for reference in read.get(id(item), ()):
+                reference.set("table", quoted(new))
 
 
 def has_star(tree: exp.Expr) -> bool:

@@ -11,20 +11,19 @@ from sqlglot import exp
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.answer_fields import expand_fields
-from almanaq.suql.bind import Binder, check_parameters
+from almanaq.suql.bind import bind, check_parameters, may_link
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.relations import Catalog, list_tables, listing, unique_names
 from almanaq.suql.execution.guards import check_accuracy
-from almanaq.suql.language import ROW_OF_ANSWER, Parameters, Part, SplitStatement, Statement, parameters_of
+from almanaq.suql.language import ROW_OF_ANSWER, Language, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
-from almanaq.suql.syntax.nodes import nodes
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
@@ -35,29 +34,28 @@ class Planner:
     """Plans the queries of one source; asks neither the database for rows nor a model.
 
     Attributes:
+        catalog: the relations that queries may name.
         typed: whether every batch of the database's rows has the types of the whole.
         check: raises an error for a plan that would send to a model what may not leave the machine.
         private_of: the private columns whose values the tables of a query's parts may hold, by the tables' names.
     """
 
-    binder: Binder
+    language: Language
+    catalog: Catalog
     rules: tuple[Rule, ...]
     query_rules: tuple[QueryRule, ...]
     typed: bool
     check: Callable[[LogicalPlan, Options], None]
     private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
-    def catalog(self) -> Catalog:
-        """The relations that queries may name."""
-        return self.binder.catalog
-
     def read(self, query: str, options: Options) -> Statement:
         """Return the checked statement of a text; raises QueryError."""
-        dialect = self.binder.language.dialect
+        dialect = self.language.dialect
         own = dialect == "duckdb"  # which answers DESCRIBE and SUMMARIZE of itself
         text = list_tables(query, self.catalog) if own else listing(query, self.catalog, dialect)
-        return self.binder.read(expand_fields(text or query, dialect), options.allow_functions)
+        return self.language.read(
+            expand_fields(text or query, dialect), frozenset(map(str.lower, options.allow_functions))
+        )
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
         """Return the plan of a query; raises QueryError."""
@@ -74,11 +72,11 @@ class Planner:
         if statement.has_text:
             self._plan_texts(statement, parameters, options)
         elif not statement.lookups:
-            self.binder.language.names(statement, parameters)
+            self.language.names(statement, parameters)
 
     def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
         """Return a statement with its names resolved and its conditions read as such; raises QueryError."""
-        bound = self.binder.bind(statement, parameters)
+        bound = bind(statement, self.language, self.catalog, parameters)
         read_conditions(nodes(bound.tree), self.catalog, statement.text)
         check_grouped_answers(bound.tree, statement.text)
         return bound
@@ -123,7 +121,7 @@ class Planner:
         """
         statement = self.read(query, options)
         try:
-            return private_columns_shown(self.binder.bind(statement, parameters).tree, self.catalog)
+            return private_columns_shown(bind(statement, self.language, self.catalog, parameters).tree, self.catalog)
         except QueryError:
             read = [relation for name in statement.relations if (relation := self.catalog.find(name)) is not None]
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
@@ -134,7 +132,7 @@ class Planner:
         Raises:
             PrivateColumnError: they may not be shown to the model that would link it.
         """
-        if not options.link or not self.binder.may_link(statement):
+        if not options.link or not may_link(statement, self.catalog):
             return False
         try:
             plan = self._logical(statement, parameters, options, "")
@@ -149,11 +147,11 @@ class Planner:
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except (UnsupportedError, UnknownNameError) as error:
-            known_to_engine = isinstance(error, UnknownNameError) and self.binder.language.binds_texts
+            known_to_engine = isinstance(error, UnknownNameError) and self.language.binds_texts
             if known_to_engine or prefix.count("part_") > _DEEPEST_PARTS:
                 raise
             try:
-                for made in self.binder.language.split(statement, f"{prefix}part_", parameters):
+                for made in self.language.split(statement, f"{prefix}part_", parameters):
                     with suppress(UnsupportedError, UnknownNameError):  # of a part, which nobody wrote
                         return self._compose(made, statement, parameters, options, prefix)
             except UnknownNameError:  # a part says nothing outside what it was taken from, as one of a recursion
@@ -167,8 +165,7 @@ class Planner:
         planner = self
         stages: list[Stage] = []
         links: list[Link] = []
-        notes: list[str] = []
-        names = () if statement.lookups else self.binder.language.names(statement, parameters)
+        names = () if statement.lookups else self.language.names(statement, parameters)
         tables = tuple(part.name for part in made.parts)
         blocks: dict[str, str] = {}
         for part in made.parts:
@@ -180,13 +177,12 @@ class Planner:
                 stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]
                 blocks[part.name] = plan.output.evidence[0][0] if plan.output.evidence else ""
                 links += plan.links
-                notes += plan.notes
             catalog = planner.catalog.with_table(part.name, part.columns, private=bool(part.private))
             held = {**planner.private_of, part.name: part.private}
-            planner = replace(planner, binder=replace(planner.binder, catalog=catalog), private_of=held)
+            planner = replace(planner, catalog=catalog, private_of=held)
         output = NativeQuery(made.sql, parameters_of(made.parameters, parameters), tables, made.lookups)
         cited = tuple((blocks[each.part], each) for each in made.cited if names)
-        return Plan(tuple(links), tuple(stages), Output(output, names, cited=cited), tuple(notes), certain=False)
+        return Plan(tuple(links), tuple(stages), Output(output, names, cited=cited), certain=False)
 
 
 def _reading(stage: Stage, part: Part) -> Stage:
@@ -209,6 +205,5 @@ def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
     if part.reads is not None:
         row = column("rows", f"c{len(names)}") if hidden else exp.cast(exp.null(), "bigint")
         shown.append(aliased(row, ROW_OF_ANSWER))
-    listed = [quoted(f"c{i}") for i in range(len(names) + hidden)]
-    rows = exp.Subquery(this=output.select, alias=exp.TableAlias(this=quoted("rows"), columns=listed))
+    rows = derived(output.select, "rows", [f"c{i}" for i in range(len(names) + hidden)])
     return Materialize(part.name, exp.Select(expressions=shown, from_=exp.From(this=rows)), purpose)

@@ -23,25 +23,26 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.reading import read_part
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
+from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import check_length, check_tokens
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call
 
 _CLAUSES = (
+    *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType),
     *(
-        exp.Condition,
-        exp.Query,
-        exp.Alias,
-        exp.Aliases,
-        exp.Cluster,
-        exp.CTE,
-        exp.Cube,
-        exp.DataType,
         exp.DataTypeParam,
+        exp.Distinct,
+        exp.Distribute,
+        exp.Fetch,
+        exp.Filter,
+        exp.From,
+        exp.Group,
+        exp.GroupingSets,
+        exp.Having,
     ),
-    *(exp.Distinct, exp.Distribute, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets, exp.Having),
     *(exp.Identifier, exp.IgnoreNulls, exp.Interval, exp.IntervalSpan, exp.Join, exp.JSONKeyValue, exp.JSONPath),
     *(exp.JSONPathPart, exp.Kwarg, exp.Lambda, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Offset, exp.Order),
     *(exp.Ordered, exp.Pivot, exp.PropertyEQ, exp.Qualify, exp.RespectNulls, exp.Rollup, exp.Sort, exp.Star, exp.Table),
@@ -227,7 +228,7 @@ class TreeLanguage:
         """Write the place of each relation into a tree; return them. Raises UnknownNameError."""
         found = []
         for table in nodes_of(tree, exp.Table):
-            if not isinstance(table.this, exp.Identifier) or self._is_member(table):
+            if not isinstance(table.this, exp.Identifier) or find_cte(table, self._fold) is not None:
                 continue
             name = ".".join(part.name for part in table.parts)
             relation = self._catalog.find(name)
@@ -246,23 +247,6 @@ class TreeLanguage:
                 table.set(part, exp.to_identifier(place_, quoted=True) if place_ else None)
             found.append((table, relation))
         return found
-
-    def _is_member(self, table: exp.Table) -> bool:
-        """Return whether a name in FROM is that of a member of WITH."""
-        if table.args.get("db") is not None:
-            return False
-        name, at, inside = self._fold(table.this), table.parent, None
-        while at is not None:
-            with_ = at.args.get("with_")
-            recursive = with_ is not None and bool(with_.args.get("recursive"))
-            for cte in with_.expressions if with_ is not None else ():
-                if cte is inside and not recursive:
-                    break  # a member sees those before it; what has its own name in it is another
-                if self._fold(cte.args["alias"].this) == name:
-                    return True
-            inside = at if isinstance(at, exp.CTE) else inside
-            at = at.parent
-        return False
 
     def _fold(self, identifier: exp.Expr) -> str:
         return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
@@ -427,8 +411,7 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 def _is_condition(node: exp.Expr) -> bool:
     """Return whether a boolean is wanted where a node stands."""
-    while isinstance(node.parent, exp.Paren):
-        node = node.parent
+    node = in_parentheses(node)
     above = node.parent
     if isinstance(above, exp.If):
         return above.this is node and not (isinstance(above.parent, exp.Case) and above.parent.this is not None)

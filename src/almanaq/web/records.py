@@ -242,7 +242,7 @@ def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any]
     stages = plain(explanation.to_json())
     mark = _mark(connection, suql, parameters, stages)
     expected = expected_record(connection, suql, parameters)
-    return {"plan": mark, "stages": stages, **expected, "notes": list(explanation.notes)}
+    return {"plan": mark, "stages": stages, **expected}
 
 
 def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:

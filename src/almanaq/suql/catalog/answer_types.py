@@ -12,8 +12,8 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import columns_of, find_cte, find_source, from_items, is_aggregated, keys_in
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.catalog.sources import columns_of, find_cte, find_source, from_items, is_grouped, keys_in
+from almanaq.suql.syntax.nodes import in_parentheses, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_text_call, own_nodes, own_text_calls, place_of
 from almanaq.values.typed import parse_boolean
 
@@ -99,9 +99,8 @@ def _search_case(case: exp.Case) -> None:
 
 def implied_type(call: exp.Expr) -> exp.DataType | None:
     """Return the type that an answer takes from what it is compared or computed with, None where there is none."""
-    node, parent = call, call.parent
-    while isinstance(parent, exp.Paren):
-        node, parent = parent, parent.parent
+    node = in_parentheses(call)
+    parent = node.parent
     if isinstance(parent, (*_COMPARISONS, *_ARITHMETIC)):
         other = parent.expression if parent.this is node else parent.this
         return _type_of(other)
@@ -256,39 +255,28 @@ def check_grouped_answers(tree: exp.Query, text: str) -> None:
     for block in nodes_of(tree, exp.Select):
         parts = [*block.expressions, *(block.args[name] for name in _ABOVE if block.args.get(name))]
         group = block.args.get("group")
-        if group is None and not any(_is_aggregate(node, block) for part in parts for node in own_nodes(part)):
+        nodes = [node for part in parts for node in own_nodes(part)]
+        if group is None and not any(isinstance(node, exp.AggFunc) and is_grouped(node, block) for node in nodes):
             continue
         keys = [key.unnest() for key in keys_in(group)] if group is not None else []
         for call in (call for part in parts for call in own_text_calls(part)):
-            if not is_aggregated(call, block) and not _is_decided(call, block, keys):
+            if not is_grouped(call, block, keys) and not _is_decided(call, block, keys):
                 raise QueryTypeError(f"{call.name.lower()}(…) {_UNGROUPED}", **place_of(call, text))
 
 
-def _is_aggregate(node: exp.Expr, block: exp.Select) -> bool:
-    return isinstance(node, exp.AggFunc) and is_aggregated(node, block)
-
-
 def _is_decided(call: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
-    """Return whether a group has one document and one question, or the answer, or what holds it, is a key."""
-    if _is_within(call, block, keys) or any(_is_read_as(call, key) for key in keys):
+    """Return whether a group has one document and one question, or its key decides the answer."""
+    used = call.parent.to if isinstance(call.parent, exp.Cast) else implied_type(call)
+    if any(is_read_from(call, key, used) for key in keys):
         return True
     own = {item.alias_or_name for item in from_items(block)}
     columns = [column for column in nodes_of(call, exp.Column) if column.table in own]
-    return all(is_aggregated(column, block) or _is_within(column, block, keys) for column in columns)
+    return all(is_grouped(column, block, keys) for column in columns)
 
 
-def _is_within(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
-    at: exp.Expr | None = node
-    while at is not None and at is not block:
-        if at in keys:
-            return True
-        at = at.parent
-    return False
-
-
-def _is_read_as(call: exp.Expr, key: exp.Expr) -> bool:
-    """Return whether a key is the same answer, read as the same type."""
-    if not isinstance(key, exp.Cast) or key.this.unnest() != call:
-        return False
-    used = call.parent.to if isinstance(call.parent, exp.Cast) else implied_type(call)
-    return is_whole_text(key.to) or answer_type(used) == answer_type(key.to)
+def is_read_from(call: exp.Expr, key: exp.Expr, used: exp.DataType | None) -> bool:
+    """Return whether a group's key decides a call that is read as a type: it is the answer, or is read as that type."""
+    key = key.unnest()
+    if key == call or not isinstance(key, exp.Cast) or key.this.unnest() != call:
+        return key == call
+    return is_whole_text(key.to) or answer_type(key.to) == answer_type(used)

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items, relations_in
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items, query_in, relations_in
+from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_similarity
 
 ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range enum_range_boundary".split())
@@ -72,9 +72,7 @@ class _Lineage:
     def _row(self, row: exp.TableColumn) -> Iterator[Origin]:
         """A reference to a row is all its columns; `(row).column` is that one."""
         item = find_source(row.name, row)
-        at: exp.Expr = row
-        while isinstance(at.parent, exp.Paren):
-            at = at.parent
+        at = in_parentheses(row)
         dot = at.parent
         field = dot.expression.name if isinstance(dot, exp.Dot) and dot.this is at else None
         yield from self._everything(row) if item is None else self._item(item, field)
@@ -112,9 +110,7 @@ class _Lineage:
             yield from self._item(join.this, None)
 
     def _trace_query(self, item: exp.Expr, position: int | None) -> Iterator[Origin]:
-        query = item.this if isinstance(item, exp.CTE | exp.Subquery | exp.Lateral) else item
-        while isinstance(query, exp.Subquery):
-            query = query.this
+        query = (query_in(item) if isinstance(item, exp.CTE | exp.Subquery | exp.Lateral) else item) or item
         if isinstance(query, exp.Table):  # (a JOIN b) AS c
             yield from self._item(query, None)
         elif isinstance(query, exp.Query):
@@ -160,16 +156,13 @@ def _counts(star: exp.Expr) -> bool:
 
 def _names(item: exp.Expr) -> list[str]:
     """Return the names of the columns of a derived table or a member of WITH."""
-    inner = item.this
-    while isinstance(inner, exp.Subquery):
-        inner = inner.this
+    inner = query_in(item)
     return _apply_alias_list(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
 
 
 def _apply_alias_list(item: exp.Expr, names: list[str]) -> list[str]:
     """Return the names of an item's columns after its alias list, which may name the first few only."""
-    alias = item.args.get("alias")
-    given = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+    given = item.alias_column_names if isinstance(item.args.get("alias"), exp.TableAlias) else []
     return [*given, *names[len(given) :]]
 
 

@@ -12,6 +12,7 @@ from sqlglot import exp, parse_one
 
 from almanaq.errors import UsageError
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
+from almanaq.suql.syntax.nodes import derived
 from almanaq.text.sql_literals import string_literal
 
 SAMPLE_ROWS = 1000
@@ -61,8 +62,7 @@ def read_part(table: exp.Table, relation: Relation, dialect: str) -> exp.Expr:
     """Return an item of FROM that is the part of a relation that queries may read, without an alias of the query's."""
     if not relation.definition:
         return exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
-    alias = exp.TableAlias(this=exp.to_identifier("part", quoted=True))
-    return exp.Subquery(this=_definition(relation.definition, dialect).copy(), alias=alias)
+    return derived(_definition(relation.definition, dialect).copy(), "part")
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
@@ -247,6 +247,28 @@ class Relation:
     def is_narrowed(self) -> bool:
         """Whether queries read a part of it."""
         return bool(self.withheld or self.definition)
+
+    def with_references(self, seen: Callable[[str, str], bool]) -> Relation:
+        """Return the relation with those of its references, and vectors, all of whose columns are seen.
+
+        Args:
+            seen: whether a relation's column is.
+        """
+        return replace(
+            self,
+            foreign_keys=tuple(
+                (own, other, theirs)
+                for own, other, theirs in self.foreign_keys
+                if all(seen(self.name, name) for name in own) and all(seen(other, name) for name in theirs)
+            ),
+            near_references=tuple(
+                near for near in self.near_references if seen(self.name, near.column) and seen(near.relation, near.key)
+            ),
+            columns=tuple(
+                replace(column, vectors=column.vectors if seen(self.name, column.vectors) else "")
+                for column in self.columns
+            ),
+        )
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name, folding case, or None."""

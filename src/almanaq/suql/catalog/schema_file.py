@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,13 +12,20 @@ from typing import Any
 from almanaq.corpus.files.marks import ORDERS, Marks
 from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
-from almanaq.display import STEERING
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.definitions import apply_terms
 from almanaq.suql.catalog.infer import naming_column
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, NearReference, Relation, RoleRule
-from almanaq.suql.catalog.term_sections import TERM_KEYS, read_sections, write_sections
-from almanaq.suql.catalog.terms import Term, Terms
+from almanaq.suql.catalog.terms import (
+    TERM_KEYS,
+    Term,
+    Terms,
+    read_sections,
+    write_key,
+    write_sections,
+    write_settings,
+    write_toml,
+)
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
@@ -34,29 +40,18 @@ def describe(catalog: Catalog, schema: Schema | None = None) -> str:
 
 
 def _relation_text(relation: Relation, said: RelationSchema) -> str:
-    name = _key(relation.name)
+    name = write_key(relation.name)
     lines = [] if relation.rows is None else [f"# {relation.rows:,} rows"]
     if relation.origin:
         lines.append(f"# read from {relation.origin}")
     if relation.unread:
         lines.append(f"# its rows could not be looked at: {relation.unread}")
     lines.append(f"[{name}]")
-    if relation.description:
-        lines.append(f"description = {_string(relation.description)}")
-    if relation.key:
-        lines.append(f"key = {_list(relation.key)}")
-    if relation.named_by:
-        lines.append(f"named_by = {_string(relation.named_by)}")
-    if relation.foreign_keys:
-        keys = ", ".join(
-            f"{{columns = {_list(own)}, table = {_string(other)}, references = {_list(theirs)}}}"
-            for own, other, theirs in relation.foreign_keys
-        )
-        lines.append(f"foreign_keys = [{keys}]")
+    lines += write_settings({"description": relation.description, "key": relation.key, "named_by": relation.named_by})
+    lines += write_settings({"foreign_keys": [_write_reference(*each) for each in relation.foreign_keys]})
     for near in relation.near_references:
-        own, theirs = _list((near.column,)), _list((near.key,))
-        proposed = f"{{columns = {own}, table = {_string(near.relation)}, references = {theirs}}}"
-        lines.append(f"# foreign_keys = [{proposed}]  # {near.share:.1%} of its values; joins keep the other rows")
+        (proposed,) = write_settings({"foreign_keys": [_write_reference((near.column,), near.relation, (near.key,))]})
+        lines.append(f"# {proposed}  # {near.share:.1%} of its values; joins keep the other rows")
     lines += [*_file_lines(name, said), *write_sections(name, said.terms)]
     lines += [line for rule in relation.roles for line in _role_lines(name, rule)]
     types = said.as_read_options().types
@@ -71,64 +66,37 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
 
 def _file_lines(relation: str, said: RelationSchema) -> list[str]:
     """Return the lines that say how a file is to be read, where a person said it."""
-    fields = {
-        "header": None if said.hints.header is None else str(said.hints.header).lower(),
-        "names": said.hints.names and _list(said.hints.names),
-        "separator": said.hints.separator and _string(said.hints.separator),
-        "encoding": said.hints.encoding and _string(said.hints.encoding),
-        "days": said.marks.days and _string(said.marks.days),
-        "decimal": said.marks.decimal and _string(said.marks.decimal),
-    }
-    lines = [f"{name} = {value}" for name, value in fields.items() if value]
+    hints, marks = said.hints, said.marks
+    fields = {"header": hints.header, "names": hints.names, "separator": hints.separator, "encoding": hints.encoding}
+    lines = write_settings({**fields, "days": marks.days, "decimal": marks.decimal})
     return [f"[{relation}.file]", *lines] if lines else []
+
+
+def _write_reference(own: tuple[str, ...], other: str, theirs: tuple[str, ...]) -> dict[str, object]:
+    return {"columns": own, "table": other, "references": theirs}
 
 
 def _role_lines(relation: str, rule: RoleRule) -> list[str]:
     """Return the lines that say what a role sees."""
-    masked = ", ".join(f"{_key(name)} = {_string(sql)}" for name, sql in rule.masked)
-    return [
-        f"[{relation}.roles.{_key(rule.role)}]",
-        *([f"rows = {_string(rule.rows)}"] if rule.rows else []),
-        *([f"hidden = {_list(rule.hidden)}"] if rule.hidden else []),
-        *([f"masked = {{{masked}}}"] if masked else []),
-    ]
+    said = {"rows": rule.rows, "hidden": rule.hidden, "masked": dict(rule.masked)}
+    return [f"[{relation}.roles.{write_key(rule.role)}]", *write_settings(said)]
 
 
 def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
-    samples = ", ".join(_string(sample) for sample in column.samples[:3])
+    samples = ", ".join(map(write_toml, column.samples[:3]))
     lines = [
-        f"[{relation}.columns.{_key(column.name)}]",
+        f"[{relation}.columns.{write_key(column.name)}]",
         f"# {column.type}{'[]' if column.array else ''}{', e.g. ' + samples if samples else ''}",
         f'kind = "{column.kind.value}"',
     ]
-    if type_:
-        lines.append(f"type = {_string(type_)}")
+    lines += write_settings({"type": type_})
     if column.kind is ColumnKind.ENUM:
         # Without an order they are left out when this is read: nobody shall take how they stand here for one.
         listed = column.ordered or not column.values
         if column.values or not column.private:
-            lines.append(f"{'' if listed else '# '}values = {_list(column.values)}")
-    if column.description:
-        lines.append(f"description = {_string(column.description)}")
-    if column.vectors:
-        lines.append(f"vectors = {_string(column.vectors)}")
-    if column.private:
-        lines.append("private = true")
-    return lines
-
-
-def _string(text: str) -> str:
-    """Write a TOML basic string: JSON's escapes are TOML's, and what steers a terminal is written out too."""
-    return STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
-
-
-def _list(texts: tuple[str, ...]) -> str:
-    return "[" + ", ".join(_string(text) for text in texts) + "]"
-
-
-def _key(name: str) -> str:
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else _string(name)
+            lines.append(f"{'' if listed else '# '}values = {write_toml(column.values)}")
+    said = {"description": column.description, "vectors": column.vectors, "private": column.private or None}
+    return [*lines, *write_settings(said)]
 
 
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import ancestors, is_within, nodes_of
 
 
 def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
@@ -27,12 +28,8 @@ def from_items(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
-    """Yield the SELECT blocks around a node, innermost first (the node itself first, if it is one)."""
-    at: exp.Expr | None = node
-    while at is not None:
-        if isinstance(at, exp.Select):
-            yield at
-        at = at.parent
+    """Return the SELECT blocks around a node, innermost first (the node itself first, if it is one)."""
+    return (at for at in ancestors(node) if isinstance(at, exp.Select))
 
 
 def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
@@ -44,49 +41,46 @@ def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def is_within(node: exp.Expr, tree: exp.Expr) -> bool:
-    """Return whether a node is a part of a tree, or the tree itself."""
-    at: exp.Expr | None = node
-    while at is not None and at is not tree:
-        at = at.parent
-    return at is tree
+def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("name")) -> exp.CTE | None:
+    """Return the CTE that a table node names, or None for a base table.
 
-
-def find_cte(table: exp.Table) -> exp.CTE | None:
-    """Return the CTE that a table node names, or None for a base table."""
-    if table.args.get("db") is not None:
+    Args:
+        name_of: gives the form in which names are compared.
+    """
+    if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
         return None
-    name = table.name
-    at: exp.Expr | None = table
+    name = name_of(table.this)
     inside: exp.Expr | None = None
-    while at is not None:
+    for at in ancestors(table):
         with_ = at.args.get("with_")
         recursive = with_ is not None and with_.args.get("recursive")
         for cte in with_.expressions if with_ is not None else ():
             if cte is inside and not recursive:
                 break  # a member sees those before it; what has its own name in it is another
-            if cte.args["alias"].this.this == name:
+            if name_of(cte.args["alias"].this) == name:
                 return cte  # type: ignore[no-any-return]
         inside = at if isinstance(at, exp.CTE) else inside
-        at = at.parent
     return None
 
 
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
     """Return the column names (in lower case) of a FROM item; None when they are unknown."""
-    alias = item.args.get("alias")
-    if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
-        return [column.name for column in alias.args["columns"]]
+    if isinstance(item.args.get("alias"), exp.TableAlias) and item.alias_column_names:
+        return item.alias_column_names
     if isinstance(item, exp.Table):
         cte = find_cte(item)
         if cte is not None:
             return columns_of(cte, catalog)
         relation = catalog.find(item.name)
         return [column.name.lower() for column in relation.columns] if relation is not None else None
-    inner = item.this
-    while isinstance(inner, exp.Subquery):
-        inner = inner.this
+    inner = query_in(item)
     return list(inner.named_selects) if isinstance(inner, exp.Query) else None
+
+
+def query_in(item: exp.Expr) -> exp.Expr | None:
+    """Return what an item of FROM, or a member of WITH, holds; a query without the parentheses around it."""
+    inner: exp.Expr | None = item.this
+    return inner.unnest() if isinstance(inner, exp.Subquery) else inner
 
 
 def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
@@ -137,15 +131,17 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
-def is_aggregated(node: exp.Expr, block: exp.Select) -> bool:
-    """Return whether an expression of a block is, or stands in, an aggregate, which is not the function of a window."""
-    at: exp.Expr | None = node
-    while at is not None and at is not block:
-        parent = at.parent
-        while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is at:
-            at, parent = parent, parent.parent
-        if isinstance(at, exp.AggFunc | exp.Filter | exp.WithinGroup):
-            if not (isinstance(parent, exp.Window) and parent.this is at):
-                return True
-        at = parent
-    return False
+AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
+
+
+def is_grouped(node: exp.Expr, block: exp.Select, keys: Sequence[exp.Expr] = ()) -> bool:
+    """Return whether an expression of a block is, or stands in, an aggregate of rows, or one of some keys."""
+    return any(at in keys or (isinstance(at, AGGREGATES) and not is_of_window(at)) for at in ancestors(node, block))
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Return whether an aggregate, or its FILTER, is the function of a window."""
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is node:
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.Window) and parent.this is node

@@ -23,11 +23,10 @@ from almanaq.suql.execution.report import Interrupted, RunReport
 from almanaq.suql.execution.run import ExecutionContext, Run, Sink
 from almanaq.suql.execution.threads import collecting_seldom, in_thread
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.references import quoted
 from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage, selects_of
 from almanaq.suql.result import Result, Trace
 from almanaq.suql.row_values import python_rows
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import nodes_of, quoted
 
 _LATE_SECONDS = 1.0
 """How long a query is waited for after its deadline: an engine may not look up from one row for minutes."""
@@ -65,7 +64,7 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
         table = table.rename_columns(list(plan.output.names))
     refuse_if_larger(table, options.max_result_mb)
     cut = most is not None and table.num_rows > most
-    warnings = [*plan.notes, *([f"there are more rows: only the first {most:,} were read"] if cut else [])]
+    warnings = [f"there are more rows: only the first {most:,} were read"] if cut else []
     table = table.slice(0, most) if cut else table
     trace = Trace(seconds=time.perf_counter() - started, partial=cut, warnings=tuple(warnings))
     return Result(table, ((),) * table.num_rows, trace, suql)

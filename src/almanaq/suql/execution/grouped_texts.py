@@ -24,10 +24,9 @@ from almanaq.suql.execution.stage_rows import SiteQuote, StageRow, id_column
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.unknown_answers import MissingAnswer, UnknownAnswers
 from almanaq.suql.plan.predicates import Computed, atoms
-from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS
 from almanaq.suql.plan.stages import ROW, Materialize, TextStage
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
 
 FEWEST_ROWS = 10_000
 """Of fewer, each is brought: to group them would take the database longer."""

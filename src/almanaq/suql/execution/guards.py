@@ -24,9 +24,9 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import Candidates
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
 from almanaq.suql.plan.estimate import estimate
-from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.sites import literal_options
 from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
+from almanaq.suql.syntax.nodes import aliased, column, quoted
 from almanaq.suql.text_functions import is_model_call
 
 

@@ -25,12 +25,11 @@ from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
-from almanaq.suql.plan import references
-from almanaq.suql.plan.references import aliased
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
+from almanaq.suql.syntax import nodes
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, nodes_of
 
 _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
@@ -297,20 +296,18 @@ class AnswerCasts:
         self._session.store(name, pa.table(stored))
         self._renderer.add_table(name)
         if self.by_engine:
-            refused = exp.TryCast(this=references.column(name, "v"), to=kind.copy()).is_(exp.null())
-            select = (
-                exp.select(aliased(references.column(name, "_i"), "_i")).from_(references.table(name)).where(refused)
-            )
+            refused = exp.TryCast(this=nodes.column(name, "v"), to=kind.copy()).is_(exp.null())
+            select = exp.select(aliased(nodes.column(name, "_i"), "_i")).from_(nodes.table(name)).where(refused)
             found = self._session.fetch(self._renderer.sql(select))
             return [texts[i] for i in found["_i"].to_pylist()]
         return [texts[i] for i in self._bisect(name, kind, 0, len(texts))]
 
     def _bisect(self, name: str, kind: exp.DataType, first: int, end: int) -> list[int]:
         """Return the numbers of the texts in a part of a table that the engine does not cast."""
-        within = references.column(name, "_i").between(exp.Literal.number(first), exp.Literal.number(end - 1))
-        read = exp.Count(this=exp.cast(references.column(name, "v"), kind.copy()))
+        within = nodes.column(name, "_i").between(exp.Literal.number(first), exp.Literal.number(end - 1))
+        read = exp.Count(this=exp.cast(nodes.column(name, "v"), kind.copy()))
         try:
-            self._session.fetch(self._renderer.sql(exp.select(read).from_(references.table(name)).where(within)))
+            self._session.fetch(self._renderer.sql(exp.select(read).from_(nodes.table(name)).where(within)))
         except (DataError, IntegrityError):
             if end - first == 1:
                 return [first]

@@ -21,10 +21,9 @@ from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.unknown_answers import MissingAnswer
 from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
-from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
 
 _NUMBERS = itertools.count(1)
 

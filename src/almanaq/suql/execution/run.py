@@ -156,7 +156,7 @@ class Run:
         self._approximate: ApproximateFilter | None = None
         self._similar: list[MostSimilarFirst] = []
         self.inferred: tuple[bool, ...] = ()
-        self._warnings: list[str] = list(plan.notes)
+        self._warnings: list[str] = []
         self.report = RunReport()
 
     async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:

@@ -22,8 +22,8 @@ from almanaq.suql.execution.candidates import (
     passages_of,
 )
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.plan.references import column
 from almanaq.suql.plan.stages import SiteInput, TextStage
+from almanaq.suql.syntax.nodes import column
 
 MOST_WAITING = 2_000
 """Pairs that are looked at before the first is tried."""

@@ -45,14 +45,12 @@ class Explanation:
     """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values.
 
     Attributes:
-        notes: what has to be known of any result of it.
         sent: the columns whose texts a model on another machine would see.
         free: whether no language model is asked, so that text without tokens and money says all.
     """
 
     stages: tuple[StageLine, ...]
     steps: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
     sent: tuple[str, ...] = ()
     free: bool = False
 
@@ -80,7 +78,7 @@ class Explanation:
                 lines.append("    actual:   " + _figures(line.actual, free=self.free))
         if self.sent:
             lines.append(f"sent to the model: {', '.join(self.sent)}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return "\n".join(lines)
 
 
 def explain_plan(
@@ -111,36 +109,27 @@ def explain_plan(
     ]
     for stage in plan.stages:
         expected = estimates[stage.name]
-        if isinstance(stage, Materialize):
-            what = f"{stage.purpose}:\n{show.sql(stage.select)}"
-            lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
-        elif isinstance(stage, NativeTable):
-            what = f"{stage.purpose}:\n{stage.query.text}"
-            lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
-        elif not isinstance(stage, TextStage):
-            kind = "similarity" if isinstance(stage, SimilarityStage) else "similarity join"
-            what = show.similarity(stage)
-            lines.append(StageLine(kind, stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
-        else:
-            kind = "text filter" if stage.predicate is not None else "text projection"
-            money = cost(expected) if cost is not None else 0.0
-            figures: dict[str, Any] = {"rows": expected.rows, "calls": expected.calls, "requests": expected.requests}
-            figures |= {"tokens": expected.tokens, "money": money}
-            lines.append(
-                StageLine(
-                    kind,
-                    stage.name,
-                    "\n".join(filter(None, (_describe(stage, plan, show), order(stage)))),
-                    figures,
-                    done.get(stage.name),
-                    approximate=approximate,
-                )
-            )
+        figures: dict[str, Any] = {"rows": expected.rows}
+        match stage:
+            case Materialize():
+                kind, what = "sql", f"{stage.purpose}:\n{show.sql(stage.select)}"
+            case NativeTable():
+                kind, what = "sql", f"{stage.purpose}:\n{stage.query.text}"
+            case TextStage():
+                kind = "text filter" if stage.predicate is not None else "text projection"
+                what = "\n".join(filter(None, (_describe(stage, plan, show), order(stage))))
+                figures |= {"calls": expected.calls, "requests": expected.requests, "tokens": expected.tokens}
+                figures["money"] = cost(expected) if cost is not None else 0.0
+            case _:
+                kind = "similarity" if isinstance(stage, SimilarityStage) else "similarity join"
+                what = show.similarity(stage)
+        marked = approximate and isinstance(stage, TextStage)
+        lines.append(StageLine(kind, stage.name, what, figures, done.get(stage.name), approximate=marked))
     payload = plan.output.payload and f"the rows that passed, as they came: {', '.join(plan.output.payload)}"
     select = plan.output.select
     written = payload or (select.text if isinstance(select, NativeQuery) else show.sql(select))
     lines.append(StageLine("output", "result", written, {}, done.get("result")))
-    return Explanation(tuple(lines), tuple((name, describe_logical(step, dialect)) for name, step in steps), plan.notes)
+    return Explanation(tuple(lines), tuple((name, describe_logical(step, dialect)) for name, step in steps))
 
 
 def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:

@@ -6,14 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from almanaq.errors import (
-    DatabaseError,
-    PrivateColumnError,
-    QueryError,
-    UnknownNameError,
-    is_engine_error,
-    pointer,
-)
+from almanaq.errors import DatabaseError, PrivateColumnError, QueryError, UnknownNameError, is_engine_error, pointer
 from almanaq.suql.catalog.relations import Catalog
 
 _NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|(?:source column|Type with name|column(?= \S+ does)) ([\w.]+)""")

@@ -13,11 +13,11 @@ from almanaq.display import visible
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS
 from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.nodes import aliased, column, table
 
 _WORDS = {True: "true", False: "false", None: "no information"}
 _MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out"

@@ -10,7 +10,7 @@ from almanaq.suql.catalog.sources import find_cte, find_source, from_items
 from almanaq.suql.plan.blocks import drop_constant_keys, is_plain, sets_in
 from almanaq.suql.plan.joins import has_outer_join, side_of
 from almanaq.suql.plan.references import own_columns
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.syntax.nodes import derived, is_comma, nodes, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries
 
 
@@ -94,8 +94,7 @@ def _read_once(tree: exp.Query) -> None:
                 continue
             if readers[0].args["alias"].args.get("columns"):
                 continue
-            alias = exp.TableAlias(this=exp.to_identifier(readers[0].alias_or_name, quoted=True))
-            readers[0].replace(exp.Subquery(this=cte.this, alias=alias))
+            readers[0].replace(derived(cte.this, readers[0].alias_or_name))
             cte.pop()
         if not with_.expressions:
             with_.pop()
@@ -148,6 +147,6 @@ def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -
 
 def _explicit(join: exp.Join) -> exp.Join:
     """Return a join of a comma as CROSS JOIN: what follows it must see the items before it."""
-    if not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
+    if is_comma(join):
         join.set("kind", "CROSS")
     return join

@@ -9,7 +9,7 @@ from almanaq.suql.plan.blocks import is_aggregated, sets_in
 from almanaq.suql.plan.joins import has_outer_join, keeps_rows, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import where_of
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import is_comma, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, is_text_call, own_nodes
 
 _CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
@@ -142,7 +142,7 @@ def _narrow(block: exp.Select, place: int) -> bool:
     join, side = joins[place], side_of(joins[place])
     if not side or join.args.get("using") or join.args.get("method"):
         return False
-    comma = max((i for i, earlier in enumerate(joins[:place]) if _is_comma(earlier)), default=-1)
+    comma = max((i for i, earlier in enumerate(joins[:place]) if is_comma(earlier)), default=-1)
     before, item = set(items[comma + 1 : place + 1]), {items[place + 1]}
     joining = [later.args.get("on") for later in joins[place + 1 :] if side_of(later) in ("", "RIGHT")]
     conditions = [part for condition in (where_of(block), *joining) for part in conjuncts(condition)]
@@ -152,10 +152,6 @@ def _narrow(block: exp.Select, place: int) -> bool:
     join.set("side", narrowed)
     join.set("kind", None)
     return narrowed != side
-
-
-def _is_comma(join: exp.Join) -> bool:
-    return not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method"))
 
 
 def _drops(node: exp.Expr, names: set[str]) -> bool:

@@ -5,23 +5,28 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.catalog.answer_types import answer_type, is_whole_text
-from almanaq.suql.catalog.sources import from_items, keys_in, keys_of_grouping_sets
+from almanaq.suql.catalog.answer_types import is_read_from
+from almanaq.suql.catalog.sources import (
+    AGGREGATES,
+    from_items,
+    is_grouped,
+    is_of_window,
+    keys_in,
+    keys_of_grouping_sets,
+)
 from almanaq.suql.plan.predicates import ask_lazily, conjuncts
 from almanaq.suql.plan.references import (
-    aliased,
-    carried_name,
-    column,
+    CLAUSES_OF_ROWS,
+    carry,
     in_where,
     own_columns,
-    quoted,
-    repoint,
+    parts_beside,
     take_rows,
     where_of,
 )
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import nodes, nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, table_alias
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -54,10 +59,7 @@ def derive_functions(block: exp.Select) -> None:
         elif isinstance(function, exp.GenerateSeries):
             function = exp.Explode(this=function)
         query = exp.Subquery(this=exp.Select(expressions=[aliased(function, names[0])]))
-        item.replace(exp.Lateral(this=query, alias=exp.TableAlias(this=quoted(alias))))
-
-
-AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
+        item.replace(exp.Lateral(this=query, alias=table_alias(alias)))
 
 
 def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None:
@@ -70,7 +72,7 @@ def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None
     keys = [*group.expressions, *sometimes]
     for call in calls:
         unit = text_unit(call)
-        key = next((key for key in keys if is_read_from(unit, call, key)), None)
+        key = next((key for key in keys if is_read_from(call, key, _type_of(unit))), None)
         if key is None or any(unit == key.unnest() for key in keys) or in_where(unit, block):
             continue
         if unit.find_ancestor(exp.Group, *AGGREGATES, exp.Query) is block:
@@ -82,16 +84,8 @@ def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None
             unit.replace(reading)
 
 
-def is_read_from(unit: exp.Expr, call: exp.Expr, key: exp.Expr) -> bool:
-    """Return whether a group's key decides what is read of a call: it is the answer itself, or is read as that type."""
-    key = key.unnest()
-    if key == call:
-        return True
-    if not isinstance(key, exp.Cast) or key.this.unnest() != call:
-        return False
-    return is_whole_text(key.to) or answer_type(key.to) == (
-        answer_type(unit.to) if isinstance(unit, exp.Cast) else "text"
-    )
+def _type_of(unit: exp.Expr) -> exp.DataType | None:
+    return unit.to if isinstance(unit, exp.Cast) else None
 
 
 _GROUPED = ("group", "having", "distinct", "qualify")
@@ -191,15 +185,12 @@ def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.
     """
     kept = _drop_conjuncts(block, above or [])
     computed = _compute_below(units, name)
-    parts = [value for key, value in _clauses(block) if key not in ("from_", "joins", "laterals", "where")] + kept
-    references = own_columns(block, *parts)
-    carried = {carried_name(reference): reference.copy() for reference in references}
-    repoint(references, lambda reference: column(name, carried_name(reference)))
+    parts = parts_beside(block, CLAUSES_OF_ROWS) + kept
+    carried = carry(own_columns(block, *parts), name)
     inner = take_rows(block)
     outputs = [aliased(node, label) for label, node in {**carried, **computed}.items()]
     inner.set("expressions", outputs or [aliased(exp.Literal.number(1), "one")])
-    alias = exp.TableAlias(this=quoted(name))
-    block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    block.set("from_", exp.From(this=derived(inner, name)))
     if kept:
         block.set("where", exp.Where(this=exp.and_(*kept, copy=False)))
     return inner
@@ -213,7 +204,7 @@ def draw_first(block: exp.Select, name: str) -> None:
     """
     parts = conjuncts(where_of(block))
     above = [part for part in parts if has_text(part)]
-    shown = [value for key, value in _clauses(block) if key not in ("from_", "joins", "laterals", "where")]
+    shown = parts_beside(block, CLAUSES_OF_ROWS)
     drawn = [node for part in (*above, *shown) for node in own_nodes(part) if is_drawn(node)]
     if not drawn and not any(is_by_chance(part) for part in parts if not has_text(part)):
         return
@@ -329,8 +320,7 @@ def split_groups(block: exp.Select, name: str) -> bool:
     inner = take_rows(block)
     inner.set("group", group)
     inner.set("expressions", [aliased(node, label) for label, node in outputs.items()])
-    alias = exp.TableAlias(this=quoted(name))
-    block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    block.set("from_", exp.From(this=derived(inner, name)))
     _put_back(block, holder, having)
     return True
 
@@ -360,22 +350,9 @@ def _reads_groups(block: exp.Select) -> bool:
 
 
 def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
-    if isinstance(node, exp.Anonymous) and any(is_read_from(text_unit(node), node, key) for key in keys):
+    if isinstance(node, exp.Anonymous) and any(is_read_from(node, key, _type_of(text_unit(node))) for key in keys):
         return True
-    at: exp.Expr | None = node
-    while at is not None and at is not block:
-        if (isinstance(at, AGGREGATES) and not _is_of_window(at)) or at in keys:
-            return True
-        at = at.parent
-    return False
-
-
-def _is_of_window(node: exp.Expr) -> bool:
-    """Return whether an aggregate, or its FILTER, is the function of a window."""
-    parent = node.parent
-    while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is node:
-        node, parent = parent, parent.parent
-    return isinstance(parent, exp.Window) and parent.this is node
+    return is_grouped(node, block, keys)
 
 
 def _group_keys(block: exp.Select) -> list[exp.Expr]:
@@ -392,7 +369,7 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Query) and node is not tree:
             return
-        if isinstance(node, AGGREGATES) and not _is_of_window(node):
+        if isinstance(node, AGGREGATES) and not is_of_window(node):
             found.append(node)
             return
         for child in node.iter_expressions():
@@ -422,12 +399,3 @@ def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:
     for part in kept:
         part.parent = block
     return kept
-
-
-def _clauses(block: exp.Select) -> list[tuple[str, exp.Expr]]:
-    found = []
-    for key, value in block.args.items():
-        for node in value if isinstance(value, list) else [value]:
-            if isinstance(node, exp.Expr):
-                found.append((key, node))
-    return found

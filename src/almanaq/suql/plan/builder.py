@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -16,34 +16,21 @@ from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
 from almanaq.suql.plan.certain_rows import KEEPS_UNKNOWN, Marked, keep_unknown, kept_by, shows_only_certain_rows
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.references import (
-    aliased,
-    carried_name,
-    column,
+    carry,
     hand_down,
     in_where,
     is_correlated,
     is_of_block,
     own_columns,
     qualified,
-    quoted,
     references_from_above,
-    repoint,
-    table,
     where_of,
 )
 from almanaq.suql.plan.semi_joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.sites import Site, text_unit
-from almanaq.suql.plan.stages import (
-    ORDINAL,
-    ROW,
-    LogicalPlan,
-    LogicalStage,
-    Materialize,
-    Output,
-    TextBlock,
-)
+from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock
 from almanaq.suql.plan.text_blocks import number_outputs, text_block
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
@@ -330,7 +317,7 @@ class _Builder:
                 where=exp.Where(this=on),
             )
             name = self._name("pairs")
-            found = exp.Subquery(this=pairs, alias=exp.TableAlias(this=quoted(name)))
+            found = derived(pairs, name)
             pairs.replace(self.query(pairs))
             matches = exp.EQ(this=column(name, "l"), expression=column(left, ROW))
             join.set("on", exp.EQ(this=column(right, ROW), expression=column(name, "r")))
@@ -341,11 +328,9 @@ class _Builder:
         """Copy one FROM item, the rows of it that meet some conditions, into a table, which takes its place."""
         name, alias = self._name("rows"), item.alias_or_name
         references = [c for c in own_columns(block) if c.table == alias]
-        outputs = {carried_name(c): c.copy() for c in references}
-        repoint(references, lambda c: column(name, carried_name(c)))
+        outputs = carry(references, name)
         item.replace(table(name))
-        number = exp.Window(this=exp.RowNumber())
-        select = exp.Select(expressions=[aliased(number, ROW), *(aliased(n, k) for k, n in outputs.items())])
+        select = _numbered(outputs)
         select.set("from_", exp.From(this=item))
         if keep:
             select.set("where", exp.Where(this=exp.and_(*keep)))
@@ -364,14 +349,12 @@ class _Builder:
         if cut is None:
             return
         name = self._name("joined")
-        references = references_from_above(block, cut)
-        carried = {carried_name(c): c.copy() for c in references}
-        repoint(references, lambda c: column(name, carried_name(c)))
+        carried = carry(references_from_above(block, cut), name)
         outputs = [aliased(node, label) for label, node in carried.items()]
         inner = exp.Select(expressions=outputs or [aliased(exp.Literal.number(1), "one")])
         inner.set("from_", block.args["from_"].pop())
         inner.set("joins", [join.pop() for join in all_joins[:cut]])
-        block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=quoted(name)))))
+        block.set("from_", exp.From(this=derived(inner, name)))
 
     def _isolate_outer_joins(self, block: exp.Select) -> None:
         """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
@@ -401,19 +384,14 @@ class _Builder:
         all_joins = block.args.get("joins") or []
         cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
         items = list(from_items(block))[: cut + 1]
-        references = references_from_above(block, cut)
-        outputs = {carried_name(c): c.copy() for c in references}
-        where = block.args.get("where")
-        parts = conjuncts(where.this) if where is not None else []
+        parts = conjuncts(where_of(block))
         aliases = {item.alias_or_name for item in items}
         if any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
         parts = [part for part in parts if is_of_block(part, block) and not is_by_chance(part)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
-        repoint(references, lambda c: column(name, carried_name(c)))
-        number = exp.Window(this=exp.RowNumber(), order=order)
-        select = exp.Select(expressions=[aliased(number, ROW), *(aliased(n, k) for k, n in outputs.items())])
+        select = _numbered(carry(references_from_above(block, cut), name), order)
         select.set("from_", block.args["from_"].pop())
         select.set("joins", [join.pop() for join in all_joins[:cut]])
         if condition is not None:
@@ -471,6 +449,12 @@ class _Builder:
     def _name(self, kind: str) -> str:
         self._count += 1
         return f"_{self._prefix}{kind}_{self._count}"
+
+
+def _numbered(outputs: Mapping[str, exp.Expr], order: exp.Order | None = None) -> exp.Select:
+    """Return a SELECT without FROM that numbers its rows, in an order."""
+    number = exp.Window(this=exp.RowNumber(), order=order)
+    return exp.Select(expressions=[aliased(number, ROW), *(aliased(node, name) for name, node in outputs.items())])
 
 
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:

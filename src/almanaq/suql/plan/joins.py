@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, quoted, where_of
+from almanaq.suql.plan.references import is_of_block, own_columns, where_of
 from almanaq.suql.plan.sites import text_unit
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of
 from almanaq.suql.text_functions import has_text, nested_queries, outermost_text_calls, own_text_calls
 
 
@@ -163,7 +163,7 @@ def push_to_item(
         if reference.table == alias and reference.name not in outputs:
             outputs[reference.name] = reference.copy()
     inner = exp.Select(expressions=[aliased(node, label) for label, node in outputs.items()])
-    item.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=quoted(alias))))
+    item.replace(derived(inner, alias))
     inner.set("from_", exp.From(this=item))
     if keep:
         inner.set("where", exp.Where(this=exp.and_(*keep, copy=False)))

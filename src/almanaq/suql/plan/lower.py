@@ -8,7 +8,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
-from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -22,7 +21,7 @@ from almanaq.suql.plan.stages import (
     TextBlock,
     TextStage,
 )
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, table
 
 
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
@@ -75,7 +74,7 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, payload=lowering.payload)
-    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.notes, plan.certain))
+    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain))
 
 
 def _with_last_inside(plan: Plan) -> Plan:
@@ -87,8 +86,7 @@ def _with_last_inside(plan: Plan) -> Plan:
     readers = [reader for reader in nodes_of(select, exp.Table) if reader.name == last.name]
     if len(readers) != 1:
         return plan
-    alias = exp.TableAlias(this=exp.to_identifier(readers[0].alias_or_name, quoted=True))
-    readers[0].replace(exp.Subquery(this=last.select.copy(), alias=alias))
+    readers[0].replace(derived(last.select.copy(), readers[0].alias_or_name))
     return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=select))
 
 

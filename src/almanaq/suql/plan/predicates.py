@@ -201,8 +201,7 @@ class PredicateBuilder:
 
     def build(self, node: exp.Expr) -> Predicate:
         """Return the tree; parts without text stay whole, so that the database evaluates them."""
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = node.unnest() if isinstance(node, exp.Paren) else node
         if not text_columns(node):
             return self._atom(node)
         if isinstance(node, exp.And | exp.Or):
@@ -276,8 +275,7 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
     """Split a condition at its top-level ANDs."""
     if node is None:
         return []
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest() if isinstance(node, exp.Paren) else node
     if isinstance(node, exp.And):
         return conjuncts(node.this) + conjuncts(node.expression)
     return [node]
@@ -295,8 +293,7 @@ def weakest(node: exp.Expr | None) -> exp.Expr | None:
 
 def _find_bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
     """Return the bound of a condition in the order FALSE < NULL < TRUE: True and False stand for the constants."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest() if isinstance(node, exp.Paren) else node
     if not (text_columns(node) or has_text(node)):
         return node.copy()
     if isinstance(node, exp.And | exp.Or):

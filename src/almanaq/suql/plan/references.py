@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 
 from sqlglot import exp, parse_one
 
 from almanaq.suql.catalog.sources import find_source, from_items
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, ancestors, column, is_within, nodes_of, quoted
 from almanaq.suql.text_functions import has_text, nested_queries
 
-CLAUSES_OF_ROWS = ("from_", "joins", "laterals", "where")
+CLAUSES_OF_FROM = ("from_", "joins", "laterals")
+CLAUSES_OF_ROWS = (*CLAUSES_OF_FROM, "where")
 """The clauses of a SELECT that make its rows, before grouping."""
-
-
-def quoted(name: str) -> exp.Identifier:
-    """Return a quoted identifier."""
-    return exp.to_identifier(name, quoted=True)
-
-
-def column(table: str, name: str) -> exp.Column:
-    """Return a qualified, quoted column reference."""
-    return exp.Column(this=quoted(name), table=quoted(table))
-
-
-def table(name: str) -> exp.Table:
-    """Return a table node under its own name as alias."""
-    return exp.Table(this=quoted(name), alias=exp.TableAlias(this=quoted(name)))
-
-
-def aliased(node: exp.Expr, name: str) -> exp.Alias:
-    """Return an aliased output column."""
-    return exp.Alias(this=node, alias=quoted(name))
 
 
 def qualified(expression: str, alias: str) -> exp.Expr:
@@ -62,7 +43,7 @@ def outer_columns(query: exp.Expr) -> list[exp.Column]:
     found = []
     for c in nodes_of(query, exp.Column):
         item = find_source(c.table, c) if c.table else None
-        if item is not None and not _within(item, query):
+        if item is not None and not is_within(item, query):
             found.append(c)
     return found
 
@@ -91,10 +72,17 @@ def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
     return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
 
 
-def repoint(references: list[exp.Column], target: Callable[[exp.Column], exp.Expr]) -> None:
-    """Replace columns in place."""
+def carry(references: list[exp.Column], item: str) -> dict[str, exp.Expr]:
+    """Point columns, in place, at an item of FROM that has them under their carried names; return what these are."""
+    carried: dict[str, exp.Expr] = {carried_name(reference): reference.copy() for reference in references}
     for reference in references:
-        reference.replace(target(reference))
+        reference.replace(column(item, carried_name(reference)))
+    return carried
+
+
+def parts_beside(block: exp.Select, clauses: Sequence[str]) -> list[exp.Expr]:
+    """Return what stands in the clauses of a block but some."""
+    return [part for part in block.iter_expressions() if part.arg_key not in clauses]
 
 
 def where_of(block: exp.Select) -> exp.Expr | None:
@@ -105,12 +93,7 @@ def where_of(block: exp.Select) -> exp.Expr | None:
 
 def in_where(node: exp.Expr, block: exp.Select) -> bool:
     """Return whether a node stands in a block's WHERE."""
-    at: exp.Expr | None = node
-    while at is not None and at is not block:
-        if at is block.args.get("where"):
-            return True
-        at = at.parent
-    return False
+    return any(at is block.args.get("where") for at in ancestors(node, block))
 
 
 def take_rows(block: exp.Select) -> exp.Select:
@@ -129,16 +112,5 @@ def hand_down(block: exp.Select, inner: exp.Select, rows: str) -> None:
     derived = block.args["from_"].this
     nested = [query for query in nested_queries(block) if query is not derived and has_text(query)]
     references = [c for query in nested for c in nodes_of(query, exp.Column) if c.table == rows]
-    carried = {carried_name(reference): reference.copy() for reference in references}
-    repoint(references, lambda reference: column(derived.alias, carried_name(reference)))
-    for name, reference in carried.items():
+    for name, reference in carry(references, derived.alias).items():
         inner.append("expressions", aliased(reference, name))
-
-
-def _within(node: exp.Expr, tree: exp.Expr) -> bool:
-    at: exp.Expr | None = node
-    while at is not None:
-        if at is tree:
-            return True
-        at = at.parent
-    return False

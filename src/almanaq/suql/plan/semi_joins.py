@@ -11,46 +11,19 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_cut_or_grouped, is_plain
 from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, column, is_correlated, is_of_block, quoted, where_of
+from almanaq.suql.plan.references import is_correlated, is_of_block, where_of
 from almanaq.suql.plan.stages import TextBlock
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, table_alias
 from almanaq.suql.text_functions import has_text, is_by_chance
 
 _OTHER_CLAUSES = ("group", "having", "distinct", "qualify", "windows")
 _OUTPUTS = (
-    exp.Column,
-    exp.Identifier,
-    exp.Alias,
-    exp.Literal,
-    exp.Cast,
-    exp.DataType,
-    exp.DPipe,
-    exp.Paren,
-    exp.Binary,
+    *(exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Cast, exp.DataType, exp.DPipe, exp.Paren, exp.Binary),
 )
 _KEYS = (
-    exp.Ordered,
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Null,
-    exp.Boolean,
-    exp.Paren,
-    exp.Case,
-    exp.If,
-    exp.Coalesce,
-    exp.Connector,
-    exp.Not,
-    exp.Is,
-    exp.EQ,
-    exp.NEQ,
-    exp.GT,
-    exp.GTE,
-    exp.LT,
-    exp.LTE,
-    exp.Lower,
-    exp.Upper,
-    exp.Length,
+    *(exp.Ordered, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Case, exp.If),
+    *(exp.Coalesce, exp.Connector, exp.Not, exp.Is, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+    *(exp.Lower, exp.Upper, exp.Length),
 )
 """What a key of ORDER BY may be made of: nothing that some rows fail at, since rows without a match are sorted too."""
 
@@ -222,7 +195,9 @@ class _LookedFor:
             select.where(*(each.copy() for each in self.conditions), copy=False)
         for node in nodes_of(select, exp.Column):
             node.replace(column(apart[node.table], node.name))
-        first, *more = [_rename_item(item, apart[item.alias_or_name]) for item in self.items]
+        first, *more = [
+            exp.Table(this=item.this.copy(), alias=table_alias(apart[item.alias_or_name])) for item in self.items
+        ]
         select.set("from_", exp.From(this=first))
         select.set("joins", [exp.Join(this=other, kind="CROSS") for other in more] or None)
         return select
@@ -235,10 +210,10 @@ class _LookedFor:
         first = aliased(exp.Min(this=column(_NUMBERED, PLACE)), PLACE)
         select = exp.Select(
             expressions=[aliased(column(_NUMBERED, _VALUE), _VALUE), first],
-            from_=exp.From(this=exp.Subquery(this=numbered, alias=exp.TableAlias(this=quoted(_NUMBERED)))),
+            from_=exp.From(this=derived(numbered, _NUMBERED)),
             group=exp.Group(expressions=[column(_NUMBERED, _VALUE)]),
         )
-        return exp.Subquery(this=select, alias=exp.TableAlias(this=quoted(PLACES)))
+        return derived(select, PLACES)
 
 
 def _looked_for(block: exp.Select, part: exp.Expr, named: Container[object]) -> tuple[_LookedFor | None, bool]:
@@ -273,7 +248,3 @@ def _is_table(item: exp.Expr) -> bool:
 
 def _list_given(node: exp.Expr) -> list[str]:
     return [key for key, value in node.args.items() if value]
-
-
-def _rename_item(item: exp.Expr, name: str) -> exp.Table:
-    return exp.Table(this=item.this.copy(), alias=exp.TableAlias(this=quoted(name)))

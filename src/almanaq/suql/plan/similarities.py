@@ -10,9 +10,9 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import side_of
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, table, where_of
+from almanaq.suql.plan.references import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
 from almanaq.suql.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGenerateSeries)
@@ -20,13 +20,8 @@ _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGe
 
 def computable(block: exp.Select) -> list[exp.Anonymous]:
     """Return the calls of a block, outside of its FROM, that compare texts of its rows as they come from FROM."""
-    above = [value for key, value in block.args.items() if key not in ("from_", "joins", "laterals")]
-    within = {id(call) for part in above for node in _nodes(part) for call in own_text_calls(node)}
+    within = {id(call) for part in parts_beside(block, CLAUSES_OF_FROM) for call in own_text_calls(part)}
     return [call for call in own_text_calls(block) if id(call) in within and _is_computable(call, block)]
-
-
-def _nodes(value: object) -> list[exp.Expr]:
-    return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
 
 
 def _is_computable(call: exp.Anonymous, block: exp.Select) -> bool:
@@ -77,8 +72,8 @@ def _top(block: exp.Select) -> tuple[str, int] | None:
     if order is None or limit is None or not is_plain(block) or is_by_chance(block):
         return None
     where = where_of(block)
-    first, counts = order.expressions[0], [limit.expression, *_nodes(block.args.get("offset"))]
-    numbers = [node.expression if isinstance(node, exp.Offset) else node for node in counts]
+    first = order.expressions[0]
+    numbers = [clause.expression for clause in (limit, block.args.get("offset")) if clause is not None]
     if not all(isinstance(number, exp.Literal) and number.is_int for number in numbers):
         return None
     if not first.args.get("desc") or not is_similarity(first.this) or (where is not None and has_text(where)):

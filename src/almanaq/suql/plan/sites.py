@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of
 from almanaq.suql.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
 from almanaq.values.lists import SEPARATOR
 
@@ -67,11 +67,6 @@ class Site:
         return TextCall("answer", ("",), "", self.type, self.options, self.compared)
 
 
-def text_column(name: str) -> exp.Column:
-    """Return the reference to a computed column."""
-    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(TEXT_ALIAS, quoted=True))
-
-
 def is_text_column(node: object) -> bool:
     """Return whether a node refers to a computed column."""
     return isinstance(node, exp.Column) and node.table == TEXT_ALIAS
@@ -79,12 +74,12 @@ def is_text_column(node: object) -> bool:
 
 def text_columns(node: exp.Expr) -> set[str]:
     """Return the names of the computed columns that an expression refers to."""
-    return {column.name for column in nodes_of(node, exp.Column) if is_text_column(column)}
+    return {each.name for each in nodes_of(node, exp.Column) if is_text_column(each)}
 
 
-def site_of(column: str) -> str:
+def site_of(name: str) -> str:
     """Return the id of the site that a computed column belongs to."""
-    return column.split("_")[0]
+    return name.split("_")[0]
 
 
 class SiteCollector:
@@ -111,22 +106,22 @@ class SiteCollector:
         literals, comparison = compared_literals(unit, type_)
         site = self._sites[key]
         if comparison is None:
-            column = text_column(site.id)
+            said = column(TEXT_ALIAS, site.id)
             if type_ == "list":
-                made = _list_of(column)
+                made = _list_of(said)
                 made.type = unit.type
                 unit.replace(made)
             elif isinstance(unit, exp.Cast) and type_ != "text":
-                unit.set("this", column)
+                unit.set("this", said)
             elif isinstance(unit, exp.Cast) and not is_whole_text(unit.to):  # what the engine reads, and need not
                 self._sites[key] = replace(site, casts=tuple(dict.fromkeys((*site.casts, unit.to.copy()))))
-                unit.replace(exp.TryCast(this=column, to=unit.to.copy()))
+                unit.replace(exp.TryCast(this=said, to=unit.to.copy()))
             else:
-                unit.replace(column)
+                unit.replace(said)
             return
         known = dict.fromkeys((*site.compared, *literals))
         self._sites[key] = replace(site, compared=tuple(known))
-        verdicts = [text_column(f"{site.id}_{list(known).index(literal)}") for literal in literals]
+        verdicts = [column(TEXT_ALIAS, f"{site.id}_{list(known).index(literal)}") for literal in literals]
         verdict: exp.Expr = exp.or_(*verdicts) if len(verdicts) > 1 else verdicts[0]
         if isinstance(comparison, exp.NEQ):
             verdict = exp.not_(verdict)
@@ -146,20 +141,18 @@ class SiteCollector:
         return key
 
 
-def _list_of(column: exp.Column) -> exp.Expr:
+def _list_of(said: exp.Column) -> exp.Expr:
     """Return the list that a reply of several texts is; one of none is empty, whatever an engine splits "" into."""
-    parts = exp.StringToArray(this=column, expression=exp.Literal.string(SEPARATOR))
+    parts = exp.StringToArray(this=said, expression=exp.Literal.string(SEPARATOR))
     none = exp.cast(exp.Array(), "text[]")
     return exp.Case(
-        ifs=[exp.If(this=exp.EQ(this=column.copy(), expression=exp.Literal.string("")), true=none)], default=parts
+        ifs=[exp.If(this=exp.EQ(this=said.copy(), expression=exp.Literal.string("")), true=none)], default=parts
     )
 
 
 def typed_unit(call: exp.Expr) -> tuple[exp.Expr, AnswerType]:
     """Return the cast around a call if there is one (else the call), and the type that the answer is read as."""
-    node = call
-    while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
-        node = node.parent
+    node = in_parentheses(call)
     if isinstance(node.parent, exp.Cast) and node.arg_key == "this" and node.parent.parent is not None:
         return node.parent, answer_type(node.parent.to)
     return call, "text"
@@ -167,9 +160,7 @@ def typed_unit(call: exp.Expr) -> tuple[exp.Expr, AnswerType]:
 
 def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp.Expr | None]:
     """Return the string literals that a text answer is compared with by =, <> or IN, and the comparison itself."""
-    node = unit
-    while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
-        node = node.parent
+    node = in_parentheses(unit)
     parent = node.parent
     other = isinstance(unit, exp.Cast) and not is_whole_text(unit.to)
     if type_ != "text" or other or parent is None or parent.parent is None:
@@ -208,7 +199,7 @@ def _options_query(node: exp.Expr) -> exp.Query | None:
     query = items[0].unnest() if len(items) == 1 and isinstance(items[0].unnest(), exp.Query) else None
     if not isinstance(query, exp.Query):
         return None
-    if any(column.table == FROM_ALIAS for column in nodes_of(query, exp.Column)):
+    if any(each.table == FROM_ALIAS for each in nodes_of(query, exp.Column)):
         raise UnsupportedError(
             "the options of answer() are the same for all rows: ARRAY(SELECT …) may not refer to the query around it"
         )
@@ -216,8 +207,7 @@ def _options_query(node: exp.Expr) -> exp.Query | None:
 
 
 def _array_items(node: exp.Expr) -> list[exp.Expr]:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     return list(node.expressions) if isinstance(node, exp.Array) else [node]
 
 

@@ -324,14 +324,12 @@ class LogicalPlan:
         private_columns: those that a model would read.
         private_compared: those that an embedder would see.
         certain: rows that an unknown answer drops can only be missing from the result (`plan/certain_rows.py`).
-        notes: what the user has to know of any result.
     """
 
     stages: tuple[LogicalStage, ...]
     output: Output
     links: tuple[Link, ...] = ()
     private_columns: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     private_compared: tuple[str, ...] = ()
     certain: bool = True
 
@@ -343,7 +341,6 @@ class Plan:
     links: tuple[Link, ...]
     stages: tuple[Stage, ...]
     output: Output
-    notes: tuple[str, ...] = ()
     certain: bool = True
 
     @property

@@ -10,17 +10,16 @@ from sqlglot import exp
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks
-from almanaq.suql.plan.references import aliased, carried_name, column, own_columns, qualified, repoint
+from almanaq.suql.plan.references import CLAUSES_OF_FROM, carried_name, carry, own_columns, parts_beside, qualified
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
 from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
+from almanaq.suql.syntax.nodes import aliased, column
 from almanaq.suql.text_functions import own_nodes
 
 
 def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, tuple[tuple[str, str], ...]]:
     """Number the result's columns and add a hidden one that leads to the evidence, where rows can be distinguished."""
-    at: exp.Expr = query
-    while isinstance(at, exp.Subquery):
-        at = at.this
+    at = query.unnest()
     if not isinstance(at, exp.Select):
         return query, ()
     blocks.expand_output_names(at)
@@ -76,13 +75,13 @@ def text_block(
     """
     origins = _Origins(catalog, common, copies or {})
     relations = origins.relations(block)
-    columns = _refer_to_from(block)
+    columns = carry(own_columns(block, *parts_beside(block, CLAUSES_OF_FROM)), FROM_ALIAS)
     collector = SiteCollector()
     outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
     where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
     keys = block.args["order"].expressions if block.args.get("order") is not None else ()
     order = tuple(collector.replace(node) for node in keys)
-    source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
+    source = exp.Select(**{clause: block.args.get(clause) for clause in CLAUSES_OF_FROM})
     light = frozenset(name for name, c in columns.items() if _is_light(c, relations))
     items = {item.alias_or_name: item for item in from_items(block)}
     evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, items, origins))
@@ -100,20 +99,6 @@ def text_block(
         row_id,
         light=light,
     )
-
-
-def _refer_to_from(block: exp.Select) -> dict[str, exp.Expr]:
-    """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
-    clauses = ("from_", "joins", "laterals")
-    parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
-    references = own_columns(block, *parts)
-    columns: dict[str, exp.Expr] = {carried_name(c): c.copy() for c in references}
-    repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
-    return columns
-
-
-def _nodes(value: object) -> list[exp.Expr]:
-    return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
 
 
 def _is_light(reference: exp.Expr, relations: dict[str, Relation]) -> bool:

@@ -1,8 +1,8 @@
-"""Nodes of a tree, found in order, and one form for what queries write in several."""
+"""Nodes of a tree: found in order, built, and in one form for what queries write in several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from sqlglot import exp
@@ -28,6 +28,61 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
 def nodes_of(tree: exp.Expr, *kinds: type[E]) -> list[E]:
     """Return the nodes of a tree that are of some classes, in the order of `nodes`."""
     return [node for node in nodes(tree) if isinstance(node, kinds)]
+
+
+def ancestors(node: exp.Expr, top: exp.Expr | None = None) -> Iterator[exp.Expr]:
+    """Yield a node and what it stands in, from the inside out, below `top`."""
+    at: exp.Expr | None = node
+    while at is not None and at is not top:
+        yield at
+        at = at.parent
+
+
+def is_within(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Return whether a node is a part of a tree, or the tree itself."""
+    return any(at is tree for at in ancestors(node))
+
+
+def in_parentheses(node: exp.Expr) -> exp.Expr:
+    """Return the outermost of the parentheses around a node, which stand in something; else the node itself."""
+    while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
+        node = node.parent
+    return node
+
+
+def quoted(name: str) -> exp.Identifier:
+    """Return a quoted identifier."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def column(table: str, name: str) -> exp.Column:
+    """Return a qualified, quoted column reference."""
+    return exp.Column(this=quoted(name), table=quoted(table))
+
+
+def table(name: str) -> exp.Table:
+    """Return a table node under its own name as alias."""
+    return exp.Table(this=quoted(name), alias=table_alias(name))
+
+
+def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
+    """Return the alias of an item of FROM, and of its columns."""
+    return exp.TableAlias(this=quoted(name), columns=[quoted(each) for each in columns] or None)
+
+
+def derived(query: exp.Expr, name: str, columns: Sequence[str] = ()) -> exp.Subquery:
+    """Return an item of FROM that reads a query."""
+    return exp.Subquery(this=query, alias=table_alias(name, columns))
+
+
+def aliased(node: exp.Expr, name: str) -> exp.Alias:
+    """Return an aliased output column."""
+    return exp.Alias(this=node, alias=quoted(name))
+
+
+def is_comma(join: exp.Join) -> bool:
+    """Return whether a join is written as a comma, which binds less than JOIN."""
+    return not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method"))
 
 
 LONG_CHAIN = 16
