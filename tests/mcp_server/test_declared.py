@@ -12,7 +12,7 @@ from almanaq.mcp.declared import TOOLS
 from almanaq.mcp.resources import PROMPT_TEXTS, PROMPTS, RESOURCES, TEMPLATES
 from almanaq.models.budget import estimate_tokens
 
-PINNED = "02cdbcafa9fcb50d"
+PINNED = "d8fb802e9d26fde7"
 """Of all that a client's model reads before its first call. Change it with the words, and read them again."""
 
 

@@ -123,7 +123,7 @@ TOOLS = (
         "Check SUQL and predict rows, model calls, tokens and money. Runs and spends nothing.",
         {"suql": _SUQL, "params": _PARAMS},
         ("suql",),
-        {"plan": _TEXT, "predicted": _OBJECT, "columns_sent": _TEXTS, "warnings": _TEXTS, "notice": _TEXT},
+        {"plan": _TEXT, "predicted": _OBJECT, "columns_sent": _TEXTS, "notice": _TEXT},
     ),
     Tool(
         "run_query",

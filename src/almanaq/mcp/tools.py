@@ -299,7 +299,6 @@ class Tools:
                 "money": None if None in money else sum(money),
             },
             "columns_sent": self._columns_sent(suql, params),
-            "warnings": caps.clip_warnings(explanation.notes),
             "notice": NOTICE,
         }
 
