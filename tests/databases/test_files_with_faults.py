@@ -19,7 +19,6 @@ from tests.messy import write_workbook
 
 from almanaq.corpus.files.sniff import find_encoding
 from almanaq.engines.files.load import open_files
-from almanaq.engines.files.sqlite import open_sqlite
 
 RECORD = Path(__file__).parents[2] / "benchmarks" / "files" / "faults.json"
 
@@ -175,7 +174,7 @@ def test_nothing_is_left_beside_a_sqlite_file_in_wal_mode(tmp_path: Path, left_l
     if not left_log:
         path.rename(copy)
     before = sorted(os.listdir(tmp_path))
-    with closing(open_sqlite(copy)) as database:
+    with closing(open_files(copy)) as database:
         assert database.catalog().relations[0].rows == 1
     assert sorted(os.listdir(tmp_path)) == before
 

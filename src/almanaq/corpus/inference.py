@@ -189,7 +189,7 @@ _NANOSECONDS = re.compile(r":[0-9]{2}\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
 def find_code(cells: Iterable[str]) -> str:
     """Return a cell that shows that numbers are codes: 1.10 beside 1.9 (versions), 1E5 beside 101 (rooms)."""
     written = [cell.strip() for cell in cells]
-    rooms = [cell for cell in written if _ROOM.fullmatch(cell)]
+    rooms = [cell for cell in written if not cell.isdigit() and _ROOM.fullmatch(cell)]
     if rooms and (len(rooms) < len(written) or "E" in rooms[0]):
         return rooms[0]
     ends = [found[1] for cell in written if (found := _VERSION.fullmatch(cell))]

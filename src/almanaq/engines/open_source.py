@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, holds_rows, kind_of
+from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, kind_of
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
 from almanaq.corpus.readers import DUCKDB
-from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
+from almanaq.corpus.sqlite import SQLITE, is_sqlite
 from almanaq.engines import interruption
 from almanaq.engines.sources import (
     SOURCES,
@@ -124,15 +124,7 @@ def _open_path(
     path: Path, schema: Schema | None, seconds: float | None, *, keep: bool, separate: bool = False
 ) -> Database:
     suffix = path.suffix.lower()
-    only_sqlite = path.is_dir() and not holds_rows(path) and bool(sqlite_files(path))
-    if only_sqlite or (not path.is_dir() and kind_of(path) is None and (suffix in SQLITE or is_sqlite(path))):
-        from almanaq.engines.files.sqlite import open_sqlite, open_sqlite_folder
-        from almanaq.engines.files.table_cache import default_table_cache
-
-        open_ = open_sqlite_folder if only_sqlite else open_sqlite
-        cache = default_table_cache() if keep else None
-        return open_within(lambda: open_(path, schema=schema, seconds=seconds, cache=cache), seconds)
-    if path.is_dir() or kind_of(path) is not None:
+    if path.is_dir() or kind_of(path) is not None or suffix in SQLITE or is_sqlite(path):
         return _open_files([path], schema, seconds, keep=keep, separate=separate)
     if suffix in DUCKDB:
         from almanaq.engines.duckdb.engine import open_duckdb_file

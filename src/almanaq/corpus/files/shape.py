@@ -81,14 +81,14 @@ def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
     if len(rows) < 3:
         return None
     top, second, body = rows[0], rows[1], rows[2:]
-    gaps = [at for at in range(len(second)) if not is_filled(top[at])]
-    again = len({str(cell) for cell in top if is_filled(cell)}) < len(_filled(top))
-    numeric = [
-        at for at in range(len(second)) if sum(as_number(row[at]) is not None for row in body) > len(body) * _HALF
-    ]
-    if not (gaps or again) or not numeric or not all(map(_is_label, second)) or len(_filled(top)) < 1:
+    filled = _filled(top)
+    gaps = set(range(len(second))).difference(filled)
+    again = len({str(top[at]) for at in filled}) < len(filled)
+    if not (gaps or again) or not filled or not all(map(_is_label, second)):
         return None
-    if not any(at + 1 in gaps or top[at] in top[:at] for at in _filled(top)):
+    if not any(at + 1 in gaps or top[at] in top[:at] for at in filled):
+        return None
+    if not any(sum(as_number(row[at]) is not None for row in body) > len(body) * _HALF for at in range(len(second))):
         return None
     names, group = [], ""
     for above, name in zip(top, second, strict=True):
@@ -168,9 +168,10 @@ def _sums_up(row: Row, column: Callable[[int], list[float]]) -> bool:
     filled = _filled(row)
     label = row[filled[0]] if filled else None
     if filled and not _is_label(label):  # nothing says so: each number has to be a sum, and there is no text
-        pairs = [(as_number(row[at]), column(at)) for at in filled]
-        unlabelled = filled[0] > 0 and all(value is not None for value, _ in pairs)
-        return unlabelled and all(len(above) > 1 and _is_sum(value, above, exact=True) for value, above in pairs)
+        if filled[0] == 0 or any(as_number(row[at]) is None for at in filled):
+            return False
+        pairs = ((as_number(row[at]), column(at)) for at in filled)
+        return all(len(above) > 1 and _is_sum(value, above, exact=True) for value, above in pairs)
     if not filled or not _says_total(label):
         return False
     rest = [at for at in filled[1:] if row[at] != label]  # a merged cell repeats the word
@@ -241,8 +242,7 @@ def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
     found: list[LeftOut] = []
     group: list[Row] = []
     for at, row in enumerate(rows):
-        filled = _filled(row)
-        if filled and _says_total(row[filled[0]]) and len(filled) > 1:
+        if _says_total(next(filter(is_filled, row), None)) and len(_filled(row)) > 1:
             if group and _sums_up(row, partial(_column_of, tuple(group))):
                 found.append(LeftOut(at, "which sums up those above it"))
                 group = []

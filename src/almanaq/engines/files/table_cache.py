@@ -12,7 +12,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -181,27 +181,13 @@ def fingerprint(listing: Listing, said: Schema) -> str:
             continue
         for path in found.paths:
             _add(digest, repr(found.id), path)
-    _add_databases(digest, {path.stem: path for path in listing.databases})
-    return digest.hexdigest()
-
-
-def sqlite_fingerprint(files: Mapping[str, Path]) -> str:
-    """Return what tells the content of some SQLite files, by the schemas of their tables, from any other."""
-    digest = hashlib.sha256(f"{VERSION} {duckdb.__version__} SQLite".encode())
-    _add_databases(digest, files)
-    return digest.hexdigest()
-
-
-def _add_databases(digest: _Digest, files: Mapping[str, Path]) -> None:
-    """Add SQLite files: their beginning counts their changes, and beside them lies what is not yet written there.
-
-    Each commit to the log beside a file changes the sum at its end, or the mark at its beginning.
-    """
-    for place, path in files.items():
-        _add(digest, place, path)
+    for path in listing.databases:
+        _add(digest, path.stem, path)
+        # Each commit to the log beside a SQLite file changes the sum at its end, or the mark at its beginning.
         for beside in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
             if beside.is_file() and beside.stat().st_size:
-                _add(digest, place, beside)
+                _add(digest, path.stem, beside)
+    return digest.hexdigest()
 
 
 def _add_documents(digest: _Digest, found: FoundFile) -> None:
@@ -246,7 +232,7 @@ def _json_value(value: Any) -> Any:
 def _to_json(loaded: Loaded) -> dict[str, Any]:
     origins = [(*place, origin) for place, origin in loaded.origins.items()]
     catalog = None if loaded.catalog is None else [asdict(relation) for relation in loaded.catalog.relations]
-    return asdict(replace(loaded, origins={}, catalog=None)) | {"origins": origins, "catalog": catalog}
+    return asdict(replace(loaded, origins={}, catalog=None, made=None)) | {"origins": origins, "catalog": catalog}
 
 
 def _from_json(found: dict[str, Any]) -> Loaded:
