@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 import almanaq
-from almanaq.corpus.readers import read_corpus
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError
 
 

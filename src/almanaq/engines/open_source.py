@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, kind_of
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
-from almanaq.corpus.readers import DUCKDB
 from almanaq.corpus.sqlite import SQLITE, is_sqlite
 from almanaq.engines import interruption
 from almanaq.engines.sources import (
@@ -126,9 +125,9 @@ def _open_path(
     suffix = path.suffix.lower()
     if path.is_dir() or kind_of(path) is not None or suffix in SQLITE or is_sqlite(path):
         return _open_files([path], schema, seconds, keep=keep, separate=separate)
-    if suffix in DUCKDB:
-        from almanaq.engines.duckdb.engine import open_duckdb_file
+    from almanaq.engines.duckdb.engine import DUCKDB, open_duckdb_file
 
+    if suffix in DUCKDB:
         return open_duckdb_file(path, schema=schema)
     known = ", ".join((*DUCKDB, *SQLITE, KNOWN))
     raise SourceError(f"{path.name}: files of this kind cannot be opened; known: a folder, or a file ending in {known}")

@@ -427,7 +427,7 @@ def load_parquet(
         SourceError: a file is no Parquet, or the parts do not fit together.
     """
     file = found.path.name
-    source = _source(found)
+    source = parquet_source(found)
     try:
         described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []
         header = clean_header([entry[0] for entry in described], file)
@@ -479,7 +479,8 @@ def _is_parquet(path: Path) -> bool:
     return kind is not None and kind.format is Format.PARQUET
 
 
-def _source(found: FoundFile) -> str:
+def parquet_source(found: FoundFile) -> str:
+    """Return what a query reads the Parquet files of a table from."""
     if found.root is None and found.columns:
         selects = []
         for path, (value,) in zip(found.paths, found.values, strict=True):
