@@ -186,6 +186,11 @@ def _says_total(value: Any) -> bool:
     return " ".join(words) in _PHRASES or (len(words) < 5 and not among.isdisjoint(words))
 
 
+def _is_only_total(value: Any) -> bool:
+    """Tell whether a cell says "Total" or "Grand total" and nothing else."""
+    return _says_total(value) and (len(value.split()) == 1 or value.casefold().strip(" :=") in _PHRASES)
+
+
 def _is_sum(value: float | None, above: list[float], *, exact: bool = False) -> bool:
     if value is None or not above:
         return False
@@ -230,7 +235,7 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
             found.append(LeftOut(at, "a note below the table"))
         elif _sums_up(row, partial(column, at)):
             found.append(LeftOut(at, "which sums the others"))
-        elif _is_label(row[filled[0]]) and len(str(row[filled[0]]).split()) == 1 and _says_total(row[filled[0]]):
+        elif _is_only_total(row[filled[0]]):
             return [*found, LeftOut(at, "says it is a total, but its numbers are not the sums: it is kept", kept=True)]
         else:
             return found
@@ -238,11 +243,18 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
 
 
 def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
-    """Return the rows within a table that sum up those since the one before, and the last one that sums up all."""
+    """Return the rows within a table that sum up those since the one before, and the last one that sums up all.
+
+    Where the last row that says "Total" sums up all rows but those that say so, too, these are none of the table.
+    """
     found: list[LeftOut] = []
+    totals = [at for at, row in enumerate(rows) if _says_total(next(filter(is_filled, row), None))]
+    rest = [row for at, row in enumerate(rows) if at not in totals and at < totals[-1]] if len(totals) > 1 else []
+    if rest and len(_filled(rows[totals[-1]])) > 1 and _sums_up(rows[totals[-1]], partial(_column_of, rest)):
+        return [LeftOut(at, "which sums up others") for at in totals]
     group: list[Row] = []
     for at, row in enumerate(rows):
-        if _says_total(next(filter(is_filled, row), None)) and len(_filled(row)) > 1:
+        if at in totals and len(_filled(row)) > 1:
             if group and _sums_up(row, partial(_column_of, tuple(group))):
                 found.append(LeftOut(at, "which sums up those above it"))
                 group = []
