@@ -230,13 +230,17 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
         if not filled:
             continue
         alone = filled == [0] and _is_label(row[0]) and not _says_total(row[0])
-        # A word by itself may well be the name of a row whose other cells are missing.
-        if alone and (_NOTE.match(row[0]) or (" " in row[0].strip() and (widest > 2 or not _filled(rows[at - 1])))):
+        # A name whose other cells are missing is no note: it is no longer than those above it.
+        longer = alone and len(row[0]) > max(len(str(other[0] or "")) for other in rows[:at])
+        apart = alone and " " in row[0].strip() and (not _filled(rows[at - 1]) or (longer and widest > 2))
+        if apart or (alone and _NOTE.match(row[0])):
             found.append(LeftOut(at, "a note below the table"))
         elif _sums_up(row, partial(column, at)):
             found.append(LeftOut(at, "which sums the others"))
         elif _is_only_total(row[filled[0]]):
             return [*found, LeftOut(at, "says it is a total, but its numbers are not the sums: it is kept", kept=True)]
+        elif alone and " " in row[0].strip() and widest > 2:
+            return [*found, LeftOut(at, "holds a text alone, perhaps a note: it is kept", kept=True)]
         else:
             return found
     return found
