@@ -55,6 +55,8 @@ def test_of_120_files_no_cell_is_wrong_without_a_word(tmp_path: Path) -> None:
         (["5-", "7", "1,200.00-"], [-5.0, 7.0, -1200.0], ""),
         (["€(9.00)", "€8.00", "(€7.00)"], [-9.0, 8.0, -7.0], ""),
         (["--5", "(5", "5)"], ["--5", "(5", "5)"], ""),
+        (["+2", "+41", "+290"], ["+2", "+41", "+290"], "'+2' could not be told from other spellings"),
+        (["+2", "-1", "0"], [2, -1, 0], ""),
     ],
 )
 @pytest.mark.parametrize("many", [1, 2000])
@@ -85,6 +87,11 @@ def test_a_moment_keeps_its_day(tmp_path: Path, offset: str) -> None:
         ([["Gesamt:", 18.0, None], [], ["* provisional"]], 3, "row 7, a note"),
         ([["Total", 19, 2]], 4, "its numbers are not the sums: it is kept"),
         ([["Kiwi", 18, 6]], 4, ""),
+        ([["Total Apple", 5, 2], ["Grand Total:", 18, 6]], 3, "row 5, which sums up others, is left out"),
+        ([["Total Apple", 5, 2], ["Grand Total:", 23, 8]], 4, "row 6, which sums the others, is left out"),
+        ([["Grand Total:", 19, 6]], 4, "its numbers are not the sums: it is kept"),
+        ([["K 2"]], 4, "row 5, holds a text alone, perhaps a note: it is kept"),
+        ([["seen by the finance department"]], 3, "row 5, a note below the table, is left out"),
     ],
 )
 def test_rows_below_a_table(tmp_path: Path, below: list[list[object]], rows: int, said: str) -> None:
@@ -92,6 +99,14 @@ def test_rows_below_a_table(tmp_path: Path, below: list[list[object]], rows: int
     tables, messages = read(write_workbook(tmp_path / "t.xlsx", {"S": [*table, *below]}))
     assert len(tables["t"]) == rows
     assert said in messages
+
+
+def test_a_form_and_a_list_without_a_header_are_said(tmp_path: Path) -> None:
+    form = [["Name", None, None, None, "1"], ["Ann", "born", "1990", "in", "x"], [None, "seen", "1991", "at", "y"]]
+    people = [["Huber", "1907-07-03"], ["Meier", "2005-02-23"], ["Kunz", "1988-05-03"], ["noon", "12:30:00"]]
+    tables, messages = read(write_workbook(tmp_path / "t.xlsx", {"Form": form, "People": people}))
+    assert "sheet 'Form': its first row names fewer than half of its columns" in messages
+    assert len(tables["t_People"]) == 4
 
 
 def test_a_long_file_ends_before_its_total(tmp_path: Path) -> None:
