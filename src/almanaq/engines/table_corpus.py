@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ LARGE_BYTES, LARGE_ROWS = 64 << 20, 1000
 """Of a file that is larger, so many rows are searched: a table of any size must not fill the memory."""
 _SAMPLE = "sample:"
 _BATCH_ROWS = 1000
+_READER: dict[str, Any] = {"threads": 1, "enable_external_file_cache": False}
+"""Of each file only the beginning may be read, and once: nothing of it is kept in memory."""
 
 
 def read_corpus(
@@ -96,6 +98,7 @@ def _join(listing: Listing, separate: bool, *, any_name: bool = False) -> Listin
 def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTables:
     """Return the tables of files; each sheet of a workbook is one."""
     readers: dict[TableId, Callable[[TableId], Table]] = {}
+    engine = cache(lambda: duckdb.connect(config=_READER))
     faults = [str(problem) for problem in listing.problems]
     for found in listing.files:
         place = database or found.id.database
@@ -105,7 +108,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
             except (SourceError, MissingExtraError) as error:
                 faults.append(str(not_opened(found.path.name, str(error))))
         else:
-            read = _parquet_table if found.kind.format is Format.PARQUET else _file_table
+            read = partial(_parquet_table, engine) if found.kind.format is Format.PARQUET else _file_table
             readers[TableId(place, found.id.table)] = partial(read, found, rows)
     # One SQLite file is held at a time, as all of them may be larger than the memory.
     opened = lru_cache(maxsize=1)(lambda path: database_corpus(open_files(path), rows=rows, name=path.stem))
@@ -149,14 +152,21 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     return _text_table(table_id, header, (tuple(map(cell_text, row)) for row in read), notes)
 
 
-def _parquet_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
+def _parquet_table(
+    engine: Callable[[], duckdb.DuckDBPyConnection], found: FoundFile, rows: int | None, table_id: TableId
+) -> Table:
     rows, notes = _limit_rows(found, rows, table_id)
     file, limit = found.path.name, "" if rows is None else f" LIMIT {rows}"
-    with closing(duckdb.connect()) as connection:
+    parts = [found]
+    if found.root is None and found.columns:  # one after another, as DuckDB would begin with all of them
+        parts = [replace(found, paths=(p,), values=(v,)) for p, v in zip(found.paths, found.values, strict=True)]
+    with engine().cursor() as connection:
         try:
-            relation: Any = connection.sql(f"SELECT * FROM {parquet_source(found)}{limit}")
-            header = clean_header(relation.columns, file)
-            return _text_table(table_id, header, read_cells(relation.to_arrow_reader(_BATCH_ROWS), file), notes)
+            read = (connection.sql(f"SELECT * FROM {parquet_source(part)}{limit}") for part in parts)
+            first: Any = next(read)
+            batches = (batch for each in chain([first], read) for batch in each.to_arrow_reader(_BATCH_ROWS))
+            cells = islice(read_cells(batches, file), rows)
+            return _text_table(table_id, clean_header(first.columns, file), cells, notes)
         except duckdb.Error as error:
             raise SourceError(f"{file} is not a Parquet file: {first_line(error)}") from error
 

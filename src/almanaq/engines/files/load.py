@@ -431,7 +431,10 @@ def load_parquet(
     try:
         described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []
         header = clean_header([entry[0] for entry in described], file)
-        ((rows,),) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+        # Of all files at once, as their footers tell: of a union of them DuckDB would read a column.
+        ((rows,),) = connection.execute(
+            f"SELECT count(*) FROM read_parquet({_list_files(found)}, union_by_name = true)"
+        ).fetchall()
         columns = ", ".join(
             f"{_without_nan(entry)} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
         )
@@ -488,9 +491,13 @@ def parquet_source(found: FoundFile) -> str:
             file = file_literal(path.resolve())
             selects.append(f"SELECT *, {literal} AS {quote(found.columns[0])} FROM read_parquet({file})")
         return f"({' UNION ALL '.join(selects)})"
-    files = _list(file_literal(path.resolve()) for path in found.paths)
+    files = _list_files(found)
     parted = ", hive_partitioning = true" if found.root is not None else ""
     return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
+
+
+def _list_files(found: FoundFile) -> str:
+    return _list(file_literal(path.resolve()) for path in found.paths)
 
 
 def _list(literals: Iterable[str]) -> str:
