@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -238,12 +238,10 @@ def _to_json(loaded: Loaded) -> dict[str, Any]:
 
 def _from_json(found: dict[str, Any]) -> Loaded:
     """Return what loading found out from its JSON form."""
-    catalog = found.pop("catalog")
-    relations = None if catalog is None else _decode(tuple[Relation, ...], catalog)
-    return replace(
-        _decode(Loaded, found | {"origins": [((database, table), at) for database, table, at in found["origins"]]}),
-        catalog=None if relations is None else Catalog(relations),
-    )
+    origins = [((database, table), origin) for database, table, origin in found["origins"]]
+    loaded: Loaded = _decode(Loaded, found | {"origins": origins, "catalog": None})
+    relations = found["catalog"]
+    return loaded if relations is None else replace(loaded, catalog=Catalog(_decode(tuple[Relation, ...], relations)))
 
 
 _type_hints = cache(get_type_hints)
@@ -263,7 +261,7 @@ def _decode(kind: Any, value: Any) -> Any:
     if origin is Mapping:
         pairs = value.items() if isinstance(value, dict) else value
         return {_decode(inner[0], key): _decode(inner[1], part) for key, part in pairs}
-    if is_dataclass(kind):
+    if hasattr(kind, "__dataclass_fields__"):
         return kind(**{name: _decode(type_, value[name]) for name, type_ in _type_hints(kind).items() if name in value})
     return kind(value) if isinstance(kind, type) and issubclass(kind, ColumnKind) else value
 
