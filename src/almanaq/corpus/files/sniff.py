@@ -88,7 +88,7 @@ def _rate_latin(sample: bytes) -> dict[str, float]:
     Other signs count as if they were, unless they stand within words.
     """
     alike = {byte for byte in range(128, 256) if len({bytes([byte]).decode(each, "replace") for each in _LATIN}) == 1}
-    unlike = sample.translate(None, bytes(alike)) if alike else sample
+    unlike = sample.translate(None, bytes(alike))
     rates = {}
     for encoding, (_, alphabets) in _LATIN.items():
         signs = Counter(unlike.decode(encoding, "replace").casefold())
