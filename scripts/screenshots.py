@@ -1,4 +1,4 @@
-"""Write the pictures of docs/serve.md: five states of the page over the bundled sample, in Chromium.
+"""Write the pictures of the docs: five states of the page over the bundled sample and one over documents, in Chromium.
 
 `python scripts/screenshots.py` needs the extras `web` and `test`, and Chromium.
 """
@@ -8,26 +8,29 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 QUESTION = "Where can I have a romantic Italian dinner in Palo Alto?"
+DOCUMENTS = {
+    "shift.txt": "Dear all,\n\nthe pump in hall two leaks. We closed valve seven.\n",
+    "hours.md": "---\ntitle: Opening hours\ntags: [office]\n---\nWe open at nine.\n\nClosed on Sunday.\n",
+    "ann.eml": "From: ann@example.org\nTo: bob@example.org\nSubject: Invoice 4711\n"
+    "Date: Mon, 3 Jun 2024 00:30:00 +0200\n\nThe invoice is unpaid.\n",
+}
 WIDE, NARROW = {"width": 1200, "height": 760}, {"width": 360, "height": 720}
 
 
 def main() -> None:
-    from playwright.sync_api import sync_playwright
-
     FOLDER.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
-        assert server.stdout is not None
-        address = server.stdout.readline().strip()
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+    with serve("sample:restaurants") as (browser, address):
         page = open_page(browser, address, viewport=WIDE)
         shoot(page, "start")
-        ask(page)
+        ask(page, QUESTION)
         page.locator(".quote button").first.click()
         page.locator("#reader mark").wait_for()
         shoot(page, "quote")
@@ -44,8 +47,34 @@ def main() -> None:
         page.goto(address + "accuracy")
         shoot(page, "accuracy")
         page = open_page(browser, address, viewport=NARROW, color_scheme="dark")
-        ask(page)
+        ask(page, QUESTION)
         shoot(page, "narrow")
+    with tempfile.TemporaryDirectory() as folder:
+        inbox = Path(folder, "inbox")
+        inbox.mkdir()
+        for name, text in DOCUMENTS.items():
+            (inbox / name).write_text(text)
+        with serve("inbox", folder) as (browser, address):
+            page = open_page(browser, address, viewport=WIDE)
+            ask(page, "Which document says that an invoice is unpaid?")
+            page.locator(".quote button").first.click()
+            page.locator("#reader mark").wait_for()
+            shoot(page, "documents")
+
+
+@contextmanager
+def serve(source: str, folder: str = ".") -> Iterator[tuple[Any, str]]:
+    """Give a browser, and the address of a server over a source of a folder."""
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "almanaq", "serve", source, "--model", "local", "--port", "0", "--no-store"]
+    with (
+        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server,
+        sync_playwright() as driver,
+    ):
+        assert server.stdout is not None
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser, server.stdout.readline().strip()
         browser.close()
         server.terminate()
 
@@ -56,8 +85,8 @@ def open_page(browser: Any, address: str, **options: Any) -> Any:
     return page
 
 
-def ask(page: Any) -> None:
-    page.fill("#question", QUESTION)
+def ask(page: Any, question: str) -> None:
+    page.fill("#question", question)
     page.press("#question", "Enter")
     page.locator(".card .buttons").wait_for()
 

@@ -269,7 +269,7 @@ def read_tables(
         return open_corpus_folder(Path(source)).corpus()
     if schema is not None:
         return _read_database(source, schema, allow_http=allow_http, separate=separate)
-    from almanaq.corpus.readers import read_corpus
+    from almanaq.engines.table_corpus import read_corpus
 
     try:
         return read_corpus(str(source), allow_http=allow_http, separate=separate)
@@ -281,9 +281,8 @@ def _read_database(
     source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool, separate: bool
 ) -> Corpus:
     """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
-    from almanaq.corpus.readers import LARGE_BYTES
     from almanaq.engines.open_source import open_database
-    from almanaq.engines.table_corpus import ROWS, database_corpus
+    from almanaq.engines.table_corpus import LARGE_BYTES, ROWS, database_corpus
 
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http, separate=separate)

@@ -22,6 +22,10 @@ def test_a_folder_with_faults_is_opened_with_one_report(almanaq, tmp_path):
     assert re.fullmatch(r"almanaq: \d+ notes about these files \(\d+ not opened\): almanaq schema messybad", line)
     assert almanaq("sql", COUNT.format("good"), "--db", "messybad", "--quiet").stderr == ""
     assert "empty.csv: not opened" in almanaq("schema", "messybad").stderr
+    (tmp_path / "messybad" / "later.csv").write_text("")
+    added, _ = almanaq("sql", COUNT.format("good"), "--db", "messybad").stderr.splitlines()
+    assert "later.csv: not opened" in added
+    assert len(almanaq("sql", COUNT.format("good"), "--db", "messybad").stderr.splitlines()) == 1
     found = almanaq("find", "who is Ann?", "--corpus", "messybad", "--retriever", "bm25", "--json")
     assert found.returncode == 0
     assert '"good"' in found.stdout

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from almanaq.corpus.files.reader import clean_header
-from almanaq.corpus.readers import read_corpus
 from almanaq.corpus.table import TableId
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from almanaq.engines.files import sqlite
+from almanaq.engines.files import load
 from almanaq.engines.files.table_cache import TableCache
 
 
@@ -24,13 +24,13 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableCache:
 def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The SQLite files that were read, not fetched from what is kept."""
     read: list[str] = []
-    whole = sqlite.load_sqlite
+    whole = load.load_sqlite
 
-    def counted(connection: Any, place: str, *more: Any) -> None:
+    def counted(connection: Any, place: str, *more: Any) -> Any:
         read.append(place)
-        whole(connection, place, *more)
+        return whole(connection, place, *more)
 
-    monkeypatch.setattr(sqlite, "load_sqlite", counted)
+    monkeypatch.setattr(load, "load_sqlite", counted)
     return read
 
 
@@ -51,7 +51,7 @@ def file(tmp_path: Path) -> Path:
 
 def content(path: Path, tables: TableCache | None) -> Any:
     """All that a source says: its catalog, its messages and its rows."""
-    with closing(sqlite.open_sqlite(path, cache=tables)) as database:
+    with closing(load.open_files(path, cache=tables)) as database:
         catalog = database.catalog()
         with database.session() as session:
             places = {r.name: ".".join(f'"{part}"' for part in r.location) for r in catalog.relations}
@@ -92,6 +92,6 @@ def test_what_was_left_out_for_want_of_time_is_not_kept(file: Path, tables: Tabl
             "CREATE VIEW z AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c"
         )
     for _ in range(2):
-        with closing(sqlite.open_sqlite(file, cache=tables, seconds=0.05)) as database:
+        with closing(load.open_files(file, cache=tables, seconds=0.05)) as database:
             assert any("was not read within" in message for report in database.reports for message in report.messages)
     assert len(loads) == 2

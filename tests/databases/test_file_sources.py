@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.engines.files.load import read_table
-from almanaq.engines.files.sqlite import open_sqlite
+from almanaq.engines.files.load import open_files, read_table
 from almanaq.engines.open_source import open_database
 from almanaq.errors import AlmanaqError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
@@ -106,7 +105,7 @@ def test_enum_is_inferred_for_text_files_only(tmp_path: Path) -> None:
         ("list.jsonl", b"[1]\n", r"list\.jsonl: not opened: line 1: one object per line, not a list"),
         ("none.jsonl", b"\n\n", r"none\.jsonl: not opened: is empty"),
         ("bad.parquet", b"PAR1 but not really", r"bad\.parquet: not opened: is not a Parquet file"),
-        ("bad.sqlite", b"certainly no database" * 100, "bad.sqlite is not a SQLite database"),
+        ("bad.sqlite", b"certainly no database" * 100, r"bad\.sqlite: not opened: is not a SQLite database"),
         ("notes.css", b"hello", "cannot be opened; known"),
     ],
 )
@@ -156,7 +155,7 @@ def test_sqlite_types_keys_and_mixed_cells(tmp_path: Path) -> None:
     )
     connection.commit()
     connection.close()
-    database = open_sqlite(path)
+    database = open_files(path)
     pet = database.catalog().relation("pet")
     assert [c.type for c in pet.columns] == ["text", "bigint", "double precision", "timestamp", "bytea"]
     assert pet.key == ()  # SQLite lets a primary key be null, and here it is
@@ -195,7 +194,7 @@ def test_sqlite_rows_are_streamed_in(tmp_path: Path) -> None:
     connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
     connection.commit()
     connection.close()
-    database = open_sqlite(path)
+    database = open_files(path)
     with database.session() as session:
         table = session.fetch(f"SELECT * FROM {'.'.join(database.catalog().relation('t').location)} ORDER BY id")
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows

@@ -19,7 +19,6 @@ from tests.messy import write_workbook
 
 from almanaq.corpus.files.sniff import find_encoding
 from almanaq.engines.files.load import open_files
-from almanaq.engines.files.sqlite import open_sqlite
 
 RECORD = Path(__file__).parents[2] / "benchmarks" / "files" / "faults.json"
 
@@ -56,6 +55,8 @@ def test_of_120_files_no_cell_is_wrong_without_a_word(tmp_path: Path) -> None:
         (["5-", "7", "1,200.00-"], [-5.0, 7.0, -1200.0], ""),
         (["€(9.00)", "€8.00", "(€7.00)"], [-9.0, 8.0, -7.0], ""),
         (["--5", "(5", "5)"], ["--5", "(5", "5)"], ""),
+        (["+2", "+41", "+290"], ["+2", "+41", "+290"], "'+2' could not be told from other spellings"),
+        (["+2", "-1", "0"], [2, -1, 0], ""),
     ],
 )
 @pytest.mark.parametrize("many", [1, 2000])
@@ -86,6 +87,11 @@ def test_a_moment_keeps_its_day(tmp_path: Path, offset: str) -> None:
         ([["Gesamt:", 18.0, None], [], ["* provisional"]], 3, "row 7, a note"),
         ([["Total", 19, 2]], 4, "its numbers are not the sums: it is kept"),
         ([["Kiwi", 18, 6]], 4, ""),
+        ([["Total Apple", 5, 2], ["Grand Total:", 18, 6]], 3, "row 5, which sums up others, is left out"),
+        ([["Total Apple", 5, 2], ["Grand Total:", 23, 8]], 4, "row 6, which sums the others, is left out"),
+        ([["Grand Total:", 19, 6]], 4, "its numbers are not the sums: it is kept"),
+        ([["K 2"]], 4, "row 5, holds a text alone, perhaps a note: it is kept"),
+        ([["seen by the finance department"]], 3, "row 5, a note below the table, is left out"),
     ],
 )
 def test_rows_below_a_table(tmp_path: Path, below: list[list[object]], rows: int, said: str) -> None:
@@ -93,6 +99,14 @@ def test_rows_below_a_table(tmp_path: Path, below: list[list[object]], rows: int
     tables, messages = read(write_workbook(tmp_path / "t.xlsx", {"S": [*table, *below]}))
     assert len(tables["t"]) == rows
     assert said in messages
+
+
+def test_a_form_and_a_list_without_a_header_are_said(tmp_path: Path) -> None:
+    form = [["Name", None, None, None, "1"], ["Ann", "born", "1990", "in", "x"], [None, "seen", "1991", "at", "y"]]
+    people = [["Huber", "1907-07-03"], ["Meier", "2005-02-23"], ["Kunz", "1988-05-03"], ["noon", "12:30:00"]]
+    tables, messages = read(write_workbook(tmp_path / "t.xlsx", {"Form": form, "People": people}))
+    assert "sheet 'Form': its first row names fewer than half of its columns" in messages
+    assert len(tables["t_People"]) == 4
 
 
 def test_a_long_file_ends_before_its_total(tmp_path: Path) -> None:
@@ -146,6 +160,15 @@ def test_nan_is_missing(tmp_path: Path) -> None:
         ("cp1252", "name,area\nA,3 m³\nB,£m\nC,£m\nD,4 cm³\n"),
         ("cp1250", "imię,miasto\nŁukasz,Bełchatów\nSławek,Kołobrzeg\n"),
         ("iso8859-2", "imię,miasto\nMałgosia,Białystok\nZośka,Dąbrowa\n"),
+        ("cp1250", "jméno,město\nŘehoř,Třebíč\nZdeněk,Příbram\nLuboš,Žďár\n"),
+        ("iso8859-2", "jméno,město\nŠárka,Žatec\nZdeněk,Děčín\nJiří,Příbram\n"),
+        ("cp1250", "név,hely\nErdős,Győr\nFűzfői,Kőszeg\nSzűcs,Mezőkövesd\n"),
+        ("cp1250", "mesto,župan\nČakovec,Đuro Perić\nĐakovo,Krešimir Kovačić\n"),
+        ("cp1252", "nom,ville\nZoë,Orléans\nFrançois,Île-aux-Moines\nHélène,Où\n"),
+        ("cp1252", "città,perché\nForlì,così\nCefalù,però\n"),
+        ("cp1252", "navn,by\nSøren,Århus\nÆgir,Tromsø\n"),
+        ("cp1252", "nome,cidade\nJoão,São Paulo\nConceição,Camões\n"),
+        ("cp1252", "name,quote\nA,“x” – y…\nB,Šimon’s €5\n"),
         ("big5", "城市,人口\n臺北,2500\n高雄,2700\n臺中,2800\n花蓮,320\n"),
     ],
 )
@@ -175,7 +198,7 @@ def test_nothing_is_left_beside_a_sqlite_file_in_wal_mode(tmp_path: Path, left_l
     if not left_log:
         path.rename(copy)
     before = sorted(os.listdir(tmp_path))
-    with closing(open_sqlite(copy)) as database:
+    with closing(open_files(copy)) as database:
         assert database.catalog().relations[0].rows == 1
     assert sorted(os.listdir(tmp_path)) == before
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import almanaq
-from almanaq.corpus.readers import read_corpus
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError
 
 USERS = [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}]

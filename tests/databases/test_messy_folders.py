@@ -17,9 +17,9 @@ from tests.messy import write_bad, write_messy, write_workbook
 
 import almanaq
 from almanaq.corpus.files import records, sheets
-from almanaq.corpus.readers import read_corpus
 from almanaq.engines.files import load
 from almanaq.engines.open_source import open_database
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.schema_file import COLUMN_KEYS, FILE_KEYS, TABLE_KEYS, describe, read_schema
 

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 import almanaq
-from almanaq.corpus.readers import read_corpus
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError
 
 
@@ -72,11 +72,12 @@ def test_files_of_data_that_cannot_be_read_are_reported(tmp_path):
         assert [message.split(":")[0] for message in connection.warnings] == ["more.duckdb", "more.zip"]
 
 
-def test_two_files_of_one_name_are_refused(tmp_path):
+def test_of_two_files_of_one_name_the_second_is_named_after_its_ending(tmp_path):
     database(tmp_path / "a" / "choir.sqlite", *SINGERS)
     database(tmp_path / "b" / "choir.sqlite", *SINGERS)
-    with pytest.raises(SourceError, match="both be the database 'choir'; rename one"):
-        almanaq.connect(tmp_path)
+    with almanaq.connect(tmp_path) as connection:
+        assert {r.name for r in connection.catalog.relations} == {"choir.singer", "choir_sqlite.singer"}
+        assert "its tables lie in 'choir_sqlite', since 'choir' is taken; rename one file" in connection.warnings[0]
 
 
 def test_files_without_a_table_are_no_source(tmp_path):

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.corpus.files import reader
-from almanaq.corpus.readers import read_corpus
+from almanaq.corpus import readers
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import BudgetExceeded, SourceError
 from almanaq_bench.sql import sandbox as module
 from almanaq_bench.sql.sandbox import Limits, Sandbox
@@ -36,7 +36,7 @@ def bomb(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def test_a_parquet_bomb_is_an_error_in_a_corpus(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MOST_UNPACKED", 300_000_000)
+    monkeypatch.setattr(readers, "_MOST_BYTES", 300_000_000)
     corpus = read_corpus(bomb)
     with pytest.raises(SourceError, match="holds more than 300 MB when it is unpacked"):
         corpus.read(corpus.ids[0])

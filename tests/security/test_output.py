@@ -17,9 +17,9 @@ import pytest
 
 import almanaq.cli
 from almanaq.cli.output import Format, check_out, open_out, rows_writer
-from almanaq.corpus.readers import read_corpus
 from almanaq.display import STEERING, visible, visible_json
 from almanaq.encode import CsvWriter, encode_text
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import UsageError
 from almanaq.retrieval.stored import build_index
 from almanaq_bench.report.page import _inline

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import almanaq
 from almanaq.agent.history import Turn
 from almanaq.cli.app import app
-from almanaq.corpus.readers import read_corpus
 from almanaq.corpus.schema_places import PrivateTablesError
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import LanguageModel

@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 import almanaq
-from almanaq.corpus import readers, sqlite
+from almanaq.corpus import sqlite
+from almanaq.engines import table_corpus
 from almanaq.errors import SourceError, UnknownNameError
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
@@ -44,14 +45,14 @@ def test_endless_views_are_left_out_and_named(file: Path) -> None:
 
 def test_an_endless_view_in_a_corpus_is_an_error_with_its_name(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "VIEW_SECONDS", 0.2)
-    corpus = readers.read_corpus(file)
+    corpus = table_corpus.read_corpus(file)
     (endless,) = [table for table in corpus.ids if table.table == "adding"]
     with pytest.raises(SourceError, match="the view 'adding' was not read within"):
         corpus.read(endless)
 
 
 def test_a_view_in_an_indexed_duckdb_file_reads_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "VIEW_SECONDS", 0.2)
+    monkeypatch.setattr(table_corpus, "VIEW_SECONDS", 0.2)
     secret = tmp_path / "secret.csv"
     secret.write_text("password\nhunter2\n")
     with duckdb.connect(str(tmp_path / "f.duckdb")) as connection:
@@ -59,7 +60,7 @@ def test_a_view_in_an_indexed_duckdb_file_reads_no_other_file(tmp_path: Path, mo
         connection.execute(f"CREATE VIEW of_file AS SELECT * FROM read_csv('{secret}')")
         connection.execute(f"CREATE VIEW of_text AS SELECT content FROM read_text('{secret}')")
         connection.execute(f"CREATE VIEW adding AS {ENDLESS} SELECT sum(n) AS s FROM c")
-    tables = {table.id.table: table for table in readers.read_corpus(tmp_path / "f.duckdb")}
-    assert set(tables) == {"kept", "of_file", "of_text", "adding"}
-    assert tables["kept"].rows == (("x",),)
-    assert all(not tables[name].rows for name in ("of_file", "of_text", "adding"))
+    corpus = table_corpus.read_corpus(tmp_path / "f.duckdb")
+    tables = {table.id.table: table.rows for table in corpus}
+    assert tables == {"kept": (("x",),), "adding": ()}
+    assert [fault.split()[0] for fault in corpus.faults] == ["main.of_file", "main.of_text"]

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.dataset import read_records
 from almanaq.corpus.files.listing import find_path
 from almanaq.corpus.files.reader import read_rows
-from almanaq.corpus.readers import SourceTables, read_corpus
+from almanaq.corpus.readers import SourceTables
 from almanaq.corpus.sqlite import SQLITE, connect_sqlite, sqlite_tables
 from almanaq.corpus.table import TableId
+from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 from almanaq.text.sql_literals import quote
 from almanaq_bench.data_paths import resolve_inside
@@ -192,6 +194,9 @@ def _place(card: Path, named: object, within: Path) -> tuple[Path, str]:
 
 
 def _rows(file: Path, table: str) -> Iterator[dict[str, Any]]:
+    if file.suffix.lower() == ".parquet":
+        yield from read_records(file)
+        return
     if file.suffix.lower() not in SQLITE:
         header, rows = read_rows(file)
         for values in rows:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
+import os
 import re
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from almanaq.display import describe_progress, visible
 from almanaq.encode import plain
+from almanaq.models.private_files import default_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -326,15 +329,32 @@ def silence_notes(quiet: bool) -> Iterator[None]:
 
 
 def warn_of_source(messages: Sequence[str], source: str) -> None:
-    """Print one line on the notes of opening a source: the only one, or how many there are and where to read them."""
+    """Print one line on the notes of opening a source: the only one, or how many there are and where to read them.
+
+    Those that a change of its files has added are printed in full.
+    """
     if _quiet.get() or not messages:
         return
+    added = _find_new_notes(messages, source)
+    warn(added)
     if len(messages) == 1:
-        warn(messages)
+        warn([] if added else messages)
         return
     missing = sum(": not opened: " in message for message in messages)
     left_out = f" ({missing:,} not opened)" if missing else ""
     warn([f"{len(messages):,} notes about these files{left_out}: almanaq schema {shlex.quote(source)}"])
+
+
+def _find_new_notes(messages: Sequence[str], source: str) -> list[str]:
+    """Return the notes that a source did not have when it was opened last; none the first time. Hashes are kept."""
+    name, *marks = (hashlib.sha256(text.encode()).hexdigest()[:32] for text in (os.path.abspath(source), *messages))
+    file = default_cache_folder() / "notes" / name
+    with suppress(OSError):
+        seen = file.read_text().split() if file.exists() else marks
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.write_text("\n".join(marks))
+        return [message for message, mark in zip(messages, marks, strict=True) if mark not in seen]
+    return []
 
 
 def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:

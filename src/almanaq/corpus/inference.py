@@ -181,15 +181,18 @@ _UNSURE = (
 )
 _VERSION = re.compile(r"[0-9]{1,3}\.([0-9]{1,3})", re.ASCII)
 _ROOM = re.compile(r"[0-9]+[eE][0-9]+", re.ASCII)
+_DIALLED = re.compile(r"\+[0-9]", re.ASCII)
 _FRACTION_DIGITS = re.compile(r"[+-]?[0-9]*[.,]([0-9]+)", re.ASCII)
 _OFFSET = re.compile(r"(?P<clock>.*[0-9]:[0-9.:]+)\s?(?P<offset>[+-][0-9]{2}(?::?[0-9]{2})?)", re.ASCII)
 _NANOSECONDS = re.compile(r":[0-9]{2}\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
 
 
 def find_code(cells: Iterable[str]) -> str:
-    """Return a cell that shows that numbers are codes: 1.10 beside 1.9 (versions), 1E5 beside 101 (rooms)."""
+    """Return a cell that shows that numbers are codes: 1.10 beside 1.9 (versions), 1E5 beside 101 (rooms), +41."""
     written = [cell.strip() for cell in cells]
-    rooms = [cell for cell in written if _ROOM.fullmatch(cell)]
+    if all(map(_DIALLED.match, written)):
+        return written[0]
+    rooms = [cell for cell in written if not cell.isdigit() and _ROOM.fullmatch(cell)]
     if rooms and (len(rooms) < len(written) or "E" in rooms[0]):
         return rooms[0]
     ends = [found[1] for cell in written if (found := _VERSION.fullmatch(cell))]
@@ -198,7 +201,7 @@ def find_code(cells: Iterable[str]) -> str:
 
 
 def _codes_note(cells: Mapping[str, int]) -> tuple[str, ...]:
-    code = find_code(cells) if sum(parse_quantity(c) is not None for c in cells) >= TYPED_SHARE * len(cells) else ""
+    code = find_code(cells) if sum(parse_quantity(c) is not None for c in cells) >= TYPED_SHARE * len(cells) > 0 else ""
     fix = 'if these are numbers, say `type = "double precision"` in the schema file'
     return (
         (f"kept as text, because as a number {code!r} could not be told from other spellings; {fix}",) if code else ()

@@ -14,10 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, holds_rows, kind_of
+from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, kind_of
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
-from almanaq.corpus.readers import DUCKDB
-from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
+from almanaq.corpus.sqlite import SQLITE, is_sqlite
 from almanaq.engines import interruption
 from almanaq.engines.sources import (
     SOURCES,
@@ -117,22 +116,13 @@ class _Opener:
         return open_within(load, self.seconds)
 
     def open_path(self, path: Path) -> Database:
-        suffix, kind = path.suffix.lower(), None if path.is_dir() else kind_of(path)
-        schema = self.schema or schema_beside([path])
-        only_sqlite = path.is_dir() and not holds_rows(path) and bool(sqlite_files(path))
-        if only_sqlite or (not path.is_dir() and kind is None and (suffix in SQLITE or is_sqlite(path))):
-            from almanaq.engines.files.sqlite import open_sqlite, open_sqlite_folder
-            from almanaq.engines.files.table_cache import default_table_cache
-
-            open_ = open_sqlite_folder if only_sqlite else open_sqlite
-            cache = default_table_cache() if self.keep else None
-            return open_within(lambda: open_(path, schema=schema, seconds=self.seconds, cache=cache), self.seconds)
-        if path.is_dir() or kind is not None:
+        suffix = path.suffix.lower()
+        if path.is_dir() or kind_of(path) is not None or suffix in SQLITE or is_sqlite(path):
             return self.open_files([path])
-        if suffix in DUCKDB:
-            from almanaq.engines.duckdb.engine import open_duckdb_file
+        from almanaq.engines.duckdb.engine import DUCKDB, open_duckdb_file
 
-            return open_duckdb_file(path, schema=schema)
+        if suffix in DUCKDB:
+            return open_duckdb_file(path, schema=self.schema or schema_beside([path]))
         known = ", ".join((*DUCKDB, *SQLITE, KNOWN))
         raise SourceError(
             f"{path.name}: files of this kind cannot be opened; known: a folder, or a file ending in {known}"

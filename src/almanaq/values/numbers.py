@@ -37,6 +37,7 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _PLAIN = re.compile(r"[0-9]*\.?[0-9]*", re.ASCII)
+_ORDINARY = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?", re.ASCII)
 _GROUPED = (
     re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]*)?", re.ASCII),  # 1,234.5
     re.compile(r"([0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3})(\.[0-9]*)?", re.ASCII),  # 12,34,567.5
@@ -62,7 +63,7 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
     >>> parse_quantity("$1,234.50")
     (Decimal('1234.50'), '$')
     """
-    if text.isascii() and text.isdigit() and len(text) <= LONGEST:
+    if _ORDINARY.fullmatch(text) and (decimal != "," or "." not in text):
         return Decimal(text), ""
     text = text.translate(_SPELLED_SPACES).strip()
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None

@@ -15,6 +15,7 @@ import mailbox
 import os
 import re
 import tomllib
+import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -34,6 +35,8 @@ _OWN = ("path", "name", "title", "modified")
 _MOST_UNPACKED = 300 << 20
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _PAGES_SHOWN = 5
+_LETTERS_SEEN, _UNNAMED = 20_000, 0.02
+"""Of so many letters of a PDF, texts that are read well have fewer that no script has, or that fonts number alone."""
 
 Fields = dict[str, Any]
 
@@ -358,6 +361,9 @@ def _read_pdf(path: Path) -> Iterator[_Document]:
             notes.append(
                 f"{len(empty):,} of {len(text):,} pages hold no text (page {shown}): if they are scanned, run OCR first"
             )
+        letters = "".join(text)[:_LETTERS_SEEN]
+        if sum(unicodedata.category(letter) in ("Cn", "Co") for letter in letters) > _UNNAMED * len(letters):
+            notes.append("its fonts do not say which letters they draw, and its text is probably wrong: run OCR on it")
         known: Any = reader.metadata or pypdf.DocumentInformation()
         try:
             created = known.creation_date

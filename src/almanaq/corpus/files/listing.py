@@ -18,7 +18,7 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from almanaq.corpus.read_cancellation import raise_if_cancelled
-from almanaq.corpus.sqlite import SQLITE, sqlite_files
+from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError, suggest
 
@@ -216,10 +216,10 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
             databases += inner.databases
             problems += inner.problems
             continue
-        if path.suffix.lower() in SQLITE and not _odd(path, named=True):
+        kind = kind_of(path)
+        if kind is None and not _odd(path, named=True) and (path.suffix.lower() in SQLITE or is_sqlite(path)):
             databases.append(path)
             continue
-        kind = kind_of(path)
         if kind is None:
             problems.append(not_opened(path.name, f"files of this kind cannot be read; known: {KNOWN}"))
         elif why := _odd(path, named=True):
@@ -233,15 +233,6 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
         name = documents[0].stem if len(documents) == 1 else root.name
         found.append(FoundFile(TableId("data", name), tuple(path.absolute() for path in documents), root))
     return replace(_distinct(found, problems), databases=tuple(databases))
-
-
-def holds_rows(folder: Path) -> bool:
-    """Tell whether a folder or a sub-folder of it holds a file of rows."""
-    return (
-        any(kind_of(p) for place in [folder, *_folders(folder, [])] for p in place.iterdir())
-        or bool(_parts(folder, "", [], _PARTED))
-        or any(_walk_documents(str(folder)))
-    )
 
 
 def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:

@@ -64,7 +64,9 @@ def marks_of(cells: Iterable[str]) -> Marks:
     for cell in cells:
         if len(cell) > _LONGEST or cell.isdigit():
             continue
-        if day := _SLASHED.match(cell.strip()):
+        if _POINT.fullmatch(cell):
+            decimals.add(".")
+        elif day := _SLASHED.match(cell.strip()):
             first, second = int(day[1]), int(day[2] or day[3])
             orders |= {"DMY"} if first > 12 >= second else {"MDY"} if second > 12 >= first else set()
         elif digits := _DIGITS.search(cell):

@@ -324,15 +324,10 @@ def _kind(path: Path) -> Kind:
 # --- rows as they stand in a file -------------------------------------------------------------------------------------
 
 
-_BATCH_ROWS = 1000
-_MOST_UNPACKED = 2_000_000_000
-"""The most memory that the rows of one Parquet file may take as a table of a corpus."""
-
-
 def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
     """Return the names of the columns of a file of rows, and its rows, each as long as the header; None is no value.
 
-    Delimited text gives text, JSON and Parquet give Python values; the lists of objects in JSON stay values. Of a
+    Delimited text gives text, JSON gives Python values; the lists of objects in JSON stay values. Of a
     workbook it is the first sheet.
 
     Args:
@@ -408,43 +403,8 @@ def _sheet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]
     return Header(sheet.header.names, sheet.notes), [list(row) for row in sheet.rows[:limit]]
 
 
-def _size(column: Any) -> int:
-    """Return the bytes of a column, text that is kept once counted for each row that it stands in."""
-    return int(column.dictionary_decode().nbytes if hasattr(column, "dictionary_decode") else column.nbytes)
-
-
-def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
-    file = open_parquet(path)
-    header = clean_header(list(file.schema_arrow.names), path.name)
-    rows: list[list[Any]] = []
-    held = 0
-    for batch in file.iter_batches(batch_size=min(limit or _BATCH_ROWS, _BATCH_ROWS)):
-        held += sum(map(_size, batch.columns))  # a few bytes may stand for any number of rows, and of long ones
-        if held > _MOST_UNPACKED:
-            raise SourceError(
-                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave out columns, "
-                "or query it with --db"
-            )
-        rows += (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        if limit is not None and len(rows) >= limit:
-            break
-    return header, rows[:limit]
-
-
-def open_parquet(path: Path) -> Any:
-    """Return the opened pyarrow ParquetFile; raises SourceError when it is none."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path, memory_map=True)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path.name} is not a Parquet file: {first_line(error)}") from error
-
-
 _ROWS: dict[Format, Callable[[Path, int | None], tuple[Header, list[list[Any]]]]] = {
     Format.DELIMITED: _read_delimited_rows,
     Format.JSON: _json_rows,
-    Format.PARQUET: _parquet_rows,
     Format.SHEETS: _sheet_rows,
 }

@@ -81,14 +81,14 @@ def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
     if len(rows) < 3:
         return None
     top, second, body = rows[0], rows[1], rows[2:]
-    gaps = [at for at in range(len(second)) if not is_filled(top[at])]
-    again = len({str(cell) for cell in top if is_filled(cell)}) < len(_filled(top))
-    numeric = [
-        at for at in range(len(second)) if sum(as_number(row[at]) is not None for row in body) > len(body) * _HALF
-    ]
-    if not (gaps or again) or not numeric or not all(map(_is_label, second)) or len(_filled(top)) < 1:
+    filled = _filled(top)
+    gaps = set(range(len(second))).difference(filled)
+    again = len({str(top[at]) for at in filled}) < len(filled)
+    if not (gaps or again) or not filled or not all(map(_is_label, second)):
         return None
-    if not any(at + 1 in gaps or top[at] in top[:at] for at in _filled(top)):
+    if not any(at + 1 in gaps or top[at] in top[:at] for at in filled):
+        return None
+    if not any(sum(as_number(row[at]) is not None for row in body) > len(body) * _HALF for at in range(len(second))):
         return None
     names, group = [], ""
     for above, name in zip(top, second, strict=True):
@@ -168,9 +168,10 @@ def _sums_up(row: Row, column: Callable[[int], list[float]]) -> bool:
     filled = _filled(row)
     label = row[filled[0]] if filled else None
     if filled and not _is_label(label):  # nothing says so: each number has to be a sum, and there is no text
-        pairs = [(as_number(row[at]), column(at)) for at in filled]
-        unlabelled = filled[0] > 0 and all(value is not None for value, _ in pairs)
-        return unlabelled and all(len(above) > 1 and _is_sum(value, above, exact=True) for value, above in pairs)
+        if filled[0] == 0 or any(as_number(row[at]) is None for at in filled):
+            return False
+        pairs = ((as_number(row[at]), column(at)) for at in filled)
+        return all(len(above) > 1 and _is_sum(value, above, exact=True) for value, above in pairs)
     if not filled or not _says_total(label):
         return False
     rest = [at for at in filled[1:] if row[at] != label]  # a merged cell repeats the word
@@ -183,6 +184,11 @@ def _says_total(value: Any) -> bool:
     words = value.casefold().strip(" :=").replace(":", "").split() if isinstance(value, str) else []
     among = _WORDS if len(words) == 1 else _WORDS - _OF_NAMES
     return " ".join(words) in _PHRASES or (len(words) < 5 and not among.isdisjoint(words))
+
+
+def _is_only_total(value: Any) -> bool:
+    """Tell whether a cell says "Total" or "Grand total" and nothing else."""
+    return _says_total(value) and (len(value.split()) == 1 or value.casefold().strip(" :=") in _PHRASES)
 
 
 def _is_sum(value: float | None, above: list[float], *, exact: bool = False) -> bool:
@@ -224,25 +230,35 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
         if not filled:
             continue
         alone = filled == [0] and _is_label(row[0]) and not _says_total(row[0])
-        # A word by itself may well be the name of a row whose other cells are missing.
-        if alone and (_NOTE.match(row[0]) or (" " in row[0].strip() and (widest > 2 or not _filled(rows[at - 1])))):
+        # A name whose other cells are missing is no note: it is no longer than those above it.
+        longer = alone and len(row[0]) > max(len(str(other[0] or "")) for other in rows[:at])
+        apart = alone and " " in row[0].strip() and (not _filled(rows[at - 1]) or (longer and widest > 2))
+        if apart or (alone and _NOTE.match(row[0])):
             found.append(LeftOut(at, "a note below the table"))
         elif _sums_up(row, partial(column, at)):
             found.append(LeftOut(at, "which sums the others"))
-        elif _is_label(row[filled[0]]) and len(str(row[filled[0]]).split()) == 1 and _says_total(row[filled[0]]):
+        elif _is_only_total(row[filled[0]]):
             return [*found, LeftOut(at, "says it is a total, but its numbers are not the sums: it is kept", kept=True)]
+        elif alone and " " in row[0].strip() and widest > 2:
+            return [*found, LeftOut(at, "holds a text alone, perhaps a note: it is kept", kept=True)]
         else:
             return found
     return found
 
 
 def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
-    """Return the rows within a table that sum up those since the one before, and the last one that sums up all."""
+    """Return the rows within a table that sum up those since the one before, and the last one that sums up all.
+
+    Where the last row that says "Total" sums up all rows but those that say so, too, these are none of the table.
+    """
     found: list[LeftOut] = []
+    totals = [at for at, row in enumerate(rows) if _says_total(next(filter(is_filled, row), None))]
+    rest = [row for at, row in enumerate(rows) if at not in totals and at < totals[-1]] if len(totals) > 1 else []
+    if rest and len(_filled(rows[totals[-1]])) > 1 and _sums_up(rows[totals[-1]], partial(_column_of, rest)):
+        return [LeftOut(at, "which sums up others") for at in totals]
     group: list[Row] = []
     for at, row in enumerate(rows):
-        filled = _filled(row)
-        if filled and _says_total(row[filled[0]]) and len(filled) > 1:
+        if at in totals and len(_filled(row)) > 1:
             if group and _sums_up(row, partial(_column_of, tuple(group))):
                 found.append(LeftOut(at, "which sums up those above it"))
                 group = []

@@ -181,6 +181,8 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
         notes.append(f"{where}: two header rows are joined, as in {joined[-1]!r}")
     if not named and header is None:
         notes.append(f"{where}: its first row looks like values, so the columns are called column_1 …")
+    if named and joined is None and 2 * sum(map(is_filled, table[0])) < len(used):
+        notes.append(f"{where}: its first row names fewer than half of its columns: is it a form rather than a table?")
     names = joined or (tuple("" if v is None else str(v) for v in table[0]) if named else number_columns(len(used)))
     head = 2 if joined is not None else int(named)
     units = read_units(table[head:]) if named else None

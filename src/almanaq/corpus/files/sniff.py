@@ -33,12 +33,14 @@ _ENCODINGS = (
     ("koi8-u", "KOI8", re.compile(r"[А-яЁёІіЇїЄєҐґ]+")),
     ("cp1253", "Windows-1253", re.compile(r"[Ά-ώ]+")),
 )
-_CENTRAL = (
-    ("cp1250", "Windows-1250", re.compile(rb"(?<=[A-Za-z])[\xb9\xb3\xbf](?=[a-z\xf3])|\xa3(?=[aeiouy\xf3])")),
-    ("iso8859-2", "ISO 8859-2", re.compile(rb"(?<=[A-Za-z])[\xb1\xb3\xb6\xbf](?=[a-z\xf3])|\xa3(?=[aeiouy\xf3])")),
-)
-"""Polish letters: in Western encodings they are signs such as \u00b3 and \u00a3, which never stand within words."""
-_LEAST_CENTRAL = 2
+_LATIN = {
+    "cp1252": ("Windows-1252", ("àâæçèêëïôœùûÿ", "àèìòù", "ãàâêõôçñ", "åæøäöðþ", "õåäöüšž")),
+    "cp1250": ("Windows-1250", ("ąćęłńśźż", "čďěňřšťůž", "čďľĺňŕšťžô", "őű", "ăâîşţ", "čćđšž")),
+    "iso8859-2": ("ISO 8859-2", ("ąćęłńśźż", "čďěňřšťůž", "čďľĺňŕšťžô", "őű", "ăâîşţ", "čćđšž")),
+}
+"""Letters of one language each, of those that other encodings have other signs for: a text has few of two languages."""
+_TORN = re.compile(r"(?<=[^\W\d_])[¡-¿×÷](?=[^\W\d_])|[©®¦¨¬¯±²³´¶·¸¹¼½¾](?=[^\W\d_])")
+"""Signs that stand within a word or before one, as none does, so that they are letters of another encoding."""
 _ALSO = {
     "cp1252": "cp1250", "latin-1": "iso8859-2", "cp1250": "cp1252", "iso8859-2": "cp1252",
     "cp1251": "koi8-u", "koi8-u": "cp1251", "cp1253": "cp1251",
@@ -64,10 +66,9 @@ def foreign_encoding(path: Path) -> tuple[str, str]:
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
-    central = [(len(letters.findall(sample)), encoding, called) for encoding, called, letters in _CENTRAL]
-    count, encoding, called = max(central, key=lambda each: each[0])
-    if count >= _LEAST_CENTRAL:
-        return encoding, called
+    encoding, share = max(_rate_latin(sample).items(), key=lambda each: each[1])  # the first of equal ones
+    if encoding != "cp1252" and share >= _REGULAR:
+        return encoding, _LATIN[encoding][0]
     high = [len(run) for run in _HIGH.findall(sample)]
     if sum(run for run in high if run >= _LEAST_RUN) < _FOREIGN * sum(high) or not high:
         return "", ""
@@ -79,6 +80,24 @@ def foreign_encoding(path: Path) -> tuple[str, str]:
         if words and regular >= _REGULAR * len(words):
             return encoding, called
     return "", _UNKNOWN
+
+
+def _rate_latin(sample: bytes) -> dict[str, float]:
+    """Return for each encoding which share of the bytes that encodings differ in are letters of one language.
+
+    Other signs count as if they were, unless they stand within words.
+    """
+    alike = {byte for byte in range(128, 256) if len({bytes([byte]).decode(each, "replace") for each in _LATIN}) == 1}
+    unlike = sample.translate(None, bytes(alike))
+    rates = {}
+    for encoding, (_, alphabets) in _LATIN.items():
+        signs = Counter(unlike.decode(encoding, "replace").casefold())
+        beyond = {sign: count for sign, count in signs.items() if not sign.isascii()}
+        letters = max(sum(count for s, count in beyond.items() if s in alphabet) for alphabet in alphabets)
+        others = sum(count for s, count in beyond.items() if not s.isalpha() and (s.isprintable() or s == "\u00a0"))
+        torn = len(_TORN.findall(sample.decode(encoding, "replace")))
+        rates[encoding] = (letters + others - torn - beyond.get("\ufffd", 0)) / max(1, sum(beyond.values()))
+    return rates
 
 
 def _double_byte_encoding(sample: bytes) -> tuple[str, str] | None:
@@ -121,7 +140,7 @@ ALONE = "\x1f"
 """Separates nothing: the file has one column, whose text holds commas here and there."""
 _SAMPLE_ROWS = 300
 _CHUNK = 1 << 22
-_CONSISTENT = 0.9
+_CONSISTENT, _HALF = 0.9, 0.5
 _FEW_CONTROLS, _MOST_CONTROLS = 8, 0.02
 _MOST_COLUMNS = 10_000
 _LEAST_CUT = 3
@@ -452,7 +471,8 @@ def _are_years(first: Sequence[str], kinds: Sequence[str]) -> bool:
 def _main_kind(cells: Sequence[str]) -> str:
     kinds = Counter(_kind(cell) for cell in cells[:200] if cell.strip().casefold() not in MISSING)
     kind, count = kinds.most_common(1)[0] if kinds else ("text", 0)
-    return kind if count >= _CONSISTENT * kinds.total() else "text"
+    share = _HALF if kind == "moment" else _CONSISTENT  # numbers are often mixed with words, days seldom
+    return kind if count >= share * kinds.total() else "text"
 
 
 def _kind(cell: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,8 @@ from almanaq.text.sql_literals import quote
 _SAMPLE_CHARACTERS = 400
 _LOOK_SECONDS = 2.0
 """The longest that a view is waited for when the catalog takes samples."""
+_SPELLED_ALIKE = ("bigint", "integer", "smallint", "double precision")
+"""Types whose values Python writes as DuckDB does."""
 _PG_TYPES = {
     "tinyint": "smallint",
     "utinyint": "smallint",
@@ -64,14 +66,14 @@ class CatalogReader:
         database: the name under which DuckDB knows the database.
         infer_enums: whether columns of text may be found to be ENUM: only where the source declares no types (CSV).
         typed: (schema, name) of tables among them whose types are declared all the same (Parquet).
-        made: (schema, name) of every relation, where we made them all as plain tables; None: DuckDB is asked.
+        made: rows by (schema, name) of every relation, where we made them all as plain tables; None: DuckDB is asked.
     """
 
     connection: duckdb.DuckDBPyConnection
     database: str
     infer_enums: bool = False
     typed: frozenset[tuple[str, str]] = frozenset()
-    made: frozenset[tuple[str, str]] | None = None
+    made: Mapping[tuple[str, str], int] | None = None
 
     def read(self) -> Catalog:
         """Return every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
@@ -147,7 +149,10 @@ class CatalogReader:
         relation = Relation(names[place], location, columns, description=comment or "")
         if not is_table:
             return relation
-        ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
+        if self.made is not None:
+            rows = self.made[place]
+        else:
+            ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
         foreign = tuple(_foreign_key(names, place[0], c) for c in constraints if c[0] == "FOREIGN KEY")
         return replace(
             relation,
@@ -190,7 +195,7 @@ class CatalogReader:
             rows, relation = [], replace(relation, unread=first_line(error))
         columns = []
         for position, column in enumerate(relation.columns):
-            values: Iterable[str] = flat(row[position] for row in rows)
+            values: Iterable[str] = map(str, flat(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
                 column = self._infer_kind(relation, column, values, infer_prose=infer_prose)
@@ -254,4 +259,6 @@ def _sample_expression(column: Column) -> str:
     name = quote(column.name)
     if column.array and column.type == "text":
         return f"list_transform({name}[:20], lambda x: left(CAST(x AS VARCHAR), {_SAMPLE_CHARACTERS}))"
+    if column.type in _SPELLED_ALIKE and not column.array:  # planning a cast of each of many columns takes long
+        return name
     return f"left(CAST({name} AS VARCHAR), {_SAMPLE_CHARACTERS})" if column.type != "bytea" else "NULL"

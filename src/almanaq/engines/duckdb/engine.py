@@ -27,6 +27,8 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.text.sql_literals import quote, string_literal
 
+DUCKDB = (".duckdb", ".ddb")
+"""Endings of DuckDB files."""
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
 _REGISTERED = "registered"
@@ -49,7 +51,7 @@ class Loaded:
         declared: the keys and units that the catalog cannot show.
         separate: whether each schema is a database of its own.
         typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
-        made: (schema, name) of every relation, where all are tables that say nothing of themselves; None: unknown.
+        made: rows by (schema, name) of every relation, where all are tables made by loading alone; None: unknown.
         catalog: what the tables hold as it was read once, before a schema file is applied; None: to be read.
         origins: by (schema, name) of a table, the file that it was read from and how that is written.
         lasting: whether reading it again would give the same; not where a part was left out for want of time.
@@ -62,7 +64,7 @@ class Loaded:
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     catalog: Catalog | None = None
     lasting: bool = True
-    made: frozenset[tuple[str, str]] | None = None
+    made: Mapping[tuple[str, str], int] | None = None
 
 
 class DuckDBDatabase:
@@ -142,8 +144,8 @@ class DuckDBDatabase:
             place = (self._work, _REGISTERED, name)
             cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(*place[:2])}")
             cursor.execute(f"DROP TABLE IF EXISTS {quote(*place)}")
-            load_table(cursor, place, table)
-            made = CatalogReader(cursor, self._work, made=frozenset([place[1:]]))
+            rows = load_table(cursor, place, table)
+            made = CatalogReader(cursor, self._work, made={place[1:]: rows})
             self._registered |= {relation.name: relation for relation in made.read().relations}
             self._catalog = None
 
@@ -223,9 +225,12 @@ def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Sche
         raise UsageError("no tables given: pass a mapping of names to tables of Arrow, pandas or polars")
     connection = open_instance()
     connection.execute("CREATE SCHEMA data")
-    for table_name, table in tables.items():
-        load_table(connection, ("memory", "data", table_name), as_arrow(table_name, table))
-    loaded = Loaded(made=frozenset(("data", table_name) for table_name in tables))
+    loaded = Loaded(
+        made={
+            ("data", table_name): load_table(connection, ("memory", "data", table_name), as_arrow(table_name, table))
+            for table_name, table in tables.items()
+        }
+    )
     return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
 
 
@@ -263,8 +268,8 @@ def query_of_view(statement: str) -> str:
     return statement[found.end() :].strip().removesuffix(";") if found is not None else statement
 
 
-def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], table: Any) -> None:
-    """Make the table at `place` from Arrow data; a column of string dictionaries becomes an ENUM."""
+def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], table: Any) -> int:
+    """Make the table at `place` from Arrow data; a column of string dictionaries becomes an ENUM. Return its rows."""
     import pyarrow as pa
 
     try:
@@ -273,7 +278,9 @@ def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], ta
             _enum_cast(field.name, table.column(field.name)) if _is_enum(pa, field.type) else quote(field.name)
             for field in table.schema
         ]
-        connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {', '.join(columns)} FROM loaded")
+        made = connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {', '.join(columns)} FROM loaded")
+        ((rows,),) = made.fetchall()
+        return int(rows)
     except duckdb.Error as error:
         raise SourceError(f"cannot load the table {place[-1]!r}: {first_line(error)}") from error
     finally:

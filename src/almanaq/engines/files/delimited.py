@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ WORDS = rf"[^\p{{L}}]*((?:{_WORD})[^\p{{L}}]+)*(?:{_WORD})?[^\p{{L}}]*"
 _GUESSED_ROWS = 100
 _SURE_BYTES = 17
 """A double keeps fifteen digits, with a sign and a point."""
-_NO_HINTS = ColumnHints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +109,41 @@ class Column:
     """One column on its way: what it is cast to, and what became of it."""
 
     name: str
-    cast: Cast
+    sample: Counter[str]
     hints: ColumnHints
+    cast: Cast = TEXT
     report: ColumnReport | None = None
     typed: Any = None
     recast: str = ""
 
 
-def guess_columns(dialect: Dialect, header: Header, reading: ReadOptions) -> list[Column]:
-    """Return what each column is probably made of."""
+def list_columns(dialect: Dialect, header: Header, reading: ReadOptions) -> list[Column]:
+    """Return the columns with a sample of their cells, and with what the others say of how the file is written."""
     rows = dialect.sample[:_GUESSED_ROWS]
-    samples = [Counter(row[i] for row in rows if i < len(row) and row[i]) for i in range(len(header.names))]
-    marks = [marks_of(sample) for sample in samples]
-    alone = [infer_column(name, sample).report for name, sample in zip(header.names, samples, strict=True)]
-    typed = [report.type for report in alone]
-    sure = [mark for mark, type_ in zip(marks, typed, strict=True) if type_ != "text" or mark.days]
-    decimals, days = {mark.decimal for mark in sure} - {None}, {mark.days for mark in sure} - {None}
+    cells = [*zip_longest(*rows), *[()] * len(header.names)]
+    samples = [Counter(filter(None, column)) for column in cells[: len(header.names)]]
+    found: set[Marks] = set()
+    for name, sample in zip(header.names, samples, strict=True):
+        marks = marks_of(sample)
+        if marks not in found and (marks.days or infer_column(name, sample).report.type != "text"):
+            found.add(marks)
+    decimals, days = {marks.decimal for marks in found} - {None}, {marks.days for marks in found} - {None}
     file = Marks(decimals.pop() if len(decimals) == 1 else None, days.pop() if len(days) == 1 else None)
-    found = []
-    for name, sample, first in zip(header.names, samples, alone, strict=True):
-        hints = ColumnHints(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
-        guess = first if hints == _NO_HINTS else infer_column(name, sample, hints).report
-        comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
-        cast = _CASTS.get(guess.type, TEXT)
-        if cast is POINT:
-            cast = _cast_fractions(COMMA if comma else POINT, sample)
-        ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
-        found.append(Column(name, cast if ordinary * 2 >= sample.total() > 0 else TEXT, hints))
-    return found
+    return [
+        Column(name, sample, ColumnHints(file=file, said=reading.marks, type=reading.types.get(name.casefold(), "")))
+        for name, sample in zip(header.names, samples, strict=True)
+    ]
+
+
+def guess_cast(column: Column) -> Cast:
+    """Return what the cells of a column probably are."""
+    sample, hints = column.sample, column.hints
+    cast = _CASTS.get(infer_column(column.name, sample, hints).report.type, TEXT)
+    if cast is POINT:
+        comma = hints.said.over(marks_of(sample)).over(hints.file).decimal == ","
+        cast = _cast_fractions(COMMA if comma else POINT, sample)
+    ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
+    return cast if ordinary * 2 >= sample.total() > 0 else TEXT
 
 
 def _is_ordinary(cell: str, cast: Cast) -> bool:
@@ -177,12 +183,14 @@ def load_delimited(
     Raises:
         duckdb.Error: the engine has no room.
     """
-    columns = guess_columns(dialect, header, reading)
+    columns = list_columns(dialect, header, reading)
     mended = Repairs()
     if path.stat().st_size < SMALL_BYTES * max(1, len(columns) // _WIDE):
         raw = _read_here(path, dialect, len(columns), mended)
         _load_here(connection, place, raw, columns)
         return raw.num_rows, tuple(column.report for column in columns if column.report), mended
+    for column in columns:
+        column.cast = guess_cast(column)
     stage = (*place[:-1], f"{place[-1]} as read")
     source = _source(path, dialect, len(columns))
     try:

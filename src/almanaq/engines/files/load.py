@@ -42,7 +42,7 @@ from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.duckdb.session import file_literal
 from almanaq.engines.files.columns import infer_keys, repeated_rows, value_column
 from almanaq.engines.files.delimited import load_delimited
-from almanaq.engines.files.sqlite import SQLiteTables, load_sqlite
+from almanaq.engines.files.sqlite import load_sqlite
 from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, fingerprint, open_loaded
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.catalog.reading import relation_names
@@ -166,6 +166,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     names = relation_names(list(load.reports))
     declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
     several = len({table_id.database for table_id in load.reports}) > 1
+    in_place = any(found.kind.format is Format.PARQUET for found in listing.files)
     return Loaded(
         (*(LoadReport("", 0, (), (problem,)) for problem in load.problems), *load.reports.values()),
         Schema(declared, name),
@@ -173,6 +174,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         origins={(each.database, each.table): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
         lasting=not views.over,
+        made=None if in_place else {(each.database, each.table): report.rows for each, report in load.reports.items()},
     )
 
 
@@ -363,18 +365,15 @@ def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
         for name in (path.stem, path.name.replace(".", "_"), *(f"{path.stem}_{n}" for n in range(2, len(taken) + 3)))
         if name.casefold() not in taken
     )
-    read = SQLiteTables()
-    load_sqlite(load.connection, place, path, views, read)
+    if place != path.stem:
+        load.problems.append(f"{path.name}: its tables lie in {place!r}, since {path.stem!r} is taken; rename one file")
+    read = load_sqlite(load.connection, place, path, views)
     if not read.declared:
         raise SourceError(f"{path.name} holds no table")
-    reports = {report.table: report for report in read.reports}
-    for place_, table in read.declared:
-        found = reports.get(table) or LoadReport(table, 0, ())
-        load.reports[TableId(place_, table)] = replace(found, origin=f"{path.name}: SQLite")
-    load.declared.update({TableId(*at): entry for at, entry in read.declared.items()})
-    load.problems += [
-        w for report in read.reports if (place, report.table) not in read.declared for w in report.warnings
-    ]
+    for table, report in read.reports.items():
+        load.reports[TableId(place, table)] = replace(report, origin=f"{path.name}: SQLite")
+    load.declared.update({TableId(place, table): entry for table, entry in read.declared.items()})
+    load.problems += read.left_out
 
 
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
@@ -428,11 +427,14 @@ def load_parquet(
         SourceError: a file is no Parquet, or the parts do not fit together.
     """
     file = found.path.name
-    source = _source(found)
+    source = parquet_source(found)
     try:
         described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []
         header = clean_header([entry[0] for entry in described], file)
-        ((rows,),) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+        # Of all files at once, as their footers tell: of a union of them DuckDB would read a column.
+        ((rows,),) = connection.execute(
+            f"SELECT count(*) FROM read_parquet({_list_files(found)}, union_by_name = true)"
+        ).fetchall()
         columns = ", ".join(
             f"{_without_nan(entry)} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
         )
@@ -480,7 +482,8 @@ def _is_parquet(path: Path) -> bool:
     return kind is not None and kind.format is Format.PARQUET
 
 
-def _source(found: FoundFile) -> str:
+def parquet_source(found: FoundFile) -> str:
+    """Return what a query reads the Parquet files of a table from."""
     if found.root is None and found.columns:
         selects = []
         for path, (value,) in zip(found.paths, found.values, strict=True):
@@ -488,9 +491,13 @@ def _source(found: FoundFile) -> str:
             file = file_literal(path.resolve())
             selects.append(f"SELECT *, {literal} AS {quote(found.columns[0])} FROM read_parquet({file})")
         return f"({' UNION ALL '.join(selects)})"
-    files = _list(file_literal(path.resolve()) for path in found.paths)
+    files = _list_files(found)
     parted = ", hive_partitioning = true" if found.root is not None else ""
     return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
+
+
+def _list_files(found: FoundFile) -> str:
+    return _list(file_literal(path.resolve()) for path in found.paths)
 
 
 def _list(literals: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""SQLite files as a database, loaded into DuckDB's memory with their cells typed and their JSON documents opened."""
+"""SQLite files, loaded into DuckDB's memory with their cells typed and their JSON documents opened."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.listing import total_bytes
 from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.files.records import RecordTable, open_records
 from almanaq.corpus.inference import ColumnReport, LoadReport
@@ -23,20 +22,18 @@ from almanaq.corpus.sqlite import (
     ViewTime,
     connect_sqlite,
     not_read,
-    sqlite_files,
     sqlite_keys,
     sqlite_tables,
     sqlite_views,
     unreadable_views,
 )
 from almanaq.engines.common import RelationQueries
-from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
+from almanaq.engines.duckdb.engine import load_table
 from almanaq.engines.files.columns import SQL_TYPES, type_column, value_column
-from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, open_loaded, sqlite_fingerprint
+from almanaq.engines.files.table_cache import DATABASE
 from almanaq.errors import SourceError
-from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.relations import Relation
-from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema, Schema
+from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema
 from almanaq.text.sql_literals import quote
 
 # --- documents: columns of JSON objects become columns, and lists of objects tables -----------------------------------
@@ -46,30 +43,32 @@ _LOOKED_AT = 20
 
 def open_documents(
     connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], key: str
-) -> dict[str, RelationSchema]:
+) -> dict[str, tuple[RelationSchema, int]]:
     """Open up the columns of a loaded table whose every value is a JSON object; give the tables that this makes.
+
+    Each comes with its keys and its number of rows.
 
     Args:
         key: the column by which the new tables refer to the table; "" where it has none, and a number is given.
     """
-    made: dict[str, RelationSchema] = {}
+    made: dict[str, tuple[RelationSchema, int]] = {}
     for name in _document_columns(connection, place):
         table: Any = connection.sql(f"SELECT * FROM {quote(*place)}").to_arrow_table()
         texts = table.column(name).to_pylist()
         keys = table.column(key).to_pylist() if key else texts
-        rows = [
+        objects = [
             {**({key: own} if key else {}), **(json.loads(text) if text else {})}
             for own, text in zip(keys, texts, strict=True)
         ]
-        first, *children = open_records(rows, place[2], key=key)
+        first, *children = open_records(objects, place[2], key=key)
         connection.execute(f"DROP TABLE {quote(*place)}")
         load_table(connection, place, _widened(table, name, first, key))
         called = {place[2]: place[2]}
         for child in children:
             called[child.name] = _free(connection, place, child.name)
-            load_table(connection, (*place[:2], called[child.name]), _as_table(child))
+            rows = load_table(connection, (*place[:2], called[child.name]), _as_table(child))
             own, parent, theirs = child.parent or ("", place[2], "")
-            made[called[child.name]] = RelationSchema(foreign_keys=(((own,), called[parent], (theirs,)),))
+            made[called[child.name]] = RelationSchema(foreign_keys=(((own,), called[parent], (theirs,)),)), rows
         key = key or first.key
     return made
 
@@ -125,147 +124,79 @@ def _as_table(opened: RecordTable) -> pa.Table:
 # --- SQLite files -----------------------------------------------------------------------------------------------------
 
 _BATCH_ROWS = 20_000
-_TABLES_OF = f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{DATABASE}' AND schema_name = ?"
 _HIDDEN = 1
 """What SQLite's table_xinfo says of a column that belongs to how a virtual table works."""
 _MOMENTS = ("date", "timestamp", "time")
+_EMPTY = {"bytea": "BLOB"}
 
 
-def open_sqlite(
-    path: Path, *, schema: Schema | None = None, seconds: float | None = None, cache: TableCache | None = None
-) -> DuckDBDatabase:
-    """Load a SQLite file into an in-memory database, with its primary and foreign keys.
+@dataclass(slots=True)
+class SQLiteTables:
+    """What was loaded of a SQLite file.
+
+    Attributes:
+        reports: how each table was read, by its name.
+        declared: the keys of each.
+        left_out: why views are missing.
+    """
+
+    reports: dict[str, LoadReport] = field(default_factory=dict)
+    declared: dict[str, RelationSchema] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def load_sqlite(connection: duckdb.DuckDBPyConnection, place: str, path: Path, views: ViewTime) -> SQLiteTables:
+    """Load the tables and views of a SQLite file into the schema `place`, which is made.
 
     SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
     DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
     are (the others NULL, counted in the report), else text.
 
-    Args:
-        seconds: how long the views may take together; what is not read then is left out. None takes VIEW_SECONDS.
-        cache: where the tables are cached for the next time; None: nowhere.
-    """
-    return _open_sqlites({"data": path}, path.name, schema, ViewTime(seconds), cache)
-
-
-def open_sqlite_folder(
-    folder: Path, *, schema: Schema | None = None, seconds: float | None = None, cache: TableCache | None = None
-) -> DuckDBDatabase:
-    """Load the SQLite files of a folder and of its sub-folders, each into a schema named after the file.
-
-    A table whose name another file has, too, is called `file.table`. Files without a table are left out. `seconds`
-    and `cache` are as for one file.
-
-    Raises:
-        SourceError: no file holds a table, two files have one name, or a file is at fault.
-    """
-    files: dict[str, Path] = {}
-    for path in sqlite_files(folder):
-        if path.stem in files:
-            raise SourceError(
-                f"{str(path)!r} and {str(files[path.stem])!r} would both be the database {path.stem!r}; rename one"
-            )
-        files[path.stem] = path
-    return _open_sqlites(files, folder.resolve().name, schema, ViewTime(seconds), cache)
-
-
-def _open_sqlites(
-    files: Mapping[str, Path], name: str, schema: Schema | None, views: ViewTime, cache: TableCache | None
-) -> DuckDBDatabase:
-    def load(connection: duckdb.DuckDBPyConnection) -> Loaded:
-        return _load_all(connection, files, name, views)
-
-    worth = cache is not None and total_bytes(list(files.values())) >= cache.LEAST_BYTES
-    key = sqlite_fingerprint(files) if worth else ""
-    return open_loaded(load, name=name, schema=schema, entry=CacheEntry(cache, key))
-
-
-def _load_all(connection: duckdb.DuckDBPyConnection, files: Mapping[str, Path], name: str, views: ViewTime) -> Loaded:
-    read = SQLiteTables()
-    for place, path in files.items():
-        load_sqlite(connection, place, path, views, read)
-    if not read.declared:
-        raise SourceError(f"{name} holds no table")
-    called = relation_names(list(read.declared))
-    named = {called[at]: _renamed(entry, at[0], called) for at, entry in read.declared.items()}
-    return Loaded(tuple(read.reports), Schema(named, name), separate=len(files) > 1, lasting=not views.over)
-
-
-@dataclass(slots=True)
-class SQLiteTables:
-    """What was loaded of SQLite files.
-
-    Attributes:
-        declared: by the schema and name of a table, its keys.
-    """
-
-    reports: list[LoadReport] = field(default_factory=list)
-    declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
-
-
-def load_sqlite(
-    connection: duckdb.DuckDBPyConnection, place: str, path: Path, views: ViewTime, read: SQLiteTables
-) -> None:
-    """Load the tables and views of a SQLite file into the schema `place`, which is made, and add them to `read`.
-
     Raises:
         SourceError: it is no SQLite file, or a table of it cannot be read.
     """
-    names, unread = _sqlite_names(path)
-    read.reports += unread
+    read = SQLiteTables()
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
     with connect_sqlite(path) as sqlite, current_read().interrupting(sqlite.interrupt):
+        broken, slow = unreadable_views(sqlite), sqlite_views(sqlite)
+        read.left_out += [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
         connection.begin()  # one transaction for all tables: each by itself takes as long as reading a small one
         try:
-            reports = [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
+            for table in sqlite_tables(sqlite):
+                if table in broken:
+                    continue
+                try:
+                    with views.bound(sqlite) if table in slow else nullcontext():
+                        read.reports[table] = _load_table(connection, sqlite, path, (DATABASE, place, table))
+                except SourceError:
+                    if table not in slow or not views.over:
+                        raise
+                    read.left_out.append(f"{path.name}: {not_read(table, views)}")
         except BaseException:
             connection.rollback()
             raise
         connection.commit()
-        read.reports += reports
-        empty = {report.table for report in reports if not report.rows}
-        loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
-        tables = [table for table in names if table in loaded]
-        for table in tables:
-            declared = _sqlite_declared(connection, sqlite, (place, table), tables, check=table not in empty)
-            read.declared[place, table] = declared
-            if table in empty:
-                continue
-            key = declared.key[0] if len(declared.key) == 1 else ""
-            opened = open_documents(connection, (DATABASE, place, table), key)
-            read.declared |= {(place, child): entry for child, entry in opened.items()}
+        known = {name.casefold(): name for name in read.reports}
+        for table, report in list(read.reports.items()):
+            declared = _sqlite_declared(connection, sqlite, (place, table), known, check=report.rows > 0)
+            read.declared[table] = declared
+            if report.rows:
+                key = declared.key[0] if len(declared.key) == 1 else ""
+                for child, (entry, rows) in open_documents(connection, (DATABASE, place, table), key).items():
+                    read.declared[child], read.reports[child] = entry, LoadReport(child, rows, ())
+    return read
 
 
-def _renamed(entry: RelationSchema, place: str, called: Mapping[tuple[str, str], str]) -> RelationSchema:
-    """Return what is declared of a table with the names that queries use for the tables it refers to."""
-    return replace(
-        entry, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in entry.foreign_keys)
-    )
-
-
-def _load_sqlite(
-    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, path: Path, at: tuple[str, str], views: ViewTime
+def _load_table(
+    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, path: Path, place: tuple[str, str, str]
 ) -> LoadReport:
-    """Load a table; a view that takes longer than views may is left out, as its report says."""
-    place, table = at
-    is_view = table in sqlite_views(sqlite)
-    try:
-        with views.bound(sqlite) if is_view else nullcontext():
-            rows, report = _sqlite_table(sqlite, path, table)
-            load_table(connection, (DATABASE, place, table), rows)
-    except SourceError:
-        if not (is_view and views.over):
-            raise
-        return LoadReport(table, 0, (), (f"{path.name}: {not_read(table, views)}",))
+    rows, report = _sqlite_table(sqlite, path, place[2])
+    if report.rows:
+        load_table(connection, place, rows)
+    else:  # in a tenth of the time
+        columns = (f"{quote(each.name)} {_EMPTY.get(each.type, each.type)}" for each in report.columns)
+        connection.execute(f"CREATE TABLE {quote(*place)} ({', '.join(columns)})")
     return report
-
-
-def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
-    """Return the tables and views of a file, and a report for each view that is left out since it cannot be read."""
-    with connect_sqlite(path) as sqlite:
-        broken = unreadable_views(sqlite)
-        names = [name for name in sqlite_tables(sqlite) if name not in broken]
-    warnings = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
-    return names, [LoadReport(name, 0, (), (message,)) for name, message in zip(broken, warnings, strict=True)]
 
 
 def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[Any, LoadReport]:
@@ -364,13 +295,14 @@ def _sqlite_declared(
     connection: duckdb.DuckDBPyConnection,
     sqlite: sqlite3.Connection,
     at: tuple[str, str],
-    tables: list[str],
+    known: Mapping[str, str],
     *,
     check: bool,
 ) -> RelationSchema:
     """Return the primary key and the foreign keys that lead somewhere.
 
     Args:
+        known: the names of the tables that were loaded, by their folded names.
         check: whether the rows must keep the key, as SQLite lets it be null.
     """
     database, table = at
@@ -382,7 +314,6 @@ def _sqlite_declared(
         and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key)
     ):
         key = ()
-    known = {name.casefold(): name for name in tables}
     foreign: list[ForeignKey] = []
     for own, other, column in references:
         target = known.get(other.casefold())

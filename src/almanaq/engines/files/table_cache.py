@@ -14,19 +14,20 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from types import UnionType
+from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints
 
 import duckdb
 
 from almanaq.corpus.files.listing import Format, FoundFile, Listing
-from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import current_read
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded
 from almanaq.engines.duckdb.session import open_instance
 from almanaq.errors import DeadlineExceeded
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, NearReference, Relation
-from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.text.sql_literals import string_literal
 
 # --- the cache --------------------------------------------------------------------------------------------------------
@@ -181,27 +182,13 @@ def fingerprint(listing: Listing, said: Schema) -> str:
             continue
         for path in found.paths:
             _add(digest, repr(found.id), path)
-    _add_databases(digest, {path.stem: path for path in listing.databases})
-    return digest.hexdigest()
-
-
-def sqlite_fingerprint(files: Mapping[str, Path]) -> str:
-    """Return what tells the content of some SQLite files, by the schemas of their tables, from any other."""
-    digest = hashlib.sha256(f"{VERSION} {duckdb.__version__} SQLite".encode())
-    _add_databases(digest, files)
-    return digest.hexdigest()
-
-
-def _add_databases(digest: _Digest, files: Mapping[str, Path]) -> None:
-    """Add SQLite files: their beginning counts their changes, and beside them lies what is not yet written there.
-
-    Each commit to the log beside a file changes the sum at its end, or the mark at its beginning.
-    """
-    for place, path in files.items():
-        _add(digest, place, path)
+    for path in listing.databases:
+        _add(digest, path.stem, path)
+        # Each commit to the log beside a SQLite file changes the sum at its end, or the mark at its beginning.
         for beside in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
             if beside.is_file() and beside.stat().st_size:
-                _add(digest, place, beside)
+                _add(digest, path.stem, beside)
+    return digest.hexdigest()
 
 
 def _add_documents(digest: _Digest, found: FoundFile) -> None:
@@ -246,63 +233,37 @@ def _json_value(value: Any) -> Any:
 def _to_json(loaded: Loaded) -> dict[str, Any]:
     origins = [(*place, origin) for place, origin in loaded.origins.items()]
     catalog = None if loaded.catalog is None else [asdict(relation) for relation in loaded.catalog.relations]
-    return asdict(replace(loaded, origins={}, catalog=None)) | {"origins": origins, "catalog": catalog}
+    return asdict(replace(loaded, origins={}, catalog=None, made=None)) | {"origins": origins, "catalog": catalog}
 
 
 def _from_json(found: dict[str, Any]) -> Loaded:
     """Return what loading found out from its JSON form."""
-    reports = tuple(
-        LoadReport(
-            each["table"],
-            each["rows"],
-            tuple(
-                ColumnReport(**{**c, "examples": tuple(c["examples"]), "notes": tuple(c["notes"])})
-                for c in each["columns"]
-            ),
-            tuple(each["warnings"]),
-            each["origin"],
-            each["repeated"],
-        )
-        for each in found["reports"]
-    )
-    declared = found["declared"]
-    relations = {name: _schema_from_json(entry) for name, entry in declared["relations"].items()}
-    return Loaded(
-        reports,
-        Schema(relations, declared["name"]),
-        found["separate"],
-        frozenset((database, table) for database, table in found["typed"]),
-        {(database, table): origin for database, table, origin in found["origins"]},
-        None if found["catalog"] is None else Catalog(tuple(map(_relation_from_json, found["catalog"]))),
-    )
+    origins = [((database, table), origin) for database, table, origin in found["origins"]]
+    loaded: Loaded = _decode(Loaded, found | {"origins": origins, "catalog": None})
+    relations = found["catalog"]
+    return loaded if relations is None else replace(loaded, catalog=Catalog(_decode(tuple[Relation, ...], relations)))
 
 
-def _relation_from_json(entry: dict[str, Any]) -> Relation:
-    """Return a relation from its JSON form."""
-    columns = tuple(
-        Column(**{**c, "kind": ColumnKind(c["kind"]), "values": tuple(c["values"]), "samples": tuple(c["samples"])})
-        for c in entry["columns"]
-    )
-    keys = tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"])
-    lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
-    near = tuple(NearReference(**each) for each in entry["near_references"])
-    return Relation(**{**entry, **lists, "foreign_keys": keys, "near_references": near, "columns": columns})
+_type_hints = cache(get_type_hints)
 
 
-def _schema_from_json(entry: dict[str, Any]) -> RelationSchema:
-    return RelationSchema(
-        description=entry["description"],
-        key=tuple(entry["key"]),
-        foreign_keys=tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"]),
-        near_references=tuple(NearReference(**each) for each in entry["near_references"]),
-        columns={
-            name: ColumnSchema(
-                ColumnKind(c["kind"]) if c["kind"] else None, description=c["description"], written=c["written"]
-            )
-            for name, c in entry["columns"].items()
-        },
-        named_by=entry["named_by"],
-    )
+def _decode(kind: Any, value: Any) -> Any:
+    """Return the value of a declared type that has a form in JSON."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if value is None:
+        return None
+    if origin is UnionType:
+        return _decode(inner[0], value)
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return tuple(_decode(each, part) for each, part in zip(inner, value, strict=True))
+    if origin in (tuple, frozenset):
+        return origin(_decode(inner[0], part) for part in value)
+    if origin is Mapping:
+        pairs = value.items() if isinstance(value, dict) else value
+        return {_decode(inner[0], key): _decode(inner[1], part) for key, part in pairs}
+    if hasattr(kind, "__dataclass_fields__"):
+        return kind(**{name: _decode(type_, value[name]) for name, type_ in _type_hints(kind).items() if name in value})
+    return kind(value) if isinstance(kind, type) and issubclass(kind, ColumnKind) else value
 
 
 # --- sources that are loaded into DuckDB: from the cache, else read, and then cached ----------------------------------
