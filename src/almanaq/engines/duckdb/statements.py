@@ -160,8 +160,6 @@ class StatementReader:
         """Return DuckDB's tree of the one query in a text."""
         try:
             ((written,),) = self._ask("SELECT json_serialize_sql($1::VARCHAR)", [text])
-        except duckdb.OutOfMemoryException as error:  # of the machine, not of the query: it may be asked again
-            raise OperationalError(f"there is no memory to read the query: {first_line(error)}") from error
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
         read: Node = json.loads(written)
@@ -223,7 +221,10 @@ class StatementReader:
         return dict(self._ask("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal"))
 
     def _ask(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, parameters).fetchall()
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except duckdb.OutOfMemoryException as error:  # of the machine, not of the query: it may be asked again
+            raise OperationalError(f"there is no memory to read the query: {first_line(error)}") from error
 
     @property
     def guards(self) -> bool:
