@@ -110,10 +110,10 @@ def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:
 
     connection = duckdb.connect()
     connection.execute("CREATE SCHEMA data")
+    made = {}
     for relation in relations:
-        load_table(connection, ("memory", "data", relation.name), relation.arrow)
+        made["data", relation.name] = load_table(connection, ("memory", "data", relation.name), relation.arrow)
     declared = Schema({relation.name: relation.schema() for relation in relations})
-    made = frozenset(("data", relation.name) for relation in relations)
     loaded = Loaded(tuple(relation.report for relation in relations), declared, made=made)
     return DuckDBDatabase(connection, name="tables", database="memory", loaded=loaded, infer_enums=True)
 
