@@ -1,8 +1,7 @@
 """How often queries with each mark are right: `python -m experiments.strangers.marks DIR`, on the open sources alone.
 
 A mark lowers the probability of all readings of a question (`agent/local/reading.py`). Counted are questions whose best
-reading had a probability of 0.65 without its marks. At the end: which share would be answered, and right, with the
-marks and without; a mark was kept where, source by source left out, queries with it were right less often than others.
+reading had a probability of 0.65 without its marks, and how many of them are answered with the marks.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ from almanaq.agent.local.reading import MARKED, find_marks
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", type=Path)
+    folder = arguments.parse_args().folder
     counts: Counter[str] = Counter()
     for source in (source for source in SOURCES if source.half == "open"):
-        opened = build(source, arguments.parse_args().folder)
+        opened = build(source, folder)
         with almanaq.connect(str(opened), model="local") as connection:
             parser, catalog = LocalDialogue(connection.engine), connection.catalog
             for asked in tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]:
