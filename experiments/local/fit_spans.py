@@ -4,6 +4,9 @@
 
 Learns from the questions of OTT-QA's validation split that a passage answers, and from one half of HybridQA's (those
 whose id hashes to an even number). HybridQA's tables are left out of OTT-QA, so nothing comes from the other half.
+A score without fitted weights (form of the words, nearness, shared words; 290 lines against 676) matched 22 % of the
+questions of this half that a passage answers, the fitted one 42 %.
+
 Prints exact match and F1 by five-fold cross-validation over the HybridQA half; with --write, all of it is fitted and
 the weights are written.
 """

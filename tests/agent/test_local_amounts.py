@@ -49,7 +49,7 @@ def con():
     ],
 )
 def test_a_question_gives_what_its_sql_gives(con, question, sql):
-    reply = con.ask(question)
+    reply = con.ask(question, options=almanaq.Options(confidence=0.4))
     assert reply.status == "answered", reply.answer
     assert holds(reply, con.sql(sql).rows), (reply.suql, reply.rows)
 

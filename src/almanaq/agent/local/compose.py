@@ -83,10 +83,6 @@ class Composer(Ranking):
         for i in list(sentence.of("share")):
             sentence.take(i)
             self._take_share(i)
-        for i in list(sentence.of("part")):
-            before = sentence.words_before(i, 1)
-            if before and before[0] in ("which", "what", "the") and self._group_by_part(i):
-                self.choices.doubt(0.5, "a part of a date is shown")
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
             column = self.conditions.column(i, role="shown")
@@ -234,14 +230,9 @@ class Composer(Ranking):
         if spec.gives_figures:
             extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
             if extra and not spec.groups:
-                return self._shown_with_figures(spec, extra)
+                self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         return self._rows(spec)
-
-    def _shown_with_figures(self, spec: QuerySpec, extra: Sequence[exp.Column]) -> QuerySpec:
-        """Return what is asked beside a figure: which groups it is of, at half the probability."""
-        self.choices.doubt(0.45, "columns beside a figure")
-        return replace(spec, groups=tuple(extra))
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""

@@ -628,10 +628,8 @@ class Conditions:
             own = compared(column)
             zero = exp.EQ(this=own, expression=number(0))
             has_zero, has_null = (self.world.graph.finds(column.relation.name, each) for each in (zero, missing))
-            if has_zero and not has_null:
-                return zero
             if has_zero:
-                self.choices.doubt(0.6, "zero or missing")
+                self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
                 return zero
         if column.kind == "text":
             held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]

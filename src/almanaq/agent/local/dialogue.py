@@ -35,6 +35,7 @@ _NOT_ANSWERED = ("clarify", "no_query", "failed")
 _WHOLE = 0.55
 """The same for a turn that is read alone, as a question that needs nothing of what came before it."""
 _OFFERED = 0.02
+"""The probability below which a search is not offered: any words can be asked of texts."""
 _LONGEST = 2000
 _WORDS_KEPT = 3
 _CHOICE = re.compile(
@@ -180,8 +181,7 @@ class LocalDialogue:
         return any(c is not None and c is world.index.name_of(c.relation) for c in columns)
 
     def _least(self, reading: Reading, world: World) -> float:
-        relation = world.catalog.find(reading.spec.rows)
-        searched = relation is not None and is_searched(world, relation) and not reading.spec.groups
+        searched = _searches(reading, world) and not reading.spec.groups
         return min(_SEARCHED, self._confidence) if searched else self._confidence
 
     def _is_sure(self, best: Reading, world: World) -> bool:
@@ -193,7 +193,7 @@ class LocalDialogue:
         offered = [
             Offered(describe(reading.suql, dialect=world.dialect), reading.suql, round(reading.probability, 3))
             for reading in found[:MOST_READINGS]
-            if reading.probability >= _OFFERED
+            if reading.probability >= _OFFERED or not _searches(reading, world)
         ]
         return self.offer(question, offered, world)
 
@@ -208,6 +208,11 @@ class LocalDialogue:
         text = f"{why}I am not sure what you mean, so I ran nothing. Do you mean:\n{listed}\n"
         text += f"Answer with {number}, or ask in other words."
         return Parsed("clarify", reply=text, readings=tuple(offered), asked=question)
+
+
+def _searches(reading: Reading, world: World) -> bool:
+    relation = world.catalog.find(reading.spec.rows)
+    return relation is not None and is_searched(world, relation)
 
 
 def _is_part(question: str, world: World) -> bool:

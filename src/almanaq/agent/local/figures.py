@@ -177,19 +177,8 @@ class Figures(Defined):
 
     def _count_column(self, k: int, distinct: bool) -> None:
         named = self.sentence.items[k].meanings[0]
-        kind = named.thing.kind if isinstance(named, Named) and isinstance(named.thing, LinkedColumn) else ""
-        if (
-            kind == "text"
-            and k + 1 < len(self.sentence.items)
-            and self.main in self.sentence.items[k + 1].meanings
-            and not distinct
-        ):
-            self.sentence.take(k, k + 1)  # "browser versions" are versions
-            self.names_main = True
-            self.choices.doubt(0.9, "a noun of two words")
-            self._count_rows()
-            return
-        of_prose = kind == "prose"  # what is counted of texts, a column may say: `num_reviews`
+        # What is counted of texts, a column may say: `num_reviews`.
+        of_prose = isinstance(named, Named) and isinstance(named.thing, LinkedColumn) and named.thing.kind == "prose"
         counted = self.conditions.column(k, lambda c: c.is_measurable, "counted") if of_prose else None
         column = counted or self.conditions.column(k, role="counted")
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
@@ -200,8 +189,6 @@ class Figures(Defined):
             self._total_rows(("total", k), 0.97)
             return
         options = [("COUNT", 0.95)]
-        if not distinct and column.is_category and self.sentence.text(k - 1) in ("count of", "the count of"):
-            options.append(("BY", 0.95))  # the number of values, or of rows for each
         after = self.sentence.neighbour(k, 1, gap=1)
         timed = after is not None and self.sentence.items[after].kind in ("period", "compare", "value", "number")
         if timed and (column.kind == "date" or {"year", "founded", "built"} & set(column.words)):
@@ -222,9 +209,7 @@ class Figures(Defined):
             options = [("ROWS", 0.95)]
             self.sentence.used[k] = False
         chosen = self.choices.pick(("count", k), options)
-        if chosen == "BY":
-            self._add_group(column)
-        if chosen in ("ROWS", "BY"):
+        if chosen == "ROWS":
             self._count_rows()
         else:
             self.counts = True
@@ -497,7 +482,7 @@ class Figures(Defined):
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]
             of_figure = before is not None and sentence.items[before].kind in ("column", "table", "noun", "term")
-            if computed and before is not None and sentence.used[before] and of_figure:
+            if computed and before is not None and sentence.used[before] and of_figure and not comparison.measured:
                 if self.groups or self._group_by_subject():
                     sentence.take(i)
                     column = self.world.column_of(computed[-1])

@@ -32,17 +32,11 @@ class Ranking(Figures):
                 counted = self._counted_reviews() if "popular" in self.sentence.text(i) else None
                 if counted is not None:
                     self._rank_rows_or_groups(counted, down, meant)
-                    continue
-                self._rank_groups(count(), down, meant)
+                else:
+                    self._rank_groups(count(), down, meant)
                 continue
-            if self.measures and self._defined_near(i):
+            if self.measures and self._measure_near(i):
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
-                continue
-            if self.measures and not self.groups and self._computed_near(i):
-                self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
-                continue
-            if self.measures and self.groups and self._computed_near(i):
-                self._rank_by(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
 
@@ -51,16 +45,11 @@ class Ranking(Figures):
         found = (c for c in self.world.columns(self.main.name) if c.is_measurable and "reviews" in c.roles)
         return next(found, None)
 
-    def _computed_near(self, i: int) -> bool:
-        """Return whether what was computed is what ranks: "highest average age", "top 5 by number of orders"."""
+    def _measure_near(self, i: int) -> bool:
+        """Return whether a measure is what ranks: "highest average age", "top 5 by number of orders"."""
         after = self.sentence.neighbour(i, 1, gap=3, over=("table", "noun", "column", "by", "value"))
         kind = self.sentence.items[after].kind if after is not None else ""
-        return kind in ("aggregate", "count") or (not kind and self.sentence.has_kind("by"))
-
-    def _defined_near(self, i: int) -> bool:
-        """Return whether a defined metric is what ranks: "highest revenue", "top 5 shops by revenue"."""
-        after = self.sentence.neighbour(i, 1, gap=3, over=("table", "noun", "column", "by", "value"))
-        return after is not None and self.sentence.items[after].kind == "term"
+        return kind in ("aggregate", "count", "term") or (not kind and self.sentence.has_kind("by"))
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""
@@ -124,17 +113,14 @@ class Ranking(Figures):
             sentence.take(*(said[word] for word in column.words if word in said))  # "densest in 2021" by `density_2021`
             if meant.extreme == "least":
                 down = not down
-        elif meant.extreme in ("most", "least") and (
-            self.conditions.versus or (k is not None and self.sentence.items[k].kind == "noun")
-        ):
-            self._rank_groups(count(), down, meant)
-            return
-        elif meant.extreme in ("most", "least") and sentence.items[i + 1 : i + 2] and sentence.has_kind("value"):
-            self.choices.doubt(0.6, "most of them by their number")
-            self._rank_groups(count(), down, meant)
-            return
         else:
-            sentence.used[i] = False
+            by_number = meant.extreme in ("most", "least")
+            surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
+            if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
+                self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
+                self._rank_groups(count(), down, meant)
+            else:
+                sentence.used[i] = False
             return
         self._rank_rows_or_groups(column, down, meant)
 
