@@ -33,7 +33,6 @@ from almanaq.suql.execution.candidates import (
 )
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.forecast import Forecast, current_confirmation
-from almanaq.suql.execution.grouped_texts import Groups
 from almanaq.suql.execution.guards import (
     at_most,
     call_budget,
@@ -147,9 +146,6 @@ class Run:
         self.interrupted = False
         self._asked = self._cut = False
         self._evidence = EvidenceBook()
-        wanted = getattr(database, "groups_texts", False)
-        unknown = self.calls.unknown_answers
-        self._groups = Groups(session, self._renderer, self._evidence, unknown, options, wanted=wanted)
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
@@ -219,8 +215,6 @@ class Run:
             self.report.rows[stage.name] = await self._make(stage)
         elif not isinstance(stage, TextStage):
             await self._compare(stage)
-        elif (group := self._groups.of(stage, self.report.rows)) is not None:
-            await self._groups.run(group, self._text, self._make, self.report)
         else:
             with operator(stage.name):
                 await self._text(stage)
@@ -268,7 +262,7 @@ class Run:
                 pass
             rows = run.kept()
         except BudgetExceeded as error:
-            if not rows_are_sure(self._plan, self._groups.planned(stage)):
+            if not rows_are_sure(self._plan, stage):
                 raise
             self._stopped, rows = error, run.sure()
         except DeadlineExceeded:
@@ -293,7 +287,7 @@ class Run:
 
     def _note_found(self, stage: TextStage, run: AnyRun) -> None:
         """Keep what a filter that the deadline ended has found, if it is surely in the result."""
-        if self._is_late and rows_are_sure(self._plan, self._groups.planned(stage)):
+        if self._is_late and rows_are_sure(self._plan, stage):
             self._found = (stage, rows) if (rows := run.sure()) else None
 
     async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
@@ -314,7 +308,6 @@ class Run:
             self._keep_evidence(stage, rows)
             projected.add(rows)
         table = await in_thread(projected.table)
-        self._groups.said = tuple(name for name in table.column_names if name != ROW)
         self._warnings += warn_unsorted(stage, table)
         await in_thread(self._session.store, stage.name, table)
         self._renderer.add_table(stage.name, empty=not table.num_rows)
@@ -364,7 +357,7 @@ class Run:
         if guarded is not None and budget is not None:
             catalog, rows, most_rows = self._context.catalog, self.report.rows, self._options.candidates
             expected = expected_calls(self._plan, catalog, rows, most_rows)
-            own = expected.pop(self._groups.planned(stage).name)
+            own = expected.pop(stage.name)
             later = sum(expected.values())
             # A long text may cost ten times what is usual.
             enough = budget if confirmation is None else min(budget, confirmation.above // 10)
@@ -409,15 +402,14 @@ class Run:
             self._renderer.add_table(name, empty=not rows)
 
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
-        if self._cited and not self._groups.keep(rows):
-            for row in rows:
-                self._evidence.add(stage.block, row)
+        for row in rows if self._cited else ():
+            self._evidence.add(stage.block, row)
 
     def _rows_are_wanted(self, stage: TextStage) -> bool:
         """Return whether a stage that was interrupted, not by the deadline, is to give what it has."""
         watch = current_watch()
         kept = watch is not None and watch.keeps and not self._is_late
-        return kept and rows_are_sure(self._plan, self._groups.planned(stage))
+        return kept and rows_are_sure(self._plan, stage)
 
     @property
     def _is_late(self) -> bool:
@@ -466,10 +458,7 @@ class Run:
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
         for i, (block, _) in enumerate(output.evidence if self._cited else ()):
-            column = table.column(len(output.names) + i)
-            if self._groups.stand_in(block):
-                await in_thread(self._groups.find, block, column)
-            hidden = column.to_pylist()
+            hidden = table.column(len(output.names) + i).to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         hidden = iter(table.columns[len(output.names) :])
         for block, place in output.cited if self._cited else ():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +43,6 @@ class UnknownAnswers:
 
     def __init__(self, catalog: Catalog | None = None) -> None:
         self._catalog = catalog
-        self._of_groups: list[MissingAnswer] | None = None
         self._known: dict[int, bool] = {}  # by hash: whether the call failed
         self._first: list[tuple[tuple[int, str], UnknownAnswer]] = []
         relations = catalog.relations if catalog is not None else ()
@@ -53,20 +51,8 @@ class UnknownAnswers:
             for relation in relations
         }
 
-    @contextmanager
-    def of_groups(self) -> Iterator[list[MissingAnswer]]:
-        """Give what rows that stand for others lack inside the block, for the others to be named instead of them."""
-        self._of_groups = []
-        try:
-            yield self._of_groups
-        finally:
-            self._of_groups = None
-
     def add(self, missing: MissingAnswer) -> None:
         """Take an answer that a row lacks."""
-        if self._of_groups is not None:
-            self._of_groups.append(missing)
-            return
         item, question = missing.item, missing.question
         if item.question_column is not None and any(self._private.values()):
             question = "what is asked of each row"  # made of cells, which may be private ones
