@@ -150,14 +150,14 @@ class CandidateStream:
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
 
-    def look_ahead(self) -> list[pa.RecordBatch] | None:
-        """Return all rows where one batch holds them, None where there are more; they are candidates still.
+    def count_ahead(self) -> int | None:
+        """Return the number of rows where one batch holds them, None where there are more; they are candidates still.
 
         Blocks while the database looks for them.
         """
         while len(self._ahead) < 2 and (batch := self._fetch_batch()) is not None:
             self._ahead.append(batch)
-        return list(self._ahead) if len(self._ahead) < 2 else None
+        return sum(batch.num_rows for batch in self._ahead) if len(self._ahead) < 2 else None
 
     def __aiter__(self) -> Self:
         return self

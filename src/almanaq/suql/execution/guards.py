@@ -24,7 +24,7 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import Candidates
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
 from almanaq.suql.plan.estimate import estimate
-from almanaq.suql.plan.references import aliased, column, quoted
+from almanaq.suql.plan.references import aliased, quoted
 from almanaq.suql.plan.sites import literal_options
 from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
@@ -216,78 +216,24 @@ def refuse_over_budget(total: int, budget: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Rows, and the distinct texts among them that will be asked about: so many at most where that is few enough.
-
-    Where one row will do for each value of a key (EXISTS, IN), they are as many as there are values.
-    """
-
-    rows: int
-    texts: int
-
-
-def counted(
-    stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer, most: int | None
-) -> Counted:
-    """Return what a stage has before it; blocks while the database looks for it.
+def count_rows(stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer) -> int:
+    """Return the rows that a stage has before it; blocks while the database looks for them.
 
     Args:
         candidates: the stage's; None where to look at them would spend something.
-        most: how many texts are no matter, so that they need not be distinguished; None: any number.
     """
-    batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
-    if batches is None:
-        return _counted_there(stage, session, renderer, most)
-    texts = [len({found for batch in batches for found in _hashes(batch[item.document])}) for item in stage.inputs]
-    key = stage.semi_join_key
-    keys = 0 if key is None else sum(len(batch[key].unique()) for batch in batches)
-    return Counted(sum(batch.num_rows for batch in batches), _at_least(stage, _together(stage, texts), keys))
-
-
-def _hashes(texts: pa.Array) -> Iterator[int]:
-    """Yield what tells texts apart, and holds none of them; where there is no text nothing is asked."""
-    for text in texts:
-        if passages := passages_of(text.as_py()):
-            yield hash(passages)
-
-
-def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most: int | None) -> Counted:
-    (rows,) = _fetch_counts(stage, [aliased(exp.Count(this=exp.Star()), "n")], session, renderer)
-    texts = _together(stage, [rows] * len(stage.inputs))
-    if most is None or texts <= most:
-        # To tell a million texts apart, the database would hold them all.
-        return Counted(rows, texts)
-    documents = [item.document for item in stage.inputs]
-    names = documents if stage.semi_join_key is None else [*documents, stage.semi_join_key]
-    wanted = [
-        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", name)])), f"n{i}")
-        for i, name in enumerate(names)
-    ]
-    found = _fetch_counts(stage, wanted, session, renderer)
-    return Counted(rows, _at_least(stage, _together(stage, found[: len(documents)]), found[-1]))
-
-
-def _at_least(stage: TextStage, texts: int, keys: int) -> int:
-    """Return the texts that are asked about even where the first one for each value of a semi-join's key passes."""
-    if stage.semi_join_key is None:
-        return texts
-    return min(texts, keys if stage.values_wanted is None else min(keys, stage.values_wanted))
-
-
-def _fetch_counts(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:
-    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
-    found = session.fetch(renderer.sql(exp.Select(expressions=wanted, from_=exp.From(this=source))))
-    return [int(values[0].as_py()) for values in found.columns]
-
-
-def _together(stage: TextStage, texts: Sequence[int]) -> int:
-    """Return the texts of all inputs: each is asked about in an output; in a filter often one decides."""
-    return sum(texts) if stage.predicate is None else max(texts)
+    rows = candidates.count_ahead() if isinstance(candidates, CandidateStream) else None
+    if rows is None:
+        source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+        count = exp.Select(expressions=[aliased(exp.Count(this=exp.Star()), "n")], from_=exp.From(this=source))
+        rows = int(session.fetch(renderer.sql(count)).column(0)[0].as_py())
+    return rows
 
 
 _AT_ONCE = 500
 """Rows whose replies are looked up together."""
+_FEWEST_SEEN = 10_000
+"""Rows that are looked at however many new calls they take: the figure in a refusal is exact for fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,15 +241,15 @@ class NewCalls:
     """Calls of a stage that are surely new, and those whose replies are kept.
 
     Attributes:
-        all_seen: every row was looked at; else there are more of both.
-        stops: the stage ends when enough rows passed.
+        rows: those that were looked at.
+        all_seen: they are all there are; else there are more of both kinds of calls.
         text_tokens: the mean of the texts of new calls.
     """
 
     new: int
     kept: int
+    rows: int
     all_seen: bool
-    stops: bool
     text_tokens: float = 0.0
 
     @property
@@ -311,12 +257,12 @@ class NewCalls:
         """The share of new calls among those seen; 0 where there were none."""
         return self.new / max(1, self.new + self.kept)
 
-    def of(self, expected: int) -> int:
-        """Return how many of so many calls are expected to be new."""
+    def of(self, expected: int, rows: int | None) -> int:
+        """Return how many of so many calls, about so many rows, are expected to be new; None: a LIMIT stops them."""
+        if rows is not None:
+            return min(expected, self.new if self.all_seen else round(self.new * max(1.0, rows / self.rows)))
         others = max(0, expected - self.kept)
-        if not self.all_seen:
-            return others if self.stops else max(others, min(expected, self.new))
-        return min(self.new, others if self.stops else expected)
+        return min(self.new, others) if self.all_seen else others
 
 
 async def new_calls(
@@ -326,29 +272,33 @@ async def new_calls(
     renderer: Renderer,
     enough: int,
     decided: Callable[[Candidate], bool | None],
+    *,
+    whole: bool,
 ) -> NewCalls:
     """Count the calls that a stage has to make; asks no model.
 
     Args:
-        enough: stop once more calls than that are new.
+        enough: of many rows, stop once more calls than that are new.
         decided: tells which rows are decided without asking.
+        whole: texts are read whole; else a cache does not show which replies it has.
     """
-    seen, all_seen, stops = _Seen(stage, calls), True, stage.stop_after is not None
+    seen, number, all_seen = _Seen(stage, calls, whole=whole), 0, True
     rows = CandidateStream(session, renderer.sql(stage.source))
     try:
         while all_seen and (found := await in_thread(rows.pull, _AT_ONCE)):
+            number += len(found)
             await seen.add([row for row in found if decided(row) is None])
-            all_seen = seen.new <= enough
+            all_seen = seen.new <= enough or number < _FEWEST_SEEN
     finally:
         await rows.aclose()
-    return NewCalls(seen.new, seen.kept, all_seen=all_seen, stops=stops, text_tokens=seen.text_tokens)
+    return NewCalls(seen.new, seen.kept, number, all_seen, seen.text_tokens if whole else 0.0)
 
 
 class _Seen:
     """The calls of the rows that were looked at, by the inputs of a stage, and by the values of a semi-join's key."""
 
-    def __init__(self, stage: TextStage, calls: TextCalls) -> None:
-        self._stage, self._calls = stage, calls
+    def __init__(self, stage: TextStage, calls: TextCalls, *, whole: bool) -> None:
+        self._stage, self._calls, self._whole = stage, calls, whole
         self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
         self._keys: dict[object, bool] = {}
         self._tokens = self._texts = 0
@@ -366,7 +316,8 @@ class _Seen:
                 for row in rows
             ]
             fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
-            known.update(zip(fresh, await asyncio.gather(*map(self._calls.kept, fresh.values())), strict=True))
+            looked_up = [self._calls.kept(call) for call in fresh.values() if self._whole]
+            known |= dict.fromkeys(fresh, False) | dict(zip(fresh, await asyncio.gather(*looked_up), strict=False))
             new = [call for identity, call in fresh.items() if not known[identity]]
             self._texts += len(new)
             self._tokens += sum(estimate_tokens(passage) for call in new for passage in call.passages)

@@ -36,7 +36,7 @@ from almanaq.suql.execution.forecast import Forecast, current_confirmation
 from almanaq.suql.execution.guards import (
     at_most,
     call_budget,
-    counted,
+    count_rows,
     expected_calls,
     limit_rows,
     new_calls,
@@ -353,28 +353,27 @@ class Run:
         guarded = run if isinstance(run, StageRun) and budget is not None and not self._asked else None
         confirmation = current_confirmation() if self._context.models.reader.paid else None
         self._asked = True
-        known, own, later, enough = None, 0, 0, None
+        rows, own, later, enough = None, 0, 0, None
         if guarded is not None and budget is not None:
-            catalog, rows, most_rows = self._context.catalog, self.report.rows, self._options.candidates
-            expected = expected_calls(self._plan, catalog, rows, most_rows)
+            made, most_rows = self.report.rows, self._options.candidates
+            expected = expected_calls(self._plan, self._context.catalog, made, most_rows)
             own = expected.pop(stage.name)
             later = sum(expected.values())
             # A long text may cost ten times what is usual.
             enough = budget if confirmation is None else min(budget, confirmation.above // 10)
         if stage.stop_after is None and (guarded is not None or watch is not None):
-            most = None if enough is None else enough - later
-            known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
-            own = at_most(stage, known.texts, self._options.candidates)
+            rows = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
+            asked = rows * len(stage.inputs) if stage.predicate is None else rows  # in a filter often one decides
+            own = at_most(stage, asked, self._options.candidates)
         if guarded is not None and budget is not None and enough is not None and own + later > enough:
-            tokens = 0.0
-            if self._selection is None:  # which passages are read is not known before
-                new = await new_calls(stage, self.calls, self._session, self._renderer, budget, guarded.decided)
-                own, later, tokens = new.of(own), math.ceil(later * new.share), new.text_tokens
+            whole, session, renderer = self._selection is None, self._session, self._renderer
+            new = await new_calls(stage, self.calls, session, renderer, budget, guarded.decided, whole=whole)
+            own, later, tokens = new.of(own, rows), math.ceil(later * new.share), new.text_tokens
             refuse_over_budget(own + later, budget)
             if confirmation is not None:
                 await in_thread(confirmation.check, self._forecast(stage, own, later, tokens))
         if watch is not None:
-            watch.total = None if known is None else known.rows
+            watch.total = rows
 
     def _forecast(self, stage: TextStage, own: int, later: int, text_tokens: float) -> Forecast:
         """Return what the query is about to take: a stage's own calls, and those of later ones."""
