@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,15 +15,13 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget, spending
 from almanaq.models.retrying import raise_public_errors
 from almanaq.options import Options
-from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.execution.guards import call_budget, interrupted_at_errors, refuse_if_larger
-from almanaq.suql.execution.render import Statements
+from almanaq.suql.execution.guards import call_budget, cut_rows, interrupted_at_errors, late_error, refuse_if_larger
+from almanaq.suql.execution.render import Statements, write_native
 from almanaq.suql.execution.report import Interrupted, RunReport
 from almanaq.suql.execution.run import ExecutionContext, Run, Sink
 from almanaq.suql.execution.threads import collecting_seldom, in_thread
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.references import quoted
-from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage, selects_of
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.result import Result, Trace
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.syntax.nodes import nodes_of
@@ -48,11 +45,8 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
     with database.session(options.deadline) as session:
 
         def fetch() -> pa.Table:
-            sql = query.looked_up(lambda name: written_name(session.locate(name), database.dialect), values_of)
+            sql = write_native(query, session, database.dialect)
             return session.fetch(sql, bytes_held, query.parameters, None if most is None else most + 1)
-
-        def values_of(sql: str) -> list[str]:
-            return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
 
         late = None if options.deadline is None else max(0.0, options.deadline) + _LATE_SECONDS
         try:
@@ -60,14 +54,14 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
                 async with asyncio.timeout(late):
                     table = await in_thread(fetch)
         except (DeadlineExceeded, TimeoutError) as error:
-            raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
+            raise late_error(options) from error
     if plan.output.names:
         table = table.rename_columns(list(plan.output.names))
     refuse_if_larger(table, options.max_result_mb)
-    cut = most is not None and table.num_rows > most
-    warnings = [*plan.notes, *([f"there are more rows: only the first {most:,} were read"] if cut else [])]
-    table = table.slice(0, most) if cut else table
-    trace = Trace(seconds=time.perf_counter() - started, partial=cut, warnings=tuple(warnings))
+    cut = cut_rows(table, most)
+    table, warnings = (table, ()) if cut is None else (cut[0], cut[1:])
+    seconds = time.perf_counter() - started
+    trace = Trace(seconds=seconds, partial=cut is not None, warnings=(*plan.notes, *warnings))
     return Result(table, ((),) * table.num_rows, trace, suql)
 
 
@@ -80,19 +74,14 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
     assert isinstance(filter_, TextStage)
     await run.link()
     await run.run_stages(plan.stages[:number])
-    names = [stage.name for stage in plan.stages[number:]]
-    batch = 0
-    found = _nothing(plan)
-    named = {name: f"{name}_{batch}" for name in names}
-    batches = run.batches(filter_, lambda: f"{filter_.name}_{batch}")
+    names = list(plan.output.names)
+    found: tuple[pa.Table, tuple[Any, ...]] = pa.table([pa.nulls(0)] * len(names), names=names), ()
+    batches = run.batches(filter_)
     try:
         async for _ in batches:
-            rest = [_rename_stage(stage, named) for stage in plan.stages[number + 1 :]]
-            await run.run_stages(rest)
-            found = await run.output(_rename(plan.output.tree, named))
+            await run.run_stages(plan.stages[number + 1 :])
+            found = await run.output(plan.output.select)
             await sink(found[0])
-            batch += 1
-            named = {name: f"{name}_{batch}" for name in names}
     finally:
         await batches.aclose()  # type: ignore[attr-defined]
     return found
@@ -113,32 +102,6 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     sorted_ = output.tree.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}
     return blocks == {stage.block} and not cut and not sorted_ and is_plain(output.select)
-
-
-def _nothing(plan: Plan) -> tuple[pa.Table, tuple[Any, ...]]:
-    return pa.table({f"c{i}": pa.nulls(0) for i in range(len(plan.output.names))}).rename_columns(
-        list(plan.output.names)
-    ), ()
-
-
-def _rename_stage(stage: Stage, names: dict[str, str]) -> Stage:
-    if isinstance(stage, Materialize):
-        return replace(stage, name=names[stage.name], select=_rename(stage.select, names))
-    assert isinstance(stage, TextStage)
-    source = _rename(stage.source, names)
-    assert isinstance(source, exp.Select)
-    return replace(stage, name=names[stage.name], source=source)
-
-
-def _rename(tree: exp.Query, names: dict[str, str]) -> exp.Query:
-    """Return a tree in which the tables of one batch stand for those of the plan."""
-
-    def rename(node: exp.Expr) -> exp.Expr:
-        return quoted(names[node.name]) if isinstance(node, exp.Identifier) and node.name in names else node
-
-    renamed = tree.transform(rename)
-    assert isinstance(renamed, exp.Query)
-    return renamed
 
 
 async def execute(
@@ -181,7 +144,7 @@ async def execute(
                 left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
                 await run.calls.finish(left)
         except (TimeoutError, DeadlineExceeded) as error:
-            late = DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s")
+            late = late_error(options)
             if (found := await run.found_in_time()) is not None:
                 trace = run.trace(time.perf_counter() - started, account)
                 late.partial = Result(*found, trace, suql, run.inferred)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.engines.protocols import Session
-from almanaq.errors import BudgetExceeded, OperationalError, RefusedQueryError
+from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError, RefusedQueryError
 from almanaq.models.budget import estimate_tokens
 from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
@@ -51,6 +51,18 @@ def refuse_if_larger(table: pa.Table, megabytes: int | None) -> None:
             f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
             "it a LIMIT, write it as it comes with --out FILE.csv or FILE.parquet, or raise --max-result-mb"
         )
+
+
+def cut_rows(table: pa.Table, most: int | None) -> tuple[pa.Table, str] | None:
+    """Return the first rows of a table that has more than the most wanted, and a warning that says so."""
+    if most is None or table.num_rows <= most:
+        return None
+    return table.slice(0, most), f"there are more rows: only the first {most:,} were read"
+
+
+def late_error(options: Options) -> DeadlineExceeded:
+    """Return the error of a query that its deadline ended."""
+    return DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s")
 
 
 @contextmanager

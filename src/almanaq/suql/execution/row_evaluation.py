@@ -104,8 +104,7 @@ class ComputedAtoms:
                 stored = stored.append_column(key, _replies([row.replies[key] for row in rows], key))
             else:
                 stored = stored.append_column(*_cells(rows, key))
-        self._session.store(name, stored)
-        self._renderer.add_table(name)
+        self._renderer.store(name, stored)
 
         def read_from_table(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table in (FROM_ALIAS, TEXT_ALIAS):

@@ -37,6 +37,7 @@ from almanaq.suql.execution.guards import (
     at_most,
     call_budget,
     count_rows,
+    cut_rows,
     expected_calls,
     limit_rows,
     new_calls,
@@ -48,7 +49,7 @@ from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, fin
 from almanaq.suql.execution.report import RunReport, current_watch, list_warnings, table_order
 from almanaq.suql.execution.row_evaluation import cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
-from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, warn_unsorted
+from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, payload_of, warn_unsorted
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import (
@@ -63,13 +64,10 @@ from almanaq.suql.execution.trial_order import (
 from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
 from almanaq.suql.plan.stages import (
-    ROW,
     Materialize,
     NativeQuery,
     NativeTable,
     Plan,
-    SimilarityJoin,
-    SimilarityStage,
     Stage,
     TextStage,
 )
@@ -140,7 +138,8 @@ class Run:
             context.models, context.proxy_models, session, self._renderer, options, self.calls, self._selection
         )
         self._shown: pa.Table | None = None
-        self._stopped: BudgetExceeded | None = None
+        self.stopped: BudgetExceeded | None = None
+        """The budget's error, when it stopped the run and what was found is surely in the full result."""
         self._found: tuple[TextStage, list[StageRow]] | None = None
         self._started = time.perf_counter()
         self.interrupted = False
@@ -212,26 +211,15 @@ class Run:
 
     async def _run_stage(self, stage: Stage) -> None:
         if isinstance(stage, Materialize | NativeTable):
-            self.report.rows[stage.name] = await self._make(stage)
+            select = stage.query if isinstance(stage, NativeTable) else stage.select
+            self.report.rows[stage.name] = await in_thread(self._renderer.create, stage.name, select)
         elif not isinstance(stage, TextStage):
-            await self._compare(stage)
+            made = await compared(stage, self._context.vectors, self._session, self._renderer)
+            await in_thread(self._renderer.store, stage.name, made)
+            self.report.rows[stage.name] = made.num_rows
         else:
             with operator(stage.name):
                 await self._text(stage)
-
-    async def _make(self, stage: Materialize | NativeTable) -> int:
-        """Make the table of a SELECT; give its number of rows."""
-        select = stage.query if isinstance(stage, NativeTable) else stage.select
-        made = await in_thread(self._session.create, stage.name, self._renderer.sql(select))
-        self._renderer.add_table(stage.name)
-        return made
-
-    async def _compare(self, stage: SimilarityStage | SimilarityJoin) -> None:
-        """Compare texts by their vectors; make the table of what it came to."""
-        made = await compared(stage, self._context.vectors, self._session, self._renderer)
-        await in_thread(self._session.store, stage.name, made)
-        self._renderer.add_table(stage.name, empty=not made.num_rows)
-        self.report.rows[stage.name] = made.num_rows
 
     async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
@@ -246,11 +234,6 @@ class Run:
         refuse_if_larger(table, megabytes)
         return await self._finish(table)
 
-    @property
-    def stopped(self) -> BudgetExceeded | None:
-        """The budget's error, when it stopped the run and what was found is surely in the full result."""
-        return self._stopped
-
     async def _text(self, stage: TextStage) -> None:
         if stage.predicate is None:
             await self._project(stage)
@@ -261,21 +244,26 @@ class Run:
             async for _ in self._batches(stage, run):
                 pass
             rows = run.kept()
-        except BudgetExceeded as error:
+        except (BudgetExceeded, DeadlineExceeded, asyncio.CancelledError) as end:
             if not rows_are_sure(self._plan, stage):
                 raise
-            self._stopped, rows = error, run.sure()
-        except DeadlineExceeded:
-            self._note_found(stage, run)
-            raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            self._note_found(stage, run)
-            if task is None or not self._rows_are_wanted(stage):
+            rows = run.sure()
+            if not self._goes_on_after(end):
+                self._found = (stage, rows) if rows and self._is_late else None
                 raise
-            task.uncancel()
-            self.interrupted, rows = True, run.sure()
         await self._keep(stage, rows)
+
+    def _goes_on_after(self, end: BaseException) -> bool:
+        """Return whether the rows that a stage found before its end become the result, and take note of it."""
+        if isinstance(end, BudgetExceeded):
+            self.stopped = end
+            return True
+        watch, task = current_watch(), asyncio.current_task()
+        if watch is None or not watch.keeps or task is None or self._is_late or isinstance(end, DeadlineExceeded):
+            return False
+        task.uncancel()
+        self.interrupted = True
+        return True
 
     async def _keep(self, stage: TextStage, rows: list[StageRow]) -> None:
         """Make the table of the rows that passed a filter, or the result where they hold all that it shows."""
@@ -283,12 +271,7 @@ class Run:
             self._keep_evidence(stage, rows)
             self._shown = payload_of(rows)
         else:
-            await self._store(stage, rows, stage.name)
-
-    def _note_found(self, stage: TextStage, run: AnyRun) -> None:
-        """Keep what a filter that the deadline ended has found, if it is surely in the result."""
-        if self._is_late and rows_are_sure(self._plan, stage):
-            self._found = (stage, rows) if (rows := run.sure()) else None
+            await self._store(stage, rows)
 
     async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
         """Return the rows that are sure of a run that the deadline ended; None where there are none."""
@@ -309,19 +292,14 @@ class Run:
             projected.add(rows)
         table = await in_thread(projected.table)
         self._warnings += warn_unsorted(stage, table)
-        await in_thread(self._session.store, stage.name, table)
-        self._renderer.add_table(stage.name, empty=not table.num_rows)
+        await in_thread(self._renderer.store, stage.name, table)
 
-    async def batches(self, stage: TextStage, name: Callable[[], str]) -> AsyncIterator[None]:
-        """Run a text filter; make a table for each batch of rows that pass.
-
-        Args:
-            name: gives the name of the next batch's table.
-        """
+    async def batches(self, stage: TextStage) -> AsyncIterator[None]:
+        """Run a text filter; make its table of each batch of rows that pass."""
         found = self._batches(stage, self._stage_run(stage))
         try:
             async for rows in found:
-                await self._store(stage, rows, name())
+                await self._store(stage, rows)
                 yield
         finally:
             await found.aclose()  # type: ignore[attr-defined]
@@ -393,22 +371,14 @@ class Run:
         self.report.text[stage.name] = run.counts
         return run
 
-    async def _store(self, stage: TextStage, rows: list[StageRow], name: str) -> None:
+    async def _store(self, stage: TextStage, rows: list[StageRow]) -> None:
         """Keep the evidence of a filter's rows, and make its table."""
         self._keep_evidence(stage, rows)
-        if not self._renderer.add_rows(name, [row.row for row in rows]):
-            await in_thread(self._session.store, name, pa.table({ROW: id_column([row.row for row in rows])}))
-            self._renderer.add_table(name, empty=not rows)
+        await in_thread(self._renderer.store_rows, stage.name, [row.row for row in rows])
 
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
         for row in rows if self._cited else ():
             self._evidence.add(stage.block, row)
-
-    def _rows_are_wanted(self, stage: TextStage) -> bool:
-        """Return whether a stage that was interrupted, not by the deadline, is to give what it has."""
-        watch = current_watch()
-        kept = watch is not None and watch.keeps and not self._is_late
-        return kept and rows_are_sure(self._plan, stage)
 
     @property
     def _is_late(self) -> bool:
@@ -449,9 +419,10 @@ class Run:
     async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
         output, most = self._plan.output, self._options.max_rows
-        if most is not None and table.num_rows > most:
-            self._cut, table = True, table.slice(0, most)
-            self._warnings.append(f"there are more rows: only the first {most:,} were read")
+        if cut := cut_rows(table, most):
+            table, warning = cut
+            self._cut = True
+            self._warnings.append(warning)
         if isinstance(output.select, NativeQuery) and not output.names:
             return table, ((),) * table.num_rows
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
@@ -490,7 +461,7 @@ class Run:
             physical_calls=usage.calls,
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
-            partial=self._stopped is not None or self.interrupted or self._cut,
+            partial=self.stopped is not None or self.interrupted or self._cut,
             exact=not self.calls.unknown and approximations == (None, None, None),
             inference=inference,
             links=self._links,
