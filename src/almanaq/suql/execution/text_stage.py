@@ -185,7 +185,7 @@ class StageRun:
         # Where calls cost nothing, all of some rows are waited for, so that the same query gives the same values.
         self._in_rounds = steady and wanted is not None and not ordered
         self._passed: list[StageRow] = []
-        self._ended = _Ended()
+        self._ended: asyncio.Queue[asyncio.Task[StageRow | None]] = asyncio.Queue()
         self._open: set[int] = set()
         self._exhausted = False
         self._taught: MostSimilarFirst | None = None
@@ -248,7 +248,7 @@ class StageRun:
                 continue
             self._open.add(candidate.number)
             task = asyncio.ensure_future(self._evaluate(candidate))
-            task.add_done_callback(self._ended.append)
+            task.add_done_callback(self._ended.put_nowait)
             under_way[task] = candidate
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
@@ -265,8 +265,9 @@ class StageRun:
 
     async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
         """Wait until a row is decided, and take note of those that are."""
-        await self._ended.any()
-        for task in self._ended.taken():
+        ended = [await self._ended.get()]
+        ended += [self._ended.get_nowait() for _ in range(self._ended.qsize())]
+        for task in ended:
             candidate = under_way.pop(task)
             row = task.result()
             self._open.discard(candidate.number)
@@ -432,31 +433,6 @@ class StageRun:
                 truth = await row.truth(atom)
                 settled |= {} if row.is_unknown(atom) else {atom.column: mask(truth)}
         return bool(unknown) and bool(possible(predicate, settled) & TRUE)
-
-
-class _Ended:
-    """The tasks that have ended since the last look: each is looked at once, however many are under way."""
-
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[StageRow | None]] = []
-        self._waiter: asyncio.Future[None] | None = None
-
-    def append(self, task: asyncio.Task[StageRow | None]) -> None:
-        """Take a task that has ended."""
-        self._tasks.append(task)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def any(self) -> None:
-        """Wait until there is one."""
-        if not self._tasks:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-
-    def taken(self) -> list[asyncio.Task[StageRow | None]]:
-        """Return them."""
-        tasks, self._tasks = self._tasks, []
-        return tasks
 
 
 class _Chances:
