@@ -202,7 +202,8 @@ class ApproximateFilter(_PartialRun):
             while len(rows := self._audit.next()):
                 verdicts = await self._ask(undecided, rows)
                 self._audit.tell(rows, np.array([verdicts[row] for row in rows.tolist()]))
-            self._rows += [self._infer_row(undecided[row]) for row in self._audit.accepted().tolist()]
+            accepted = [undecided[row] for row in self._audit.accepted().tolist()]
+            self._rows += [StageRow(row.number, row.row, {}, payload=row.payload, inferred=True) for row in accepted]
             self.counts.inference = self.inference
         yield self.kept()
 
@@ -229,10 +230,6 @@ class ApproximateFilter(_PartialRun):
                 f"and the budget has {room:,} left: raise --max-calls, lower the targets, or narrow the structured "
                 "conditions"
             )
-
-    @staticmethod
-    def _infer_row(candidate: Candidate) -> StageRow:
-        return StageRow(candidate.number, candidate.row, {}, payload=candidate.payload, inferred=True)
 
 
 class SampledStage(_PartialRun):

@@ -19,7 +19,6 @@ from almanaq.suql.execution.evidence import keeper
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.unknown_answers import MissingAnswer
 from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
@@ -248,13 +247,10 @@ class RowEvaluation:
                 answered = calls.within(item.site, await calls.ask(*found, here=self._context.whole))
                 self._outcomes[site] = answered
                 if answered.reason:
-                    self._note_unknown(item, answered)
+                    calls.unknown_answers.add(
+                        item, self._question(site), self._candidate, answered.reason, failed=answered.unknown
+                    )
         return self._outcomes[site]
-
-    def _note_unknown(self, item: SiteInput, outcome: Outcome) -> None:
-        number, row, key = self._candidate.number, self._candidate.row, self._candidate.values
-        missing = MissingAnswer(item, self._question(item.site.id), outcome.reason, number, row, key, outcome.unknown)
-        self._context.calls.unknown_answers.add(missing)
 
     def _count_cell(self, item: SiteInput) -> None:
         column = f"{item.relation}.{item.column}"

@@ -206,7 +206,7 @@ class StageRun:
                 if self._may_start(under_way):
                     async with self._calls.hold():
                         await self._start_rows(candidates, under_way)
-                if self._limit_is_met(under_way) or (not under_way and self._exhausted):
+                if self._limit_is_met() or (not under_way and self._exhausted):
                     break
                 if not under_way:
                     continue
@@ -288,9 +288,12 @@ class StageRun:
             return rows
         if not self._in_turn or (self._stage.stop_after is None and not self._stage.ordered):
             return self._passed[before : self._stage.stop_after]
-        first_open = min(map(self._turn, self._open), default=None)
-        sure = [row for row in self._by_turn() if first_open is None or self._turn(row.number) < first_open]
-        return sure[before : self._stage.stop_after]
+        return self._passed_in_turn()[before : self._stage.stop_after]
+
+    def _passed_in_turn(self) -> list[StageRow]:
+        """Return the rows that passed before the first one that is still open."""
+        first_open = min(map(self._turn, self._open), default=math.inf)
+        return [row for row in self._by_turn() if self._turn(row.number) < first_open]
 
     def _turn(self, number: int) -> int:
         """Return the place of a row among those that LIMIT cuts."""
@@ -356,21 +359,14 @@ class StageRun:
             return self._rows_at_once
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
-    def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> bool:
-        """Return whether the rows that LIMIT keeps are known.
-
-        In order, none may be under way before the last of them.
-        """
-        stop_after, passed = self._stage.stop_after, self._passed
+    def _limit_is_met(self) -> bool:
+        """Return whether the rows that LIMIT keeps are known."""
+        stop_after = self._stage.stop_after
         if (values := self._semi_join.missing) is not None:
-            return values == 0 and not (self._in_rounds and under_way)
-        if stop_after is None or len(passed) < stop_after:
+            return values == 0 and not (self._in_rounds and self._open)
+        if stop_after is None or len(self._passed) < stop_after:
             return False
-        if not self._in_turn or not under_way:
-            return True
-        turns = sorted(self._turn(row.number) for row in passed)
-        first_open = min(self._turn(candidate.number) for candidate in under_way.values())
-        return stop_after == 0 or first_open > turns[stop_after - 1]
+        return not self._in_turn or len(self._passed_in_turn()) >= stop_after
 
     # One row
 

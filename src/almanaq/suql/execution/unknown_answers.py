@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.execution.candidates import Candidate
 from almanaq.suql.execution.evidence import row_name
 from almanaq.suql.plan.stages import RowName, SiteInput
 from almanaq.suql.result import UNPLACED, UnknownAnswer
 
 MOST = 200
 """Unknown answers that are named; those beyond are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class MissingAnswer:
-    """An answer that a row of a text stage lacks.
-
-    Attributes:
-        number, row, key: the row's place in its stage, its id there, and the columns that name it.
-        failed: the call failed; else its reply cannot be read as what was asked for.
-    """
-
-    item: SiteInput
-    question: str
-    reason: str
-    number: int
-    row: Any
-    key: Mapping[str, Any]
-    failed: bool
 
 
 class UnknownAnswers:
@@ -51,19 +31,18 @@ class UnknownAnswers:
             for relation in relations
         }
 
-    def add(self, missing: MissingAnswer) -> None:
-        """Take an answer that a row lacks."""
-        item, question = missing.item, missing.question
+    def add(self, item: SiteInput, question: str, candidate: Candidate, reason: str, *, failed: bool) -> None:
+        """Take an answer that a row lacks; `failed`: the call did, else its reply is not what was asked for."""
         if item.question_column is not None and any(self._private.values()):
             question = "what is asked of each row"  # made of cells, which may be private ones
-        name = UNPLACED if self._has_private_key(item) else row_name(item, missing.row, missing.key)
+        name = UNPLACED if self._has_private_key(item) else row_name(item, candidate.row, candidate.values)
         by_row = item.named is not RowName.KEY
-        answer = UnknownAnswer(name, item.column, question, missing.reason, item.relation, by_row)
-        identity = hash((answer, missing.number if name == UNPLACED else 0))
+        answer = UnknownAnswer(name, item.column, question, reason, item.relation, by_row)
+        identity = hash((answer, candidate.number if name == UNPLACED else 0))
         if identity in self._known:
             return
-        self._known[identity] = missing.failed
-        self._first.append(((missing.number, item.site.id), answer))
+        self._known[identity] = failed
+        self._first.append(((candidate.number, item.site.id), answer))
         if len(self._first) > 2 * MOST:
             self._first = self._least()
 
