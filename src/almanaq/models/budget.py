@@ -60,39 +60,6 @@ def read_price(model: str, file: Path | None = None) -> Price | None:
         ) from problem
 
 
-class Tally:
-    """A running sum of Usage values; money that is unknown once stays unknown."""
-
-    __slots__ = ("_cached", "_known", "calls", "money", "read", "written")
-
-    def __init__(self) -> None:
-        self.calls = self._cached = self.read = self.written = self._known = 0
-        self.money: float | None = 0.0
-
-    def add(self, usage: Usage) -> None:
-        """Add the cost of a call."""
-        self.calls += usage.calls
-        self._cached += usage.cached_calls
-        self.read += usage.input_tokens
-        self.written += usage.output_tokens
-        self._known += usage.cached_input_tokens
-        self.money = None if self.money is None or usage.money is None else self.money + usage.money
-
-    def subtract(self, usage: Usage) -> None:
-        """Remove a cost that was added before."""
-        self.calls -= usage.calls
-        self._cached -= usage.cached_calls
-        self.read -= usage.input_tokens
-        self.written -= usage.output_tokens
-        self._known -= usage.cached_input_tokens
-        self.money = None if self.money is None else self.money - (usage.money or 0.0)
-
-    @property
-    def usage(self) -> Usage:
-        """The sum so far."""
-        return Usage(self.calls, self._cached, self.read, self.written, self.money, self._known)
-
-
 _NO_PRICE = "a price that is not known"
 
 
@@ -121,23 +88,23 @@ class Budget:
     ) -> None:
         self.calls, self.tokens, self.money, self.setting = calls, tokens, money, setting
         self._money_setting = money_setting or setting
-        self._spent, self._unsettled, self._held = Tally(), Tally(), Tally()
+        self._spent, self._unsettled, self._held = Usage(), Usage(), Usage()
         self._lock = threading.Lock()
 
     @property
     def usage(self) -> Usage:
         """What was spent."""
-        return self._spent.usage
+        return self._spent
 
     @property
     def unsettled(self) -> Usage:
         """What may have been spent in addition."""
-        return self._unsettled.usage
+        return self._unsettled
 
     @property
     def reserved(self) -> Usage:
         """What is reserved for calls in flight."""
-        return self._held.usage
+        return self._held
 
     @property
     def counts_tokens(self) -> bool:
@@ -154,17 +121,17 @@ class Budget:
             self._check_limits(most)
             if self._find_excess(most, self._spent, self._unsettled, self._held) is not None:
                 return False
-            self._held.add(most)
+            self._held += most
             return True
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
         """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
         with self._lock:
-            self._held.subtract(most)
-            self._spent.add(spent)
+            self._held -= most
+            self._spent += spent
             if not sure:
                 # The call itself is in `spent` already, when it was made at all.
-                self._unsettled.add(Usage(0, 0, most.input_tokens, most.output_tokens, most.money))
+                self._unsettled += replace(most, calls=0, cached_calls=0)
 
     def _check_limits(self, most: Usage) -> None:
         """Raise BudgetExceeded for a call that does not fit even if those in flight cost nothing."""
@@ -190,23 +157,18 @@ class Budget:
         held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
         return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
 
-    def _find_excess(self, most: Usage, *tallies: Tally) -> str | None:
-        if self.calls is not None and most.calls + sum(tally.calls for tally in tallies) > self.calls:
+    def _find_excess(self, *parts: Usage) -> str | None:
+        """Return the limit that costs exceed together; None: none."""
+        total = sum(parts, Usage())
+        if self.calls is not None and total.calls > self.calls:
             return f"{self.calls:,} model calls"
-        if self.tokens is not None:
-            tokens = most.input_tokens + most.output_tokens + sum(tally.read + tally.written for tally in tallies)
-            if tokens > self.tokens:
-                return f"{self.tokens:,} tokens"
-        return None if self.money is None else self._find_money_excess(self.money, [most, *tallies])
-
-    @staticmethod
-    def _find_money_excess(limit: float, parts: Sequence[Usage | Tally]) -> str | None:
-        spent = 0.0
-        for part in parts:
-            if part.money is None:
-                return _NO_PRICE
-            spent += part.money
-        return f"{limit:g} dollars" if spent > limit + 1e-12 else None
+        if self.tokens is not None and total.input_tokens + total.output_tokens > self.tokens:
+            return f"{self.tokens:,} tokens"
+        if self.money is None:
+            return None
+        if total.money is None:
+            return _NO_PRICE
+        return f"{self.money:g} dollars" if total.money > self.money + 1e-12 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +200,6 @@ class SpendingLine:
         return Usage(self.physical, self.cached, *tokens, self.money, self.cached_input_tokens)
 
 
-@dataclass(slots=True)
-class _Sum:
-    virtual: int = 0
-    spent: Tally = field(default_factory=Tally)
-
-
 @dataclass
 class Spending:
     """The account of one query or turn; `budget` stops it before a limit is exceeded.
@@ -258,23 +214,21 @@ class Spending:
     dropped_quotes: int = 0
     read_in_parts: int = 0
     cut_prompts: int = 0
-    _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
+    _lines: dict[tuple[str, str], tuple[int, Usage]] = field(default_factory=dict)
+    """By operator and model: calls requested, and what they cost."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
         """Record what a call cost."""
         with self._lock:
-            found = self._lines.get((operator, model))
-            if found is None:
-                found = self._lines[operator, model] = _Sum()
-            found.virtual += virtual
-            found.spent.add(usage)
+            requested, spent = self._lines.get((operator, model), (0, Usage()))
+            self._lines[operator, model] = requested + virtual, spent + usage
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:
         """What each operator spent on each model, in order of first calls."""
         with self._lock:
-            return tuple(_make_line(*key, found.virtual, found.spent.usage) for key, found in self._lines.items())
+            return tuple(_make_line(*key, *found) for key, found in self._lines.items())
 
     @property
     def usage(self) -> Usage:

@@ -46,6 +46,17 @@ class Usage:
             self.cached_input_tokens + other.cached_input_tokens,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        money = None if self.money is None else self.money - (other.money or 0.0)
+        return Usage(
+            self.calls - other.calls,
+            self.cached_calls - other.cached_calls,
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            money,
+            self.cached_input_tokens - other.cached_input_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
