@@ -17,9 +17,9 @@ from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import Candidate, CandidateStream, passages_of
+from almanaq.suql.execution.candidates import Candidate, CandidateStream
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.row_evaluation import call_of, question_of
+from almanaq.suql.execution.row_evaluation import call_of_row
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import Candidates
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
@@ -323,10 +323,7 @@ class _Seen:
     async def add(self, rows: Sequence[Candidate]) -> None:
         """Look for the replies to what is asked of some rows."""
         for item, known in zip(self._stage.inputs, self._kept, strict=True):
-            asked = [
-                call_of(item.site, passages_of(row.values[item.document]), question_of(item, row), self._calls)
-                for row in rows
-            ]
+            asked = [call_of_row(item, row, self._calls) for row in rows]
             fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
             looked_up = [self._calls.kept(call) for call in fresh.values() if self._whole]
             known |= dict.fromkeys(fresh, False) | dict(zip(fresh, await asyncio.gather(*looked_up), strict=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -311,6 +311,21 @@ def call_of(site: Site, passages: tuple[str, ...], question: str, calls: TextCal
     if site.options_from is not None and not calls.options_of(site):
         nothing = True  # it can be none of them
     return None if nothing else calls.call_for(site, passages, question)
+
+
+def calls_of(inputs: Sequence[SiteInput], calls: TextCalls) -> Callable[[Candidate], frozenset[bytes]]:
+    """Return what gives the identities of the calls that a candidate may take."""
+
+    def asks(candidate: Candidate) -> frozenset[bytes]:
+        found = (call_of_row(item, candidate, calls) for item in inputs)
+        return frozenset(call[0] for call in found if call is not None)
+
+    return asks
+
+
+def call_of_row(item: SiteInput, candidate: Candidate, calls: TextCalls) -> tuple[bytes, TextCall] | None:
+    """Return the call about a row's whole document, as `call_of` does."""
+    return call_of(item.site, passages_of(candidate.values[item.document]), question_of(item, candidate), calls)
 
 
 def sites_needed(atom: Atom) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ from almanaq.suql.execution.guards import (
 )
 from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
 from almanaq.suql.execution.report import RunReport, current_watch, list_warnings, table_order
-from almanaq.suql.execution.row_evaluation import cells_read
+from almanaq.suql.execution.row_evaluation import calls_of, cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, payload_of, warn_unsorted
 from almanaq.suql.execution.text_stage import StageRun
@@ -55,7 +55,6 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import (
     Candidates,
     FewestNewCalls,
-    calls_of,
     has_vectors,
     is_of_pairs,
     ordered_by_vectors,
@@ -412,7 +411,7 @@ class Run:
                 self._session, sql, stage.inputs, similarity, payload, cells=cells, learns=not pairs
             )
             self._similar.append(similar)
-            return FewestNewCalls(similar, calls_of(stage.inputs)) if pairs else similar
+            return FewestNewCalls(similar, calls_of(stage.inputs, self.calls)) if pairs else similar
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
 

@@ -13,9 +13,8 @@ from typing import Any
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
 from almanaq.suql.execution.report import Watch
-from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, sites_needed
+from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of, sites_needed
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
-from almanaq.suql.execution.trial_order import calls_of
 from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 
@@ -177,7 +176,7 @@ class StageRun:
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._chances = _Chances()
-        asks = calls_of(stage.inputs) if len(stage.inputs) == 1 else None  # of several, one may do
+        asks = calls_of(stage.inputs, calls) if len(stage.inputs) == 1 else None  # of several, one may do
         wanted, ordered = stage.values_wanted, stage.values_ordered
         self._semi_join = SemiJoinQueue(
             stage.semi_join_key, math.ceil(speculation), asks, wanted=wanted, ordered=ordered
