@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget, spending
 from almanaq.models.retrying import raise_public_errors
 from almanaq.options import Options
-from almanaq.suql.execution.guards import call_budget, cut_rows, interrupted_at_errors, late_error, refuse_if_larger
+from almanaq.suql.execution.guards import call_budget, cut_rows, fetch_result, interrupted_at_errors, late_error
 from almanaq.suql.execution.render import Statements, write_native
 from almanaq.suql.execution.report import Interrupted, RunReport
 from almanaq.suql.execution.run import ExecutionContext, Run, Sink
@@ -39,14 +39,11 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
     query = plan.output.select
     assert isinstance(query, NativeQuery)
     started = time.perf_counter()
-    most = options.max_rows
-    bytes_held = None if options.max_result_mb is None else options.max_result_mb * 1_000_000
 
     with database.session(options.deadline) as session:
 
         def fetch() -> pa.Table:
-            sql = write_native(query, session, database.dialect)
-            return session.fetch(sql, bytes_held, query.parameters, None if most is None else most + 1)
+            return fetch_result(session, write_native(query, session, database.dialect), query.parameters, options)
 
         late = None if options.deadline is None else max(0.0, options.deadline) + _LATE_SECONDS
         try:
@@ -57,8 +54,7 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
             raise late_error(options) from error
     if plan.output.names:
         table = table.rename_columns(list(plan.output.names))
-    refuse_if_larger(table, options.max_result_mb)
-    cut = cut_rows(table, most)
+    cut = cut_rows(table, options.max_rows)
     table, warnings = (table, ()) if cut is None else (cut[0], cut[1:])
     seconds = time.perf_counter() - started
     trace = Trace(seconds=seconds, partial=cut is not None, warnings=(*plan.notes, *warnings))
@@ -126,8 +122,8 @@ async def execute(
         of_one_row: one failed call is all that there may be, and is what the result is to say.
     """
     started = time.perf_counter()
-    max_calls = call_budget(options, context.models)
-    limit = _limit(max_calls, options.max_money)
+    calls, money = call_budget(options, context.models), options.max_money
+    limit = Budget(calls, money=money, setting="--max-calls", money_setting="--max-money")
     session_of = context.database.session
     with (
         raise_public_errors(),
@@ -140,7 +136,12 @@ async def execute(
         try:
             with interrupted_at_errors(session):
                 async with asyncio.timeout(options.deadline):
-                    table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
+                    if sink is None:
+                        table, evidence = await run.all()
+                    elif row_by_row:
+                        table, evidence = await run_in_batches(run, plan, sink)
+                    else:
+                        table, evidence = await run.pieces(sink)
                 left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
                 await run.calls.finish(left)
         except (TimeoutError, DeadlineExceeded) as error:
@@ -159,21 +160,6 @@ async def execute(
     if not of_one_row:
         run.calls.refuse_if_none_answered()
     return result, run.report
-
-
-def _limit(calls: int | None, money: float | None) -> Budget | None:
-    """Return what a query may spend; None: anything."""
-    if calls is None and money is None:
-        return None
-    return Budget(calls, money=money, setting="--max-calls", money_setting="--max-money")
-
-
-def _work(
-    run: Run, plan: Plan, sink: Sink | None, *, row_by_row: bool
-) -> Coroutine[Any, Any, tuple[pa.Table, tuple[Any, ...]]]:
-    if sink is None:
-        return run.all()
-    return run_in_batches(run, plan, sink) if row_by_row else run.pieces(sink)
 
 
 async def stream(context: ExecutionContext, plan: Plan, options: Options) -> AsyncIterator[tuple[Any, ...]]:

@@ -22,35 +22,30 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.row_evaluation import call_of_row
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import Candidates
+from almanaq.suql.language import Parameters
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.references import aliased, quoted
 from almanaq.suql.plan.sites import literal_options
-from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
 
 
-def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
-    """Return a query that gives one row more than `rows` at most, so that it shows whether there are more."""
-    if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
-        return select
-    limit = select.args.get("limit")
-    if limit is not None:
-        count = limit.args.get("expression") or limit.args.get("count")
-        if not isinstance(count, exp.Literal) or count.is_string or int(count.name) <= rows:
-            return select
-    bounded = select.copy()
-    bounded.set("limit", exp.Limit(expression=exp.Literal.number(rows + 1)))
-    return bounded
+def fetch_result(session: Session, sql: str, parameters: Parameters, options: Options) -> pa.Table:
+    """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks.
 
-
-def refuse_if_larger(table: pa.Table, megabytes: int | None) -> None:
-    """Raise BudgetExceeded for rows that take more memory than they may."""
-    if megabytes is not None and table.nbytes > megabytes * 1_000_000:
+    Raises:
+        BudgetExceeded: they take more memory than they may.
+    """
+    megabytes, rows = options.max_result_mb, options.max_rows
+    most = None if megabytes is None else megabytes * 1_000_000
+    table = session.fetch(sql, most, parameters, None if rows is None else rows + 1)
+    if most is not None and table.nbytes > most:
         raise BudgetExceeded(
             f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
             "it a LIMIT, write it as it comes with --out FILE.csv or FILE.parquet, or raise --max-result-mb"
         )
+    return table
 
 
 def cut_rows(table: pa.Table, most: int | None) -> tuple[pa.Table, str] | None:

@@ -39,9 +39,8 @@ from almanaq.suql.execution.guards import (
     count_rows,
     cut_rows,
     expected_calls,
-    limit_rows,
+    fetch_result,
     new_calls,
-    refuse_if_larger,
     refuse_over_budget,
     rows_are_sure,
 )
@@ -222,16 +221,9 @@ class Run:
 
     async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
-        megabytes = self._options.max_result_mb
-        most = None if megabytes is None else megabytes * 1_000_000
-        sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
-        rows = None if self._options.max_rows is None else self._options.max_rows + 1
-        if isinstance(select, NativeQuery):
-            table = await in_thread(self._session.fetch, sql, most, select.parameters, rows)
-        else:
-            table = await in_thread(self._session.fetch, sql, most)
-        refuse_if_larger(table, megabytes)
-        return await self._finish(table)
+        parameters = select.parameters if isinstance(select, NativeQuery) else ()
+        sql = self._renderer.sql(select)
+        return await self._finish(await in_thread(fetch_result, self._session, sql, parameters, self._options))
 
     async def _text(self, stage: TextStage) -> None:
         if stage.predicate is None:
