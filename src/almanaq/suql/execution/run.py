@@ -32,15 +32,18 @@ from almanaq.suql.execution.candidates import (
     similar_candidates,
 )
 from almanaq.suql.execution.evidence import EvidenceBook
-from almanaq.suql.execution.forecast import Forecast, current_confirmation
-from almanaq.suql.execution.guards import (
+from almanaq.suql.execution.forecast import (
+    Forecast,
+    NewCalls,
     at_most,
-    call_budget,
     count_rows,
-    cut_rows,
+    current_confirmation,
     expected_calls,
+)
+from almanaq.suql.execution.guards import (
+    call_budget,
+    cut_rows,
     fetch_result,
-    new_calls,
     refuse_over_budget,
     rows_are_sure,
 )
@@ -335,8 +338,8 @@ class Run:
             asked = rows * len(stage.inputs) if stage.predicate is None else rows  # in a filter often one decides
             own = at_most(stage, asked, self._options.candidates)
         if guarded is not None and budget is not None and enough is not None and own + later > enough:
-            whole, session, renderer = self._selection is None, self._session, self._renderer
-            new = await new_calls(stage, self.calls, session, renderer, budget, guarded.decided, whole=whole)
+            new = NewCalls(stage, self.calls, whole=self._selection is None)
+            await new.look(self._session, self._renderer, budget, guarded.decided)
             own, later, tokens = new.of(own, rows), math.ceil(later * new.share), new.text_tokens
             refuse_over_budget(own + later, budget)
             if confirmation is not None:
