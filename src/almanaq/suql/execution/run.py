@@ -31,7 +31,7 @@ from almanaq.suql.execution.candidates import (
     Similarity,
     similar_candidates,
 )
-from almanaq.suql.execution.evidence import EvidenceBook
+from almanaq.suql.execution.evidence import EvidenceBook, UnknownAnswers
 from almanaq.suql.execution.forecast import (
     Forecast,
     NewCalls,
@@ -62,7 +62,6 @@ from almanaq.suql.execution.trial_order import (
     ordered_by_vectors,
     tries_by_similarity,
 )
-from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
 from almanaq.suql.plan.stages import (
     Materialize,
