@@ -20,14 +20,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import sqlglot
 from tests.laws.check import DISPUTED, WRONG_ROWS, Failure, Observed, Ready, check, connect_exactly, prepare
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.execution import grouped_texts
 from almanaq.testing import FunctionModel
 
 from .processes import running
@@ -35,8 +33,6 @@ from .tables import Tables
 
 FILES_EVERY = 10
 """One world of so many is written as Parquet files; the others are views, which are read in a tenth of the time."""
-GROUPED_EVERY = 4
-"""In one world of so many the cluster groups rows by their texts however few they are."""
 SHOWN_EVERY = 25
 _REFUSED = ("UnsupportedError", "UnknownNameError", "OperationalError", "RefusedQueryError", "QuerySyntaxError")
 
@@ -48,8 +44,6 @@ class Compared:
     Attributes:
         left_out: why it was not compared; None where it was.
         cut: LIMIT leaves the choice of the rows, and so the calls, to the order in which an engine gives them.
-        grouped: the rows were grouped by their texts: which of several answers about a row is asked first is learned
-            from the rows before it, and these are others then.
     """
 
     seed: int
@@ -58,7 +52,6 @@ class Compared:
     calls: int = 0
     duckdb_calls: int = 0
     cut: bool = False
-    grouped: bool = False
 
 
 def compare(seed: int, tables: Tables) -> Compared:
@@ -67,9 +60,7 @@ def compare(seed: int, tables: Tables) -> Compared:
     if not isinstance(ready, Ready):
         return Compared(seed, f"the referee: {ready}" if ready else "no rows")
     connect = functools.partial(_connect, tables, seed % FILES_EVERY == 0)
-    fewest = 1 if seed % GROUPED_EVERY == 0 else grouped_texts.FEWEST_ROWS
-    with mock.patch.object(grouped_texts, "FEWEST_ROWS", fewest):
-        failure, observed = check(ready, connect=connect)
+    failure, observed = check(ready, connect=connect)
     if failure is not None and failure.kind.partition(":")[0] in _REFUSED:
         return Compared(seed, f"Spark: {failure.message.splitlines()[0][:150]}")
     if failure is not None and failure.kind == WRONG_ROWS and _disputed(seed, connect):
@@ -80,11 +71,10 @@ def compare(seed: int, tables: Tables) -> Compared:
 def _beside_duckdb(ready: Ready, failure: Failure | None, observed: Observed | None) -> Compared:
     case, right = ready.case, check(ready)[1]
     cut = "LIMIT" in case.sql or "FETCH" in case.sql
-    grouped = case.seed % GROUPED_EVERY == 0
     calls, there = (0 if o is None else o.calls for o in (observed, right))
-    if failure is None and not cut and not grouped and calls != there:
+    if failure is None and not cut and calls != there:
         failure = Failure(case.seed, "calls", f"{calls} calls, DuckDB {there}", case.sql)
-    return Compared(case.seed, None, failure, calls, there, cut, grouped)
+    return Compared(case.seed, None, failure, calls, there, cut)
 
 
 def _disputed(seed: int, connect: Any) -> bool:
@@ -140,13 +130,12 @@ class Record:
         for found in self.left_out:
             reasons.setdefault(str(found.left_out), []).append(found.seed)
         empty = reasons.pop("no rows", [])
-        whole = [found for found in self.compared if not found.cut and not found.grouped]
+        whole = [found for found in self.compared if not found.cut]
         last = max((found.seed for found in [*self.compared, *self.left_out]), default=self.first)
         return {
             "first_seed": self.first,
             "last_seed": last,
             "compared": len(self.compared),
-            "compared_with_texts_grouped": sum(found.grouped for found in self.compared),
             "differ": len(self.failures),
             "seeds_that_differ": {f.seed: f"{f.kind}: {f.message.splitlines()[0][:200]}" for f in self.failures},
             "calls": sum(found.calls for found in whole),

@@ -6,7 +6,6 @@ import pytest
 
 from almanaq.errors import BudgetExceeded
 from almanaq.options import Options
-from almanaq.suql.execution import guards
 from almanaq.suql.execution.candidates import CandidateStream
 from almanaq.suql.execution.report import watched
 
@@ -44,7 +43,7 @@ def asked(engine: str) -> Asked:
 @pytest.fixture(params=["looked at", "counted there"], autouse=True)
 def counted_where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "counted there":
-        monkeypatch.setattr(CandidateStream, "look_ahead", lambda _: None)
+        monkeypatch.setattr(CandidateStream, "count_ahead", lambda _: None)
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES.items(), ids=range(len(QUERIES)))
@@ -60,19 +59,3 @@ def test_rows_and_texts_are_those_of_the_stage(asked: Asked, query: str, expecte
     if texts:
         with pytest.raises(BudgetExceeded, match=f"about {texts:,} model calls"):
             asked.con.sql(query, options=Options(max_calls=texts - 1, link=False))
-
-
-def test_texts_are_told_apart_only_where_their_number_decides(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that tells a million texts apart holds them all."""
-    told: list[str] = []
-    fetched = guards._fetch_counts
-    monkeypatch.setattr(CandidateStream, "look_ahead", lambda _: None)
-    monkeypatch.setattr(
-        guards,
-        "_fetch_counts",
-        lambda stage, wanted, *given: told.extend(each.sql() for each in wanted) or fetched(stage, wanted, *given),
-    )
-    for most, apart in ((ROWS, False), (ROWS - 1, True)):
-        told.clear()
-        asked.con.sql(f"SELECT id FROM t WHERE {YES}", options=Options(max_calls=most, link=False))
-        assert any("DISTINCT" in each for each in told) is apart

@@ -12,7 +12,7 @@ from almanaq.agent.response import Response
 from almanaq.cli.terminal import warn_of_result
 from almanaq.encode import response_record, result_record, why_not_record
 from almanaq.models.retrying import FailedCall
-from almanaq.suql.execution.unknown_answers import MOST
+from almanaq.suql.execution.evidence import MOST_UNKNOWN
 from almanaq.testing import FunctionModel
 
 NOTES = ["3 beds", "some beds", "broken", "11 beds", "broken", None]
@@ -76,11 +76,11 @@ def test_a_row_is_named_by_its_key_and_a_private_key_is_not_shown(tmp_path) -> N
 
 
 def test_of_many_the_first_rows_are_named_and_all_are_counted() -> None:
-    count = 3 * MOST
+    count = 3 * MOST_UNKNOWN
     rows = {"id": list(range(count)), "note": ["3 beds", *["broken"] * (count - 1)]}
     with connect(rows) as con:
         result = con.sql(f"SELECT {CALM} FROM stays")
-    assert [each.row for each in result.unknown] == [str(n) for n in range(1, MOST + 1)]
+    assert [each.row for each in result.unknown] == [str(n) for n in range(1, MOST_UNKNOWN + 1)]
     assert (result.trace.unknown_answers, result.trace.unknown_calls) == (count - 1, 1)
 
 

@@ -20,7 +20,9 @@ from almanaq.suql.accuracy.estimates import (
     Counting,
     GroupCounting,
     GroupEstimates,
+    RowCounting,
     Sample,
+    Sampling,
 )
 from almanaq.suql.bind import read_parameters
 from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_terms
@@ -316,27 +318,26 @@ class Engine:
 
     def estimate_rows(self, query: str, parameters: Parameters | None, counting: Counting) -> CountEstimate:
         """Estimate how many rows a query has, from some of them."""
-        chosen = replace(self._options, accuracy=None, counting=counting)
-        plan = self.plan(query, parameters, options=chosen)
-        check_countable(plan)
-        _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
-        return next(counts.estimate for counts in report.text.values() if counts.estimate is not None)
+        rows = RowCounting(counting)
+        return rows.estimate(self._sample(query, parameters, rows, check_countable))
 
     def estimate_groups(self, query: str, parameters: Parameters | None, counting: Counting) -> GroupEstimates:
         """Estimate how many rows have each option of the answer that a query groups by."""
         groups = GroupCounting(counting, options_counted(self.bound(query, parameters).tree))
-        return groups.estimate(self._sample(query, parameters, groups))
+        return groups.estimate(self._sample(query, parameters, groups, check_sampled))
 
     def estimate_average(self, query: str, parameters: Parameters | None, averaging: Averaging) -> AverageEstimate:
         """Estimate the mean of a numeric answer."""
         check_average(self.bound(query, parameters).tree)
-        return averaging.estimate(self._sample(query, parameters, averaging))
+        return averaging.estimate(self._sample(query, parameters, averaging, check_sampled))
 
-    def _sample(self, query: str, parameters: Parameters | None, sampling: GroupCounting | Averaging) -> Sample:
+    def _sample(
+        self, query: str, parameters: Parameters | None, sampling: Sampling, check: Callable[[Plan], None]
+    ) -> Sample:
         """Return what rows say that were drawn from those that a query asks about."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
-        check_sampled(plan)
+        check(plan)
         _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         return next(counts.sample for counts in report.text.values() if counts.sample is not None)
 

@@ -311,7 +311,6 @@ class SparkDatabase:
 
     dialect = "spark"
     typed = True
-    groups_texts = True
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = read_spark_url(url), schema or Schema()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -129,13 +129,17 @@ class Sample:
 
     Attributes:
         rows: of how many they were drawn.
-        values: what each says; None where it does not.
+        values: what each says, None where it does not; of a filter, whether it passes.
         stopped: why they are fewer than were wanted, where the budget ended first.
+        surely: rows that pass a filter without being asked about; `rows` leaves them out.
+        scores: of a proxy, for all rows, those asked about first; None where it may not narrow the interval.
     """
 
     rows: int
-    values: Sequence[str | None]
+    values: Sequence[Any]
     stopped: str = ""
+    surely: int = 0
+    scores: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +211,29 @@ class AverageEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCounting:
+    """Estimates how many rows pass a filter."""
+
+    counting: Counting
+
+    def should_stop(self, rows: int, values: Sequence[bool]) -> bool:
+        """Return whether to stop."""
+        return self.counting.should_stop(rows, len(values), sum(values))
+
+    def estimate(self, sample: Sample) -> CountEstimate:
+        """Return the estimate."""
+        counting, rows, values, surely = self.counting, sample.rows, sample.values, sample.surely
+        asked, passed = len(values), sum(values)
+        guess = round(rows * passed / asked) if asked else 0
+        found, method = counting.interval(rows, asked, passed), counting.method
+        if sample.scores is not None:
+            guess, found = counting.assisted(rows, values, sample.scores[:asked], float(sample.scores.mean()))
+            method = "asymptotic"
+        low, high = surely + found.low, surely + found.high
+        return CountEstimate(surely + guess, low, high, counting.confidence, asked, rows, method, sample.stopped)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupCounting:
     """Estimates how many rows have each of some options, all intervals holding at once."""
 
@@ -216,10 +243,6 @@ class GroupCounting:
     def _each(self) -> Counting:
         shares = len(self.options) + 1
         return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / shares)
-
-    def batch(self, asked: int) -> int:
-        """Return how many rows to ask next."""
-        return self.counting.batch(asked)
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
         """Return whether to stop."""
@@ -251,10 +274,6 @@ class Averaging:
         if self.counting.calls is None or self.counting.width is not None:
             raise UsageError("estimate: an average takes a number of calls, and no width")
 
-    def batch(self, asked: int) -> int:
-        """Return how many rows to ask next."""
-        return self.counting.batch(asked)
-
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
         """Return whether to stop."""
         return len(values) >= min(rows, self.counting.calls or rows)
@@ -282,3 +301,7 @@ class Averaging:
             ) from error
         method: Method = "asymptotic" if self.bounds is None else "bounded"
         return AverageEstimate(float(numbers.mean()), low, high, self.counting.confidence, len(values), rows, method)
+
+
+Sampling = RowCounting | GroupCounting | Averaging
+"""What is estimated from rows drawn at random: each says when to stop, and what the sample comes to."""

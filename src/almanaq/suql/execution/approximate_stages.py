@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,7 @@ from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, UsageError, suggest
 from almanaq.models.protocols import Embedder, Models
 from almanaq.options import Accuracy, Options
-from almanaq.suql.accuracy.counts import Interval
-from almanaq.suql.accuracy.estimates import Averaging, CountEstimate, Counting, GroupCounting, Sample
+from almanaq.suql.accuracy.estimates import Sample, Sampling
 from almanaq.suql.accuracy.tails import AuditedTails, Rows
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.accuracy.thresholds import Floats, fitted, margins, probabilities
@@ -137,13 +136,31 @@ def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Pr
     raise UsageError(f"no proxy is called {name!r}{suggest(name, PROXIES)}; another model is named as openai:MODEL")
 
 
-class ApproximateFilter:
-    """One run of a text filter under targets; the interface is that of a StageRun.
+class _PartialRun:
+    """One run of a text stage that asks about some of its rows; the interface is that of a StageRun.
 
     Args:
         stage_run: makes a run that asks about the rows it is given.
         room: model calls that the budget has left; None: any number.
     """
+
+    def __init__(self, stage_run: Callable[[], StageRun], room: Callable[[], int | None]) -> None:
+        self._stage_run, self._room = stage_run, room
+        self._rows: list[StageRow] = []
+        self.counts = StageCounts()
+
+    def kept(self) -> list[StageRow]:
+        """Return the rows that the run kept, in source order."""
+        self.counts.passed = len(self._rows)
+        return sorted(self._rows, key=lambda row: row.number)
+
+    def sure(self) -> list[StageRow]:
+        """Return the rows that passed when they were asked, before the run was stopped."""
+        return self.kept()
+
+
+class ApproximateFilter(_PartialRun):
+    """One run of a text filter under targets."""
 
     def __init__(
         self,
@@ -152,11 +169,10 @@ class ApproximateFilter:
         stage_run: Callable[[], StageRun],
         room: Callable[[], int | None],
     ) -> None:
-        self._accuracy, self._proxy, self._stage_run, self._room = accuracy, proxy, stage_run, room
-        self._rows: list[StageRow] = []
+        super().__init__(stage_run, room)
+        self._accuracy, self._proxy = accuracy, proxy
         self._audit: AuditedTails | None = None
         self._undecided = 0
-        self.counts = StageCounts()
 
     @property
     def inference(self) -> Inference | None:
@@ -173,7 +189,9 @@ class ApproximateFilter:
         Raises:
             BudgetExceeded: the targets are expected to need more calls than the budget has left, or needed them.
         """
-        undecided = await self._decide(candidates)
+        passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
+        self._rows += [StageRow(each.number, each.row, {}, payload=each.payload) for each in passing]
+        self._undecided = len(undecided)
         draws = np.random.default_rng(self._accuracy.seed)
         pilot = draws.permutation(len(undecided))[: self._proxy.labels]
         labelled = await self._ask(undecided, pilot)
@@ -184,25 +202,10 @@ class ApproximateFilter:
             while len(rows := self._audit.next()):
                 verdicts = await self._ask(undecided, rows)
                 self._audit.tell(rows, np.array([verdicts[row] for row in rows.tolist()]))
-            self._rows += [self._infer_row(undecided[row]) for row in self._audit.accepted().tolist()]
+            accepted = [undecided[row] for row in self._audit.accepted().tolist()]
+            self._rows += [StageRow(row.number, row.row, {}, payload=row.payload, inferred=True) for row in accepted]
             self.counts.inference = self.inference
         yield self.kept()
-
-    def kept(self) -> list[StageRow]:
-        """Return the rows that the run kept, in source order."""
-        self.counts.passed = len(self._rows)
-        return sorted(self._rows, key=lambda row: row.number)
-
-    def sure(self) -> list[StageRow]:
-        """Return the rows that passed when they were asked, before the run was stopped."""
-        return self.kept()
-
-    async def _decide(self, candidates: AsyncIterator[Candidate]) -> list[Candidate]:
-        """Return the rows that only the model can decide; keep those that pass without it."""
-        passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
-        self._rows += [StageRow(each.number, each.row, {}, payload=each.payload) for each in passing]
-        self._undecided = len(undecided)
-        return undecided
 
     async def _ask(self, candidates: Sequence[Candidate], rows: Rows) -> dict[int, bool]:
         """Ask about the rows at some places; give which of them passed, by place."""
@@ -228,149 +231,61 @@ class ApproximateFilter:
                 "conditions"
             )
 
-    @staticmethod
-    def _infer_row(candidate: Candidate) -> StageRow:
-        return StageRow(candidate.number, candidate.row, {}, payload=candidate.payload, inferred=True)
 
-
-class CountedFilter:
-    """One run of a text filter over a sample; the interface is that of a StageRun, and no row is kept.
+class SampledStage(_PartialRun):
+    """One run of a text stage over rows drawn at random; no row is kept.
 
     Args:
-        stage_run: makes a run that asks about the rows it is given.
-        room: model calls that the budget has left; None: any number.
-        proxy: narrows the interval; None: nothing does.
+        site: the one text function of a projection; None: of a filter, whether a row passes.
+        proxy: narrows the interval of a count; None: nothing does.
     """
+
+    inference: None = None
 
     def __init__(
         self,
-        counting: Counting,
+        sampling: Sampling,
+        site: str | None,
         stage_run: Callable[[], StageRun],
         room: Callable[[], int | None],
         proxy: Proxy | None = None,
     ) -> None:
-        self._counting, self._stage_run, self._room, self._proxy = counting, stage_run, room, proxy
-        self.counts = StageCounts()
+        super().__init__(stage_run, room)
+        self._sampling, self._site, self._proxy = sampling, site, proxy
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Ask until the estimate is good enough, or the budget of one that stops at a width ends; yield nothing."""
+        counting = self._sampling.counting
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
-        surely = len(passing)
-        order = np.random.default_rng(self._counting.seed).permutation(len(undecided)).tolist()
-        self._counting.refuse_over(self._room(), len(order))
-        verdicts: dict[int, bool] = {}
-        stopped = ""
-        while not self._counting.should_stop(len(order), len(verdicts), sum(verdicts.values())):
-            places = order[len(verdicts) : len(verdicts) + self._counting.batch(len(verdicts))]
+        order = np.random.default_rng(counting.seed).permutation(len(undecided)).tolist()
+        counting.refuse_over(self._room(), len(order))
+        values: list[Any] = []
+        stopped, scores = "", None
+        while not self._sampling.should_stop(len(order), values):
+            places = order[len(values) : len(values) + counting.batch(len(values))]
             try:
-                passed = await self._passing([undecided[place] for place in places])
+                values += await self._values([undecided[place] for place in places])
             except BudgetExceeded as error:
-                if not verdicts or self._counting.width is None:
+                if not values or counting.width is None:
                     raise
                 stopped = str(error)
                 break
-            verdicts |= {place: undecided[place].number in passed for place in places}
-        asked, count = len(verdicts), sum(verdicts.values())
-        found = self._counting.interval(len(order), asked, count)
-        guess, method = round(len(order) * count / asked) if asked else 0, self._counting.method
-        if self._proxy is not None and self._counting.may_assist(len(order), asked, count):
-            guess, found = await self._narrow_interval(self._proxy, undecided, verdicts)
-            method = "asymptotic"
-        self.counts.estimate = CountEstimate(
-            surely + guess,
-            surely + found.low,
-            surely + found.high,
-            self._counting.confidence,
-            asked,
-            len(order),
-            method,
-            stopped,
-        )
+        if self._proxy is not None and counting.may_assist(len(order), len(values), sum(values)):
+            labelled = dict(zip(order, values, strict=False))
+            scores = probabilities(await self._proxy.scores(undecided, labelled))[np.array(order, np.intp)]
+        self.counts.sample = Sample(len(order), values, stopped, len(passing), scores)
         yield []
 
-    async def _narrow_interval(
-        self, proxy: Proxy, rows: list[Candidate], said: dict[int, bool]
-    ) -> tuple[int, Interval]:
-        """Return a guess and an interval that the proxy's scores have narrowed."""
-        scores = probabilities(await proxy.scores(rows, said))
-        return self._counting.assisted(
-            len(rows), list(said.values()), scores[np.array(list(said), np.intp)], float(scores.mean())
-        )
-
-    async def _passing(self, batch: list[Candidate]) -> set[int]:
+    async def _values(self, batch: list[Candidate]) -> list[Any]:
         run = self._stage_run()
-        passed = await run.ask(batch)
+        found = {row.number: row.values async for rows in run.batches(Listed(batch)) for row in rows}
         self.counts.add_asked(run.counts)
-        return {row.number for row in passed}
-
-    @property
-    def inference(self) -> None:
-        """Nothing is inferred of any row."""
-
-    def kept(self) -> list[StageRow]:
-        """Return nothing: the rows are only counted."""
-        return []
-
-    sure = kept
+        if self._site is None:
+            return [candidate.number in found for candidate in batch]
+        return [found[candidate.number].get(self._site) for candidate in batch]
 
 
-class SampledValues:
-    """One run of a text projection over a sample; the interface is that of a StageRun, and no row is kept.
-
-    Args:
-        site: the one text function of the projection.
-        stage_run: makes a run that asks about the rows it is given.
-        room: model calls that the budget has left; None: any number.
-    """
-
-    def __init__(
-        self,
-        sampling: GroupCounting | Averaging,
-        site: str,
-        stage_run: Callable[[], StageRun],
-        room: Callable[[], int | None],
-    ) -> None:
-        self._sampling, self._site, self._stage_run, self._room = sampling, site, stage_run, room
-        self.counts = StageCounts()
-
-    async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
-        """Ask until the estimate is good enough, or the budget of one that stops at a width ends; yield nothing."""
-        rows = [candidate async for candidate in candidates]
-        self.counts.candidates = len(rows)
-        order = np.random.default_rng(self._sampling.counting.seed).permutation(len(rows)).tolist()
-        self._sampling.counting.refuse_over(self._room(), len(rows))
-        values: list[str | None] = []
-        stopped = ""
-        while not self._sampling.should_stop(len(rows), values):
-            places = order[len(values) : len(values) + self._sampling.batch(len(values))]
-            try:
-                values += await self._values([rows[place] for place in places])
-            except BudgetExceeded as error:
-                if not values or self._sampling.counting.width is None:
-                    raise
-                stopped = str(error)
-                break
-        self.counts.sample = Sample(len(rows), values, stopped)
-        yield []
-
-    async def _values(self, batch: list[Candidate]) -> list[str | None]:
-        run = self._stage_run()
-        found = [row async for rows in run.batches(Listed(batch)) for row in rows]
-        self.counts.add_asked(run.counts)
-        return [row.values.get(self._site) for row in found]
-
-    @property
-    def inference(self) -> None:
-        """Nothing is inferred of any row."""
-
-    def kept(self) -> list[StageRow]:
-        """Return nothing: the rows are only drawn from."""
-        return []
-
-    sure = kept
-
-
-AnyRun = StageRun | ApproximateFilter | CountedFilter | SampledValues
+AnyRun = StageRun | ApproximateFilter | SampledStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,20 +307,16 @@ class StageRuns:
 
     def of(self, stage: TextStage) -> AnyRun:
         """Return the run of a stage."""
-        accuracy, counting = self.options.accuracy, self.options.counting
-        if counting is not None:
-            return self._counting(stage, counting)
+        accuracy, sampling = self.options.accuracy, self.options.counting
+        if sampling is not None:
+            site = None if stage.predicate is not None else stage.inputs[0].site.id
+            name = sampling.counting.proxy
+            proxy = None if name is None else self._proxy(stage, name)
+            return SampledStage(sampling, site, lambda: self._asking(stage, self.calls), self._room, proxy)
         if accuracy is None or not stage.may_infer:
             return self._asking(stage, self.calls, current_watch())
         proxy = self._proxy(stage, accuracy.proxy)
         return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)
-
-    def _counting(self, stage: TextStage, counting: Counting | GroupCounting | Averaging) -> AnyRun:
-        """Return the run that only asks about a sample."""
-        if not isinstance(counting, Counting):
-            return SampledValues(counting, stage.inputs[0].site.id, lambda: self._asking(stage, self.calls), self._room)
-        proxy = None if counting.proxy is None else self._proxy(stage, counting.proxy)
-        return CountedFilter(counting, lambda: self._asking(stage, self.calls), self._room, proxy)
 
     def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
         in_order = stage.values_ordered and self.options.candidates is None  # else they come in order of similarity

@@ -18,8 +18,8 @@ from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextRe
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
 from almanaq.models.text_calls import served_question
+from almanaq.suql.execution.evidence import UnknownAnswers
 from almanaq.suql.execution.stage_rows import spelled
-from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.sites import Site
 from almanaq.values import join_texts, only_options, option_of, parse_list, parse_typed, writable
 
@@ -97,8 +97,10 @@ class TextCalls:
         self._bounded = bool(getattr(reader, "bounds_calls", False))
         self.company = int(getattr(reader, "company", 1)) if self._bounded else 1
         sites = tuple(sites)
-        self._compared = _by_question(sites, lambda site: site.compared)
-        self._about = _by_question(sites, lambda site: (site.about,))
+        self._sites: dict[tuple[object, ...], list[Site]] = {}  # by what is asked; None: what each row asks
+        for site in sites:
+            asked = site.question.name if site.question.is_string else None
+            self._sites.setdefault((*_kind_of(site), asked), []).append(site)
         self._served = served_question()
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
@@ -136,24 +138,22 @@ class TextCalls:
 
     def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
         """Return what the calls of a site with a question have in common."""
-        about = self._about.of(site, question)
+        alike = [each for asked in (question, None) for each in self._sites.get((*_kind_of(site), asked), ())]
+        compared = tuple(dict.fromkeys(literal for each in alike for literal in each.compared))
+        about = {each.about for each in alike}
+        # A person reads the answer as it is where no query compares it, casts it or lists what it may be.
+        is_open = site.function == "answer" and site.type == "text" and not options and not compared
         return _Asked(
             site,
             question,
             options,
             "summary" if site.function == "summary" else "answer",
-            self._compared.of(site, question),
+            compared,
             # A question that the query writes out is the query's own, also where a row makes the same.
             question not in self._written,
             # Of equal documents in several columns one call is made, which cannot say where they stand.
-            about[0] if len(about) == 1 else "",
-            self._served.question if self._is_open(site, question, options) else "",
-        )
-
-    def _is_open(self, site: Site, question: str, options: tuple[str, ...]) -> bool:
-        """Return whether a person reads the answer as it is: no query compares it, casts it or lists what it may be."""
-        return (
-            site.function == "answer" and site.type == "text" and not options and not self._compared.of(site, question)
+            about.pop() if len(about) == 1 else "",
+            self._served.question if is_open else "",
         )
 
     @property
@@ -403,25 +403,8 @@ def _read_as(call: TextCall, value: str) -> str | None:
     return value if call.type == "text" else parse_typed(value, call.type)
 
 
-@dataclass(frozen=True, slots=True)
-class _ByQuestion:
-    """What is known of sites by (function, type, options) and question; None for questions computed per row."""
-
-    known: Mapping[tuple[object, ...], tuple[str, ...]]
-
-    def of(self, site: Site, question: str) -> tuple[str, ...]:
-        kind = (site.function, site.type, site.options, site.options_from)
-        found = (*self.known.get((*kind, question), ()), *self.known.get((*kind, None), ()))
-        return tuple(dict.fromkeys(found))
-
-
-def _by_question(sites: Iterable[Site], known: Callable[[Site], tuple[str, ...]]) -> _ByQuestion:
-    found: dict[tuple[object, ...], dict[str, None]] = {}
-    for site in sites:
-        asked = site.question.name if site.question.is_string else None
-        key = (site.function, site.type, site.options, site.options_from, asked)
-        found.setdefault(key, {}).update(dict.fromkeys(known(site)))
-    return _ByQuestion({key: tuple(each) for key, each in found.items()})
+def _kind_of(site: Site) -> tuple[object, ...]:
+    return site.function, site.type, site.options, site.options_from
 
 
 @dataclass(frozen=True, slots=True)

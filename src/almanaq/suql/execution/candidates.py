@@ -150,37 +150,38 @@ class CandidateStream:
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
 
-    def look_ahead(self) -> list[pa.RecordBatch] | None:
-        """Return all rows where one batch holds them, None where there are more; they are candidates still.
+    def count_ahead(self) -> int | None:
+        """Return the number of rows where one batch holds them, None where there are more; they are candidates still.
 
         Blocks while the database looks for them.
         """
         while len(self._ahead) < 2 and (batch := self._fetch_batch()) is not None:
             self._ahead.append(batch)
-        return list(self._ahead) if len(self._ahead) < 2 else None
+        return sum(batch.num_rows for batch in self._ahead) if len(self._ahead) < 2 else None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Candidate:
-        while True:
-            found = next(self._rows, None)
-            if found is not None:
-                return found
-            batch = self._ahead.popleft() if self._ahead else await in_thread(self._fetch_batch)
-            if batch is None:
+        while (found := next(self._rows, None)) is None:
+            if not (self._begin_batch() if self._ahead else await in_thread(self._begin_batch)):
                 raise StopAsyncIteration
-            self._rows = _rows(batch, self._number, self._payload, self._cells)
-            self._number += batch.num_rows
+        return found
 
     def pull(self, count: int) -> list[Candidate]:
         """Return the next so many rows, fewer at the end; blocks while the database looks for them."""
         found = list(itertools.islice(self._rows, count))
-        while len(found) < count and (batch := self._next_batch()) is not None:
-            self._rows = _rows(batch, self._number, self._payload, self._cells)
-            self._number += batch.num_rows
+        while len(found) < count and self._begin_batch():
             found.extend(itertools.islice(self._rows, count - len(found)))
         return found
+
+    def _begin_batch(self) -> bool:
+        """Go on to the rows of the next batch; tell whether there is one."""
+        batch = self._ahead.popleft() if self._ahead else self._fetch_batch()
+        if batch is not None:
+            self._rows = _rows(batch, self._number, self._payload, self._cells)
+            self._number += batch.num_rows
+        return batch is not None
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -188,9 +189,6 @@ class CandidateStream:
         if close is not None:
             with contextlib.suppress(ValueError):  # it is under way in another thread: the session's end stops it
                 await in_thread(close)
-
-    def _next_batch(self) -> pa.RecordBatch | None:
-        return self._ahead.popleft() if self._ahead else self._fetch_batch()
 
     def _fetch_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
@@ -298,28 +296,23 @@ class MostSimilarFirst:
             self.problem, self._lessons = problem, None
 
     def _reorder(self, lessons: Lessons) -> None:
-        with self._comparing():
-            self._learn(lessons)
-
-    def _learn(self, lessons: Lessons) -> None:
         learned = sorted(self._learned, key=lambda row: row[0].number)  # as they came in, sums would differ in bits
         self._learned.clear()
         rows = [candidate for candidate, _ in learned]
-        lessons.take(self._tried, self._vectors_of(rows), [passes for _, passes in learned])
-        if lessons.is_taken:
-            numbers = list(self._waiting)
-            self._best = [(-s, n) for s, n in zip(self._score(lessons, numbers), numbers, strict=True)]
-            heapq.heapify(self._best)
+        with self._comparing():
+            vectors = vectors_of(rows, self._inputs, self._similarity)
+            lessons.take(self._tried, vectors, [passes for _, passes in learned])
+            if lessons.is_taken:
+                numbers = list(self._waiting)
+                self._best = [(-s, n) for s, n in zip(self._score(lessons, numbers), numbers, strict=True)]
+                heapq.heapify(self._best)
 
     def _score(self, lessons: Lessons, numbers: Sequence[int]) -> list[float]:
         """Return the scores of rows that wait, by what was learned."""
         new = [self._waiting[number] for number in numbers if number not in self._vectors]
-        for row, vector in zip(new, self._vectors_of(new), strict=True):
+        for row, vector in zip(new, vectors_of(new, self._inputs, self._similarity), strict=True):
             self._vectors[row.number] = vector
         return lessons.scored([self._scores[n] for n in numbers], [self._vectors[n] for n in numbers])
-
-    def _vectors_of(self, rows: Sequence[Candidate]) -> NDArray[np.float32]:
-        return vectors_of(rows, self._inputs, self._similarity)
 
     def _pull(self, number: int) -> None:
         """Look at the next so many rows."""

@@ -1,7 +1,8 @@
-"""Which quotes stand behind which row, and the passages that they stand in."""
+"""Which quotes a row rests on, the passages that they are in, and which answers rows lack."""
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.execution.candidates import Candidate
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
 from almanaq.suql.language import Cited
 from almanaq.suql.plan.stages import RowName, SiteInput
-from almanaq.suql.result import UNPLACED, Evidence
+from almanaq.suql.result import UNPLACED, Evidence, UnknownAnswer
 
 Place = tuple[str, str, str, int]
 """(relation, key, column, passage) of an Evidence."""
@@ -151,3 +154,56 @@ def _evidence(found: SiteQuote, row: StageRow) -> Evidence:
     return Evidence(
         item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=by_row
     )
+
+
+MOST_UNKNOWN = 200
+"""Unknown answers that are named; those beyond are counted."""
+
+
+class UnknownAnswers:
+    """Collects unknown answers while rows are asked about, in any order.
+
+    Args:
+        catalog: says which keys are private; None: of a query whose unknown answers are not reported.
+    """
+
+    def __init__(self, catalog: Catalog | None = None) -> None:
+        self._known: dict[int, bool] = {}  # by hash: whether the call failed
+        self._first: list[tuple[tuple[int, str], UnknownAnswer]] = []
+        relations = catalog.relations if catalog is not None else ()
+        private = {each.name: {column.name for column in each.columns if column.private} for each in relations}
+        self._has_private = any(private.values())
+        self._of_private_keys = {each.name for each in relations if private[each.name].intersection(each.key)}
+
+    def add(self, item: SiteInput, question: str, candidate: Candidate, reason: str, *, failed: bool) -> None:
+        """Take an answer that a row lacks; `failed`: the call did, else its reply is not what was asked for."""
+        if item.question_column is not None and self._has_private:
+            question = "what is asked of each row"  # made of cells, which may be private ones
+        name = UNPLACED if item.relation in self._of_private_keys else row_name(item, candidate.row, candidate.values)
+        by_row = item.named is not RowName.KEY
+        answer = UnknownAnswer(name, item.column, question, reason, item.relation, by_row)
+        identity = hash((answer, candidate.number if name == UNPLACED else 0))
+        if identity in self._known:
+            return
+        self._known[identity] = failed
+        self._first.append(((candidate.number, item.site.id), answer))
+        if len(self._first) > 2 * MOST_UNKNOWN:
+            self._first = self._least()
+
+    def _least(self) -> list[tuple[tuple[int, str], UnknownAnswer]]:
+        return heapq.nsmallest(MOST_UNKNOWN, self._first, key=lambda each: each[0])
+
+    @property
+    def first(self) -> tuple[UnknownAnswer, ...]:
+        """The first of them, in the order of the rows."""
+        return tuple(answer for _, answer in self._least())
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._known)
+
+    @property
+    def unreadable(self) -> int:
+        """How many of them were answered, by something else than what was asked for."""
+        return len(self._known) - sum(self._known.values())

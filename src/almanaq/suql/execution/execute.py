@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow as pa
@@ -16,17 +15,16 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget, spending
 from almanaq.models.retrying import raise_public_errors
 from almanaq.options import Options
-from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.execution.guards import call_budget, interrupted_at_errors, refuse_if_larger
-from almanaq.suql.execution.render import Statements
+from almanaq.suql.execution.guards import call_budget, cut_rows, fetch_result, interrupted_at_errors, late_error
+from almanaq.suql.execution.render import Statements, write_native
 from almanaq.suql.execution.report import Interrupted, RunReport
 from almanaq.suql.execution.run import ExecutionContext, Run, Sink
 from almanaq.suql.execution.threads import collecting_seldom, in_thread
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage, selects_of
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.result import Result, Trace
 from almanaq.suql.row_values import python_rows
-from almanaq.suql.syntax.nodes import nodes_of, quoted
+from almanaq.suql.syntax.nodes import nodes_of
 
 _LATE_SECONDS = 1.0
 """How long a query is waited for after its deadline: an engine may not look up from one row for minutes."""
@@ -41,17 +39,11 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
     query = plan.output.select
     assert isinstance(query, NativeQuery)
     started = time.perf_counter()
-    most = options.max_rows
-    bytes_held = None if options.max_result_mb is None else options.max_result_mb * 1_000_000
 
     with database.session(options.deadline) as session:
 
         def fetch() -> pa.Table:
-            sql = query.looked_up(lambda name: written_name(session.locate(name), database.dialect), values_of)
-            return session.fetch(sql, bytes_held, query.parameters, None if most is None else most + 1)
-
-        def values_of(sql: str) -> list[str]:
-            return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
+            return fetch_result(session, write_native(query, session, database.dialect), query.parameters, options)
 
         late = None if options.deadline is None else max(0.0, options.deadline) + _LATE_SECONDS
         try:
@@ -59,14 +51,13 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
                 async with asyncio.timeout(late):
                     table = await in_thread(fetch)
         except (DeadlineExceeded, TimeoutError) as error:
-            raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
+            raise late_error(options) from error
     if plan.output.names:
         table = table.rename_columns(list(plan.output.names))
-    refuse_if_larger(table, options.max_result_mb)
-    cut = most is not None and table.num_rows > most
-    warnings = [f"there are more rows: only the first {most:,} were read"] if cut else []
-    table = table.slice(0, most) if cut else table
-    trace = Trace(seconds=time.perf_counter() - started, partial=cut, warnings=tuple(warnings))
+    cut = cut_rows(table, options.max_rows)
+    table, warnings = (table, ()) if cut is None else (cut[0], cut[1:])
+    seconds = time.perf_counter() - started
+    trace = Trace(seconds=seconds, partial=cut is not None, warnings=warnings)
     return Result(table, ((),) * table.num_rows, trace, suql)
 
 
@@ -79,19 +70,14 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
     assert isinstance(filter_, TextStage)
     await run.link()
     await run.run_stages(plan.stages[:number])
-    names = [stage.name for stage in plan.stages[number:]]
-    batch = 0
-    found = _nothing(plan)
-    named = {name: f"{name}_{batch}" for name in names}
-    batches = run.batches(filter_, lambda: f"{filter_.name}_{batch}")
+    names = list(plan.output.names)
+    found: tuple[pa.Table, tuple[Any, ...]] = pa.table([pa.nulls(0)] * len(names), names=names), ()
+    batches = run.batches(filter_)
     try:
         async for _ in batches:
-            rest = [_rename_stage(stage, named) for stage in plan.stages[number + 1 :]]
-            await run.run_stages(rest)
-            found = await run.output(_rename(plan.output.tree, named))
+            await run.run_stages(plan.stages[number + 1 :])
+            found = await run.output(plan.output.select)
             await sink(found[0])
-            batch += 1
-            named = {name: f"{name}_{batch}" for name in names}
     finally:
         await batches.aclose()  # type: ignore[attr-defined]
     return found
@@ -112,32 +98,6 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     sorted_ = output.tree.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}
     return blocks == {stage.block} and not cut and not sorted_ and is_plain(output.select)
-
-
-def _nothing(plan: Plan) -> tuple[pa.Table, tuple[Any, ...]]:
-    return pa.table({f"c{i}": pa.nulls(0) for i in range(len(plan.output.names))}).rename_columns(
-        list(plan.output.names)
-    ), ()
-
-
-def _rename_stage(stage: Stage, names: dict[str, str]) -> Stage:
-    if isinstance(stage, Materialize):
-        return replace(stage, name=names[stage.name], select=_rename(stage.select, names))
-    assert isinstance(stage, TextStage)
-    source = _rename(stage.source, names)
-    assert isinstance(source, exp.Select)
-    return replace(stage, name=names[stage.name], source=source)
-
-
-def _rename(tree: exp.Query, names: dict[str, str]) -> exp.Query:
-    """Return a tree in which the tables of one batch stand for those of the plan."""
-
-    def rename(node: exp.Expr) -> exp.Expr:
-        return quoted(names[node.name]) if isinstance(node, exp.Identifier) and node.name in names else node
-
-    renamed = tree.transform(rename)
-    assert isinstance(renamed, exp.Query)
-    return renamed
 
 
 async def execute(
@@ -162,8 +122,8 @@ async def execute(
         of_one_row: one failed call is all that there may be, and is what the result is to say.
     """
     started = time.perf_counter()
-    max_calls = call_budget(options, context.models)
-    limit = _limit(max_calls, options.max_money)
+    calls, money = call_budget(options, context.models), options.max_money
+    limit = Budget(calls, money=money, setting="--max-calls", money_setting="--max-money")
     session_of = context.database.session
     with (
         raise_public_errors(),
@@ -176,13 +136,16 @@ async def execute(
         try:
             with interrupted_at_errors(session):
                 async with asyncio.timeout(options.deadline):
-                    table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
+                    if sink is None:
+                        table, evidence = await run.all()
+                    elif row_by_row:
+                        table, evidence = await run_in_batches(run, plan, sink)
+                    else:
+                        table, evidence = await run.pieces(sink)
                 left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
                 await run.calls.finish(left)
         except (TimeoutError, DeadlineExceeded) as error:
-            late = DeadlineExceeded(
-                f"the query ran longer than its deadline of {options.deadline:g} s{account.goes_on}"
-            )
+            late = late_error(options, account.goes_on)
             if (found := await run.found_in_time()) is not None:
                 trace = run.trace(time.perf_counter() - started, account)
                 late.partial = Result(*found, trace, suql, run.inferred)
@@ -197,21 +160,6 @@ async def execute(
     if not of_one_row:
         run.calls.refuse_if_none_answered()
     return result, run.report
-
-
-def _limit(calls: int | None, money: float | None) -> Budget | None:
-    """Return what a query may spend; None: anything."""
-    if calls is None and money is None:
-        return None
-    return Budget(calls, money=money, setting="--max-calls", money_setting="--max-money")
-
-
-def _work(
-    run: Run, plan: Plan, sink: Sink | None, *, row_by_row: bool
-) -> Coroutine[Any, Any, tuple[pa.Table, tuple[Any, ...]]]:
-    if sink is None:
-        return run.all()
-    return run_in_batches(run, plan, sink) if row_by_row else run.pieces(sink)
 
 
 async def stream(context: ExecutionContext, plan: Plan, options: Options) -> AsyncIterator[tuple[Any, ...]]:

@@ -2,55 +2,50 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.engines.protocols import Session
-from almanaq.errors import BudgetExceeded, OperationalError, RefusedQueryError
-from almanaq.models.budget import estimate_tokens
+from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError, RefusedQueryError
 from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
-from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import Candidate, CandidateStream, passages_of
-from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.row_evaluation import call_of, question_of
-from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.trial_order import Candidates
+from almanaq.suql.language import Parameters
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
-from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.sites import literal_options
-from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
-from almanaq.suql.syntax.nodes import aliased, column, quoted
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
 
 
-def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
-    """Return a query that gives one row more than `rows` at most, so that it shows whether there are more."""
-    if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
-        return select
-    limit = select.args.get("limit")
-    if limit is not None:
-        count = limit.args.get("expression") or limit.args.get("count")
-        if not isinstance(count, exp.Literal) or count.is_string or int(count.name) <= rows:
-            return select
-    bounded = select.copy()
-    bounded.set("limit", exp.Limit(expression=exp.Literal.number(rows + 1)))
-    return bounded
+def fetch_result(session: Session, sql: str, parameters: Parameters, options: Options) -> pa.Table:
+    """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks.
 
-
-def refuse_if_larger(table: pa.Table, megabytes: int | None) -> None:
-    """Raise BudgetExceeded for rows that take more memory than they may."""
-    if megabytes is not None and table.nbytes > megabytes * 1_000_000:
+    Raises:
+        BudgetExceeded: they take more memory than they may.
+    """
+    megabytes, rows = options.max_result_mb, options.max_rows
+    most = None if megabytes is None else megabytes * 1_000_000
+    table = session.fetch(sql, most, parameters, None if rows is None else rows + 1)
+    if most is not None and table.nbytes > most:
         raise BudgetExceeded(
             f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
             "it a LIMIT, write it as it comes with --out FILE.csv or FILE.parquet, or raise --max-result-mb"
         )
+    return table
+
+
+def cut_rows(table: pa.Table, most: int | None) -> tuple[pa.Table, str] | None:
+    """Return the first rows of a table that has more than the most wanted, and a warning that says so."""
+    if most is None or table.num_rows <= most:
+        return None
+    return table.slice(0, most), f"there are more rows: only the first {most:,} were read"
+
+
+def late_error(options: Options, goes_on: str = "") -> DeadlineExceeded:
+    """Return the error of a query that its deadline ended, with what goes on at a server."""
+    return DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s{goes_on}")
 
 
 @contextmanager
@@ -190,23 +185,6 @@ def check_average(tree: exp.Query) -> None:
         raise RefusedQueryError("estimate: write SELECT avg(answer(x, q)::numeric) FROM … WHERE …, and no more")
 
 
-def expected_calls(plan: Plan, catalog: Catalog, rows: Mapping[str, int], candidates: int | None) -> dict[str, int]:
-    """Return the calls that each text stage of a plan is expected to make, by its name.
-
-    Args:
-        rows: rows of the tables that were made already.
-        candidates: the most rows that a filter asks about, by the user's choice.
-    """
-    figures = estimate(plan, catalog, rows)
-    texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
-    return {stage.name: at_most(stage, figures[stage.name].calls, candidates) for stage in texts}
-
-
-def at_most(stage: TextStage, calls: int, candidates: int | None) -> int:
-    """Return the calls of a stage where a filter asks about so many rows at most."""
-    return calls if candidates is None or stage.predicate is None else min(calls, candidates * len(stage.inputs))
-
-
 def refuse_over_budget(total: int, budget: int) -> None:
     """Raise BudgetExceeded if more calls are expected than the budget allows (semantics 13)."""
     if total > budget:
@@ -214,184 +192,3 @@ def refuse_over_budget(total: int, budget: int) -> None:
             f"the query is expected to make about {total:,} model calls, above the budget of {budget:,}: "
             "narrow its structured conditions, add a LIMIT, or raise --max-calls; nothing was asked"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Rows, and the distinct texts among them that will be asked about: so many at most where that is few enough.
-
-    Where one row will do for each value of a key (EXISTS, IN), they are as many as there are values.
-    """
-
-    rows: int
-    texts: int
-
-
-def counted(
-    stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer, most: int | None
-) -> Counted:
-    """Return what a stage has before it; blocks while the database looks for it.
-
-    Args:
-        candidates: the stage's; None where to look at them would spend something.
-        most: how many texts are no matter, so that they need not be distinguished; None: any number.
-    """
-    batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
-    if batches is None:
-        return _counted_there(stage, session, renderer, most)
-    texts = [len({found for batch in batches for found in _hashes(batch[item.document])}) for item in stage.inputs]
-    key = stage.semi_join_key
-    keys = 0 if key is None else sum(len(batch[key].unique()) for batch in batches)
-    return Counted(sum(batch.num_rows for batch in batches), _at_least(stage, _together(stage, texts), keys))
-
-
-def _hashes(texts: pa.Array) -> Iterator[int]:
-    """Yield what tells texts apart, and holds none of them; where there is no text nothing is asked."""
-    for text in texts:
-        if passages := passages_of(text.as_py()):
-            yield hash(passages)
-
-
-def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most: int | None) -> Counted:
-    (rows,) = _fetch_counts(stage, [aliased(exp.Count(this=exp.Star()), "n")], session, renderer)
-    texts = _together(stage, [rows] * len(stage.inputs))
-    if most is None or texts <= most:
-        # To tell a million texts apart, the database would hold them all.
-        return Counted(rows, texts)
-    documents = [item.document for item in stage.inputs]
-    names = documents if stage.semi_join_key is None else [*documents, stage.semi_join_key]
-    wanted = [
-        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", name)])), f"n{i}")
-        for i, name in enumerate(names)
-    ]
-    found = _fetch_counts(stage, wanted, session, renderer)
-    return Counted(rows, _at_least(stage, _together(stage, found[: len(documents)]), found[-1]))
-
-
-def _at_least(stage: TextStage, texts: int, keys: int) -> int:
-    """Return the texts that are asked about even where the first one for each value of a semi-join's key passes."""
-    if stage.semi_join_key is None:
-        return texts
-    return min(texts, keys if stage.values_wanted is None else min(keys, stage.values_wanted))
-
-
-def _fetch_counts(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:
-    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
-    found = session.fetch(renderer.sql(exp.Select(expressions=wanted, from_=exp.From(this=source))))
-    return [int(values[0].as_py()) for values in found.columns]
-
-
-def _together(stage: TextStage, texts: Sequence[int]) -> int:
-    """Return the texts of all inputs: each is asked about in an output; in a filter often one decides."""
-    return sum(texts) if stage.predicate is None else max(texts)
-
-
-_AT_ONCE = 500
-"""Rows whose replies are looked up together."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewCalls:
-    """Calls of a stage that are surely new, and those whose replies are kept.
-
-    Attributes:
-        all_seen: every row was looked at; else there are more of both.
-        stops: the stage ends when enough rows passed.
-        text_tokens: the mean of the texts of new calls.
-    """
-
-    new: int
-    kept: int
-    all_seen: bool
-    stops: bool
-    text_tokens: float = 0.0
-
-    @property
-    def share(self) -> float:
-        """The share of new calls among those seen; 0 where there were none."""
-        return self.new / max(1, self.new + self.kept)
-
-    def of(self, expected: int) -> int:
-        """Return how many of so many calls are expected to be new."""
-        others = max(0, expected - self.kept)
-        if not self.all_seen:
-            return others if self.stops else max(others, min(expected, self.new))
-        return min(self.new, others if self.stops else expected)
-
-
-async def new_calls(
-    stage: TextStage,
-    calls: TextCalls,
-    session: Session,
-    renderer: Renderer,
-    enough: int,
-    decided: Callable[[Candidate], bool | None],
-) -> NewCalls:
-    """Count the calls that a stage has to make; asks no model.
-
-    Args:
-        enough: stop once more calls than that are new.
-        decided: tells which rows are decided without asking.
-    """
-    seen, all_seen, stops = _Seen(stage, calls), True, stage.stop_after is not None
-    rows = CandidateStream(session, renderer.sql(stage.source))
-    try:
-        while all_seen and (found := await in_thread(rows.pull, _AT_ONCE)):
-            await seen.add([row for row in found if decided(row) is None])
-            all_seen = seen.new <= enough
-    finally:
-        await rows.aclose()
-    return NewCalls(seen.new, seen.kept, all_seen=all_seen, stops=stops, text_tokens=seen.text_tokens)
-
-
-class _Seen:
-    """The calls of the rows that were looked at, by the inputs of a stage, and by the values of a semi-join's key."""
-
-    def __init__(self, stage: TextStage, calls: TextCalls) -> None:
-        self._stage, self._calls = stage, calls
-        self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
-        self._keys: dict[object, bool] = {}
-        self._tokens = self._texts = 0
-
-    @property
-    def text_tokens(self) -> float:
-        """The mean of the texts that new calls are about."""
-        return self._tokens / max(1, self._texts)
-
-    async def add(self, rows: Sequence[Candidate]) -> None:
-        """Look for the replies to what is asked of some rows."""
-        for item, known in zip(self._stage.inputs, self._kept, strict=True):
-            asked = [
-                call_of(item.site, passages_of(row.values[item.document]), question_of(item, row), self._calls)
-                for row in rows
-            ]
-            fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
-            known.update(zip(fresh, await asyncio.gather(*map(self._calls.kept, fresh.values())), strict=True))
-            new = [call for identity, call in fresh.items() if not known[identity]]
-            self._texts += len(new)
-            self._tokens += sum(estimate_tokens(passage) for call in new for passage in call.passages)
-            if (key := self._stage.semi_join_key) is not None:
-                for row, found in zip(rows, asked, strict=True):
-                    if found is not None:
-                        value = row.values[key]
-                        self._keys[value] = self._keys.get(value, False) or known[found[0]]
-
-    @property
-    def kept(self) -> int:
-        """Calls whose replies are kept."""
-        return max(sum(known.values()) for known in self._kept)
-
-    @property
-    def new(self) -> int:
-        """Calls that are made for any content of the cached replies.
-
-        For a value of a semi-join's key one reply may do, and in a filter the replies to one of its inputs.
-        """
-        if self._stage.semi_join_key is not None:
-            wanted = self._stage.values_wanted
-            new = sum(not kept for kept in self._keys.values())
-            return new if wanted is None else max(0, min(new, wanted - len(self._keys) + new))
-        new_calls = [len(known) - sum(known.values()) for known in self._kept]
-        if self._stage.predicate is None:
-            return sum(new_calls)
-        return min(new_calls) if self.kept else max(new_calls)

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from almanaq.suql.catalog.reading import read_part, written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.stage_rows import id_column
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
@@ -78,6 +80,15 @@ class Statements:
         return found[1].replace(found[0], prefix)
 
 
+def write_native(query: NativeQuery, session: Session, dialect: str) -> str:
+    """Return the SQL text of a query that the engine runs as it is."""
+
+    def values_of(sql: str) -> list[str]:
+        return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
+
+    return query.looked_up(lambda name: written_name(session.locate(name), dialect), values_of)
+
+
 _ROWS_WRITTEN_OUT = 100
 """Row ids that are written into SQL instead of a temporary table, which takes longer for so few."""
 
@@ -101,24 +112,39 @@ class Renderer:
         self.casts: AnswerCasts | None = None
         """Which answers the engine does not cast: where it has no TRY_CAST, texts say so."""
         self._statements, self._prefix = statements, session.locate("")[-1]
-        self._temporary: set[str] = set()
+        self._temporary: dict[str, str] = {}
+        self._times: Counter[str] = Counter()
         self._empty: set[str] = set()
         self._rows: dict[str, list[Any]] = {}
         self._links: dict[str, Link] = {}
         self._values: dict[str, tuple[str, ...]] = {}
 
-    def add_table(self, name: str, *, empty: bool = False) -> None:
-        """Make a temporary table known under its name in the plan; the row ids of an empty one have no type."""
-        self._temporary.add(name)
-        if empty:
-            self._empty.add(name)
+    def create(self, name: str, select: exp.Query | NativeQuery) -> int:
+        """Make the temporary table of a SELECT; give its number of rows. Blocks."""
+        sql = self.sql(select)
+        return self._session.create(self._add(name), sql)
 
-    def add_rows(self, name: str, rows: list[Any]) -> bool:
-        """Make a few row ids known under a name, to be written out where SQL names them; tell whether they will be."""
-        fits = 0 < len(rows) <= _ROWS_WRITTEN_OUT and self.dialect in ("duckdb", "postgres")
-        if fits:
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make a temporary table of rows, in place of an earlier one under its name in the plan. Blocks."""
+        self._session.store(self._add(name), table)
+        if not table.num_rows:
+            self._empty.add(name)  # its row ids have no type
+
+    def _add(self, name: str) -> str:
+        """Make a temporary table known under its name in the plan; give what it is called."""
+        number = self._times[name]
+        self._times[name] += 1
+        self._temporary[name] = f"{name}__{number}" if number else name
+        self._rows.pop(name, None)
+        self._empty.discard(name)
+        return self._temporary[name]
+
+    def store_rows(self, name: str, rows: list[Any]) -> None:
+        """Make a table of row ids; a few are written out where SQL names it. Blocks."""
+        if 0 < len(rows) <= _ROWS_WRITTEN_OUT and self.dialect in ("duckdb", "postgres"):
             self._rows[name] = rows
-        return fits
+        else:
+            self.store(name, pa.table({ROW: id_column(rows)}))
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
         """Make known what literals were linked to."""
@@ -131,7 +157,7 @@ class Renderer:
         Raises UnsupportedError for what the engine cannot do, never drops a clause.
         """
         if isinstance(tree, NativeQuery):
-            return tree.looked_up(lambda name: written_name(self._session.locate(name), self.dialect), self._values_of)
+            return write_native(tree, self._session, self.dialect)
         if self.casts is not None and not self.casts.by_engine:
             self.casts.settle()
         with within_limits():
@@ -139,12 +165,9 @@ class Renderer:
                 return self._with_rows(self._write(tree))
             return self._with_rows(self._statements.text(tree, self._prefix, self._state_of, lambda: self._write(tree)))
 
-    def _values_of(self, query: str) -> list[str]:
-        return [str(value) for value in self._session.fetch(query).column(0).to_pylist()]
-
     def _state_of(self, names: Iterable[str]) -> Hashable:
         """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""
-        made = tuple((name in self._temporary, name in self._empty, name in self._rows) for name in names)
+        made = tuple((self._temporary.get(name), name in self._empty, name in self._rows) for name in names)
         refused = self.casts.refused if self.casts is not None and not self.casts.by_engine else {}
         return made, tuple(self._values.items()), tuple((cast, tuple(texts)) for cast, texts in refused.items())
 
@@ -199,7 +222,7 @@ class Renderer:
         relation = self._catalog.find(table.name) if table.name not in self._temporary else None
         if relation is None and table.name not in self._temporary:
             return
-        place = relation.location if relation is not None else self._session.locate(table.name)
+        place = relation.location if relation is not None else self._session.locate(self._temporary[table.name])
         if table.args.get("alias") is None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
@@ -293,8 +316,7 @@ class AnswerCasts:
     def _find_refused(self, kind: exp.DataType, texts: list[str]) -> list[str]:
         name = f"_cast_{next(self._tables)}"
         stored = {"_i": pa.array(range(len(texts)), pa.int64()), "v": pa.array(texts, pa.string())}
-        self._session.store(name, pa.table(stored))
-        self._renderer.add_table(name)
+        self._renderer.store(name, pa.table(stored))
         if self.by_engine:
             refused = exp.TryCast(this=nodes.column(name, "v"), to=kind.copy()).is_(exp.null())
             select = exp.select(aliased(nodes.column(name, "_i"), "_i")).from_(nodes.table(name)).where(refused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from almanaq.suql.execution.evidence import keeper
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.unknown_answers import MissingAnswer
 from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
@@ -103,8 +102,7 @@ class ComputedAtoms:
                 stored = stored.append_column(key, _replies([row.replies[key] for row in rows], key))
             else:
                 stored = stored.append_column(*_cells(rows, key))
-        self._session.store(name, stored)
-        self._renderer.add_table(name)
+        self._renderer.store(name, stored)
 
         def read_from_table(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table in (FROM_ALIAS, TEXT_ALIAS):
@@ -248,13 +246,10 @@ class RowEvaluation:
                 answered = calls.within(item.site, await calls.ask(*found, here=self._context.whole))
                 self._outcomes[site] = answered
                 if answered.reason:
-                    self._note_unknown(item, answered)
+                    calls.unknown_answers.add(
+                        item, self._question(site), self._candidate, answered.reason, failed=answered.unknown
+                    )
         return self._outcomes[site]
-
-    def _note_unknown(self, item: SiteInput, outcome: Outcome) -> None:
-        number, row, key = self._candidate.number, self._candidate.row, self._candidate.values
-        missing = MissingAnswer(item, self._question(item.site.id), outcome.reason, number, row, key, outcome.unknown)
-        self._context.calls.unknown_answers.add(missing)
 
     def _count_cell(self, item: SiteInput) -> None:
         column = f"{item.relation}.{item.column}"
@@ -315,6 +310,21 @@ def call_of(site: Site, passages: tuple[str, ...], question: str, calls: TextCal
     if site.options_from is not None and not calls.options_of(site):
         nothing = True  # it can be none of them
     return None if nothing else calls.call_for(site, passages, question)
+
+
+def calls_of(inputs: Sequence[SiteInput], calls: TextCalls) -> Callable[[Candidate], frozenset[bytes]]:
+    """Return what gives the identities of the calls that a candidate may take."""
+
+    def asks(candidate: Candidate) -> frozenset[bytes]:
+        found = (call_of_row(item, candidate, calls) for item in inputs)
+        return frozenset(call[0] for call in found if call is not None)
+
+    return asks
+
+
+def call_of_row(item: SiteInput, candidate: Candidate, calls: TextCalls) -> tuple[bytes, TextCall] | None:
+    """Return the call about a row's whole document, as `call_of` does."""
+    return call_of(item.site, passages_of(candidate.values[item.document]), question_of(item, candidate), calls)
 
 
 def sites_needed(atom: Atom) -> tuple[str, ...]:

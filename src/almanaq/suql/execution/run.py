@@ -31,46 +31,43 @@ from almanaq.suql.execution.candidates import (
     Similarity,
     similar_candidates,
 )
-from almanaq.suql.execution.evidence import EvidenceBook
-from almanaq.suql.execution.forecast import Forecast, current_confirmation
-from almanaq.suql.execution.grouped_texts import Groups
-from almanaq.suql.execution.guards import (
+from almanaq.suql.execution.evidence import EvidenceBook, UnknownAnswers
+from almanaq.suql.execution.forecast import (
+    Forecast,
+    NewCalls,
     at_most,
-    call_budget,
-    counted,
+    count_rows,
+    current_confirmation,
     expected_calls,
-    limit_rows,
-    new_calls,
-    refuse_if_larger,
+)
+from almanaq.suql.execution.guards import (
+    call_budget,
+    cut_rows,
+    fetch_result,
     refuse_over_budget,
     rows_are_sure,
 )
 from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
 from almanaq.suql.execution.report import RunReport, current_watch, list_warnings, table_order
-from almanaq.suql.execution.row_evaluation import cells_read
+from almanaq.suql.execution.row_evaluation import calls_of, cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
-from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, id_column, payload_of, warn_unsorted
+from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, payload_of, warn_unsorted
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import (
     Candidates,
     FewestNewCalls,
-    calls_of,
     has_vectors,
     is_of_pairs,
     ordered_by_vectors,
     tries_by_similarity,
 )
-from almanaq.suql.execution.unknown_answers import UnknownAnswers
 from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
 from almanaq.suql.plan.stages import (
-    ROW,
     Materialize,
     NativeQuery,
     NativeTable,
     Plan,
-    SimilarityJoin,
-    SimilarityStage,
     Stage,
     TextStage,
 )
@@ -141,15 +138,13 @@ class Run:
             context.models, context.proxy_models, session, self._renderer, options, self.calls, self._selection
         )
         self._shown: pa.Table | None = None
-        self._stopped: BudgetExceeded | None = None
+        self.stopped: BudgetExceeded | None = None
+        """The budget's error, when it stopped the run and what was found is surely in the full result."""
         self._found: tuple[TextStage, list[StageRow]] | None = None
         self._started = time.perf_counter()
         self.interrupted = False
         self._asked = self._cut = False
         self._evidence = EvidenceBook()
-        wanted = getattr(database, "groups_texts", False)
-        unknown = self.calls.unknown_answers
-        self._groups = Groups(session, self._renderer, self._evidence, unknown, options, wanted=wanted)
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
@@ -216,46 +211,21 @@ class Run:
 
     async def _run_stage(self, stage: Stage) -> None:
         if isinstance(stage, Materialize | NativeTable):
-            self.report.rows[stage.name] = await self._make(stage)
+            select = stage.query if isinstance(stage, NativeTable) else stage.select
+            self.report.rows[stage.name] = await in_thread(self._renderer.create, stage.name, select)
         elif not isinstance(stage, TextStage):
-            await self._compare(stage)
-        elif (group := self._groups.of(stage, self.report.rows)) is not None:
-            await self._groups.run(group, self._text, self._make, self.report)
+            made = await compared(stage, self._context.vectors, self._session, self._renderer)
+            await in_thread(self._renderer.store, stage.name, made)
+            self.report.rows[stage.name] = made.num_rows
         else:
             with operator(stage.name):
                 await self._text(stage)
 
-    async def _make(self, stage: Materialize | NativeTable) -> int:
-        """Make the table of a SELECT; give its number of rows."""
-        select = stage.query if isinstance(stage, NativeTable) else stage.select
-        made = await in_thread(self._session.create, stage.name, self._renderer.sql(select))
-        self._renderer.add_table(stage.name)
-        return made
-
-    async def _compare(self, stage: SimilarityStage | SimilarityJoin) -> None:
-        """Compare texts by their vectors; make the table of what it came to."""
-        made = await compared(stage, self._context.vectors, self._session, self._renderer)
-        await in_thread(self._session.store, stage.name, made)
-        self._renderer.add_table(stage.name, empty=not made.num_rows)
-        self.report.rows[stage.name] = made.num_rows
-
     async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
-        megabytes = self._options.max_result_mb
-        most = None if megabytes is None else megabytes * 1_000_000
-        sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
-        rows = None if self._options.max_rows is None else self._options.max_rows + 1
-        if isinstance(select, NativeQuery):
-            table = await in_thread(self._session.fetch, sql, most, select.parameters, rows)
-        else:
-            table = await in_thread(self._session.fetch, sql, most)
-        refuse_if_larger(table, megabytes)
-        return await self._finish(table)
-
-    @property
-    def stopped(self) -> BudgetExceeded | None:
-        """The budget's error, when it stopped the run and what was found is surely in the full result."""
-        return self._stopped
+        parameters = select.parameters if isinstance(select, NativeQuery) else ()
+        sql = self._renderer.sql(select)
+        return await self._finish(await in_thread(fetch_result, self._session, sql, parameters, self._options))
 
     async def _text(self, stage: TextStage) -> None:
         if stage.predicate is None:
@@ -267,21 +237,26 @@ class Run:
             async for _ in self._batches(stage, run):
                 pass
             rows = run.kept()
-        except BudgetExceeded as error:
-            if not rows_are_sure(self._plan, self._groups.planned(stage)):
+        except (BudgetExceeded, DeadlineExceeded, asyncio.CancelledError) as end:
+            if not rows_are_sure(self._plan, stage):
                 raise
-            self._stopped, rows = error, run.sure()
-        except DeadlineExceeded:
-            self._note_found(stage, run)
-            raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            self._note_found(stage, run)
-            if task is None or not self._rows_are_wanted(stage):
+            rows = run.sure()
+            if not self._goes_on_after(end):
+                self._found = (stage, rows) if rows and self._is_late else None
                 raise
-            task.uncancel()
-            self.interrupted, rows = True, run.sure()
         await self._keep(stage, rows)
+
+    def _goes_on_after(self, end: BaseException) -> bool:
+        """Return whether the rows that a stage found before its end become the result, and take note of it."""
+        if isinstance(end, BudgetExceeded):
+            self.stopped = end
+            return True
+        watch, task = current_watch(), asyncio.current_task()
+        if watch is None or not watch.keeps or task is None or self._is_late or isinstance(end, DeadlineExceeded):
+            return False
+        task.uncancel()
+        self.interrupted = True
+        return True
 
     async def _keep(self, stage: TextStage, rows: list[StageRow]) -> None:
         """Make the table of the rows that passed a filter, or the result where they hold all that it shows."""
@@ -289,12 +264,7 @@ class Run:
             self._keep_evidence(stage, rows)
             self._shown = payload_of(rows)
         else:
-            await self._store(stage, rows, stage.name)
-
-    def _note_found(self, stage: TextStage, run: AnyRun) -> None:
-        """Keep what a filter that the deadline ended has found, if it is surely in the result."""
-        if self._is_late and rows_are_sure(self._plan, self._groups.planned(stage)):
-            self._found = (stage, rows) if (rows := run.sure()) else None
+            await self._store(stage, rows)
 
     async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
         """Return the rows that are sure of a run that the deadline ended; None where there are none."""
@@ -314,21 +284,15 @@ class Run:
             self._keep_evidence(stage, rows)
             projected.add(rows)
         table = await in_thread(projected.table)
-        self._groups.said = tuple(name for name in table.column_names if name != ROW)
         self._warnings += warn_unsorted(stage, table)
-        await in_thread(self._session.store, stage.name, table)
-        self._renderer.add_table(stage.name, empty=not table.num_rows)
+        await in_thread(self._renderer.store, stage.name, table)
 
-    async def batches(self, stage: TextStage, name: Callable[[], str]) -> AsyncIterator[None]:
-        """Run a text filter; make a table for each batch of rows that pass.
-
-        Args:
-            name: gives the name of the next batch's table.
-        """
+    async def batches(self, stage: TextStage) -> AsyncIterator[None]:
+        """Run a text filter; make its table of each batch of rows that pass."""
         found = self._batches(stage, self._stage_run(stage))
         try:
             async for rows in found:
-                await self._store(stage, rows, name())
+                await self._store(stage, rows)
                 yield
         finally:
             await found.aclose()  # type: ignore[attr-defined]
@@ -360,28 +324,27 @@ class Run:
         guarded = run if isinstance(run, StageRun) and budget is not None and not self._asked else None
         confirmation = current_confirmation() if self._context.models.reader.paid else None
         self._asked = True
-        known, own, later, enough = None, 0, 0, None
+        rows, own, later, enough = None, 0, 0, None
         if guarded is not None and budget is not None:
-            catalog, rows, most_rows = self._context.catalog, self.report.rows, self._options.candidates
-            expected = expected_calls(self._plan, catalog, rows, most_rows)
-            own = expected.pop(self._groups.planned(stage).name)
+            made, most_rows = self.report.rows, self._options.candidates
+            expected = expected_calls(self._plan, self._context.catalog, made, most_rows)
+            own = expected.pop(stage.name)
             later = sum(expected.values())
             # A long text may cost ten times what is usual.
             enough = budget if confirmation is None else min(budget, confirmation.above // 10)
         if stage.stop_after is None and (guarded is not None or watch is not None):
-            most = None if enough is None else enough - later
-            known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
-            own = at_most(stage, known.texts, self._options.candidates)
+            rows = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
+            asked = rows * len(stage.inputs) if stage.predicate is None else rows  # in a filter often one decides
+            own = at_most(stage, asked, self._options.candidates)
         if guarded is not None and budget is not None and enough is not None and own + later > enough:
-            tokens = 0.0
-            if self._selection is None:  # which passages are read is not known before
-                new = await new_calls(stage, self.calls, self._session, self._renderer, budget, guarded.decided)
-                own, later, tokens = new.of(own), math.ceil(later * new.share), new.text_tokens
+            new = NewCalls(stage, self.calls, whole=self._selection is None)
+            await new.look(self._session, self._renderer, budget, guarded.decided)
+            own, later, tokens = new.of(own, rows), math.ceil(later * new.share), new.text_tokens
             refuse_over_budget(own + later, budget)
             if confirmation is not None:
                 await in_thread(confirmation.check, self._forecast(stage, own, later, tokens))
         if watch is not None:
-            watch.total = None if known is None else known.rows
+            watch.total = rows
 
     def _forecast(self, stage: TextStage, own: int, later: int, text_tokens: float) -> Forecast:
         """Return what the query is about to take: a stage's own calls, and those of later ones."""
@@ -401,23 +364,14 @@ class Run:
         self.report.text[stage.name] = run.counts
         return run
 
-    async def _store(self, stage: TextStage, rows: list[StageRow], name: str) -> None:
+    async def _store(self, stage: TextStage, rows: list[StageRow]) -> None:
         """Keep the evidence of a filter's rows, and make its table."""
         self._keep_evidence(stage, rows)
-        if not self._renderer.add_rows(name, [row.row for row in rows]):
-            await in_thread(self._session.store, name, pa.table({ROW: id_column([row.row for row in rows])}))
-            self._renderer.add_table(name, empty=not rows)
+        await in_thread(self._renderer.store_rows, stage.name, [row.row for row in rows])
 
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
-        if self._cited and not self._groups.keep(rows):
-            for row in rows:
-                self._evidence.add(stage.block, row)
-
-    def _rows_are_wanted(self, stage: TextStage) -> bool:
-        """Return whether a stage that was interrupted, not by the deadline, is to give what it has."""
-        watch = current_watch()
-        kept = watch is not None and watch.keeps and not self._is_late
-        return kept and rows_are_sure(self._plan, self._groups.planned(stage))
+        for row in rows if self._cited else ():
+            self._evidence.add(stage.block, row)
 
     @property
     def _is_late(self) -> bool:
@@ -451,25 +405,23 @@ class Run:
                 self._session, sql, stage.inputs, similarity, payload, cells=cells, learns=not pairs
             )
             self._similar.append(similar)
-            return FewestNewCalls(similar, calls_of(stage.inputs)) if pairs else similar
+            return FewestNewCalls(similar, calls_of(stage.inputs, self.calls)) if pairs else similar
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
 
     async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
         output, most = self._plan.output, self._options.max_rows
-        if most is not None and table.num_rows > most:
-            self._cut, table = True, table.slice(0, most)
-            self._warnings.append(f"there are more rows: only the first {most:,} were read")
+        if cut := cut_rows(table, most):
+            table, warning = cut
+            self._cut = True
+            self._warnings.append(warning)
         if isinstance(output.select, NativeQuery) and not output.names:
             return table, ((),) * table.num_rows
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
         for i, (block, _) in enumerate(output.evidence if self._cited else ()):
-            column = table.column(len(output.names) + i)
-            if self._groups.stand_in(block):
-                await in_thread(self._groups.find, block, column)
-            hidden = column.to_pylist()
+            hidden = table.column(len(output.names) + i).to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         hidden = iter(table.columns[len(output.names) :])
         for block, place in output.cited if self._cited else ():
@@ -502,7 +454,7 @@ class Run:
             physical_calls=usage.calls,
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
-            partial=self._stopped is not None or self.interrupted or self._cut,
+            partial=self.stopped is not None or self.interrupted or self._cut,
             exact=not self.calls.unknown and approximations == (None, None, None),
             inference=inference,
             links=self._links,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from almanaq.models.protocols import Quote
-from almanaq.suql.accuracy.estimates import CountEstimate, Sample
+from almanaq.suql.accuracy.estimates import Sample
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.plan.stages import ROW, SiteInput, TextStage
 from almanaq.values import canonical
@@ -86,7 +86,7 @@ class StageCounts:
     """What a stage did, for EXPLAIN ANALYZE and the trace.
 
     `cells` says how many of each column were asked about; `inference` what was decided without asking,
-    `estimate` how many rows pass where they were only counted, `sample` what rows drawn at random say.
+    `sample` what rows drawn at random say.
     """
 
     candidates: int = 0
@@ -94,7 +94,6 @@ class StageCounts:
     calls: int = 0
     cells: Counter[str] = field(default_factory=Counter)
     inference: Inference | None = None
-    estimate: CountEstimate | None = None
     sample: Sample | None = None
 
     def add_asked(self, part: StageCounts) -> None:

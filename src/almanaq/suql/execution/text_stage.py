@@ -13,9 +13,8 @@ from typing import Any
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
 from almanaq.suql.execution.report import Watch
-from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, sites_needed
+from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of, sites_needed
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
-from almanaq.suql.execution.trial_order import calls_of
 from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 
@@ -177,7 +176,7 @@ class StageRun:
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._chances = _Chances()
-        asks = calls_of(stage.inputs) if len(stage.inputs) == 1 else None  # of several, one may do
+        asks = calls_of(stage.inputs, calls) if len(stage.inputs) == 1 else None  # of several, one may do
         wanted, ordered = stage.values_wanted, stage.values_ordered
         self._semi_join = SemiJoinQueue(
             stage.semi_join_key, math.ceil(speculation), asks, wanted=wanted, ordered=ordered
@@ -185,7 +184,7 @@ class StageRun:
         # Where calls cost nothing, all of some rows are waited for, so that the same query gives the same values.
         self._in_rounds = steady and wanted is not None and not ordered
         self._passed: list[StageRow] = []
-        self._ended = _Ended()
+        self._ended: asyncio.Queue[asyncio.Task[StageRow | None]] = asyncio.Queue()
         self._open: set[int] = set()
         self._exhausted = False
         self._taught: MostSimilarFirst | None = None
@@ -206,7 +205,7 @@ class StageRun:
                 if self._may_start(under_way):
                     async with self._calls.hold():
                         await self._start_rows(candidates, under_way)
-                if self._limit_is_met(under_way) or (not under_way and self._exhausted):
+                if self._limit_is_met() or (not under_way and self._exhausted):
                     break
                 if not under_way:
                     continue
@@ -248,7 +247,7 @@ class StageRun:
                 continue
             self._open.add(candidate.number)
             task = asyncio.ensure_future(self._evaluate(candidate))
-            task.add_done_callback(self._ended.append)
+            task.add_done_callback(self._ended.put_nowait)
             under_way[task] = candidate
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
@@ -265,8 +264,9 @@ class StageRun:
 
     async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
         """Wait until a row is decided, and take note of those that are."""
-        await self._ended.any()
-        for task in self._ended.taken():
+        ended = [await self._ended.get()]
+        ended += [self._ended.get_nowait() for _ in range(self._ended.qsize())]
+        for task in ended:
             candidate = under_way.pop(task)
             row = task.result()
             self._open.discard(candidate.number)
@@ -287,9 +287,12 @@ class StageRun:
             return rows
         if not self._in_turn or (self._stage.stop_after is None and not self._stage.ordered):
             return self._passed[before : self._stage.stop_after]
-        first_open = min(map(self._turn, self._open), default=None)
-        sure = [row for row in self._by_turn() if first_open is None or self._turn(row.number) < first_open]
-        return sure[before : self._stage.stop_after]
+        return self._passed_in_turn()[before : self._stage.stop_after]
+
+    def _passed_in_turn(self) -> list[StageRow]:
+        """Return the rows that passed before the first one that is still open."""
+        first_open = min(map(self._turn, self._open), default=math.inf)
+        return [row for row in self._by_turn() if self._turn(row.number) < first_open]
 
     def _turn(self, number: int) -> int:
         """Return the place of a row among those that LIMIT cuts."""
@@ -355,21 +358,14 @@ class StageRun:
             return self._rows_at_once
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
-    def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> bool:
-        """Return whether the rows that LIMIT keeps are known.
-
-        In order, none may be under way before the last of them.
-        """
-        stop_after, passed = self._stage.stop_after, self._passed
+    def _limit_is_met(self) -> bool:
+        """Return whether the rows that LIMIT keeps are known."""
+        stop_after = self._stage.stop_after
         if (values := self._semi_join.missing) is not None:
-            return values == 0 and not (self._in_rounds and under_way)
-        if stop_after is None or len(passed) < stop_after:
+            return values == 0 and not (self._in_rounds and self._open)
+        if stop_after is None or len(self._passed) < stop_after:
             return False
-        if not self._in_turn or not under_way:
-            return True
-        turns = sorted(self._turn(row.number) for row in passed)
-        first_open = min(self._turn(candidate.number) for candidate in under_way.values())
-        return stop_after == 0 or first_open > turns[stop_after - 1]
+        return not self._in_turn or len(self._passed_in_turn()) >= stop_after
 
     # One row
 
@@ -432,31 +428,6 @@ class StageRun:
                 truth = await row.truth(atom)
                 settled |= {} if row.is_unknown(atom) else {atom.column: mask(truth)}
         return bool(unknown) and bool(possible(predicate, settled) & TRUE)
-
-
-class _Ended:
-    """The tasks that have ended since the last look: each is looked at once, however many are under way."""
-
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[StageRow | None]] = []
-        self._waiter: asyncio.Future[None] | None = None
-
-    def append(self, task: asyncio.Task[StageRow | None]) -> None:
-        """Take a task that has ended."""
-        self._tasks.append(task)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def any(self) -> None:
-        """Wait until there is one."""
-        if not self._tasks:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-
-    def taken(self) -> list[asyncio.Task[StageRow | None]]:
-        """Return them."""
-        tasks, self._tasks = self._tasks, []
-        return tasks
 
 
 class _Chances:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
@@ -119,70 +119,65 @@ def _settle() -> None:
         silence_stderr()
 
 
-_lock = threading.Lock()
-_limits: list[threadpool_limits] = []
-_inside = 0
+class _SharedBlock:
+    """A block that threads enter as they like.
+
+    Args:
+        begin: runs before the first is inside; what it returns runs after the last.
+    """
+
+    def __init__(self, begin: Callable[[], Callable[[], object]]) -> None:
+        self._begin, self._lock, self._inside = begin, threading.Lock(), 0
+        self._end: Callable[[], object] = lambda: None
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        with self._lock:
+            if not self._inside:
+                self._end = self._begin()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._end()
 
 
-@contextmanager
-def one_thread_each() -> Iterator[None]:
+_one_thread = _SharedBlock(lambda: threadpool_limits(1, user_api="blas").restore_original_limits)
+
+
+def one_thread_each() -> AbstractContextManager[None]:
     """Let a product of matrices use the thread that asks for it, and no other, until the last such block is left.
 
     BLAS's threads wait for one another without sleeping. On a machine with other work, or with as many callers as
     cores, a product with them takes ten times the processor time of one without.
     """
-    global _inside
-    with _lock:
-        if not _inside:
-            _limits.append(threadpool_limits(1, user_api="blas"))
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if not _inside:
-                _limits.pop().restore_original_limits()
+    return _one_thread.entered()
 
 
 _NEW_OBJECTS = 50_000
 """Objects that are made before the next search; Python's own 700 are a dozen calls, and a fifth of a call's time."""
 
 
-class _Running:
-    """How many queries run in the process, and what it had set before the first of them."""
+def _search_seldom() -> Callable[[], None]:
+    """Have Python search for cycles seldom; return what undoes that, unless somebody else chose otherwise meanwhile."""
+    before = gc.get_threshold()
+    if not 0 < before[0] < _NEW_OBJECTS:  # 0 is off, and somebody else's choice
+        return lambda: None
+    gc.set_threshold(_NEW_OBJECTS, *before[1:])
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._queries = 0
-        self._before: tuple[int, int, int] | None = None
+    def undo() -> None:
+        if gc.get_threshold()[0] == _NEW_OBJECTS:
+            gc.set_threshold(*before)
 
-    def enter(self) -> None:
-        with self._lock:
-            self._queries += 1
-            now = gc.get_threshold()
-            # 0 is off, and somebody else's choice.
-            if self._queries == 1 and 0 < now[0] < _NEW_OBJECTS:
-                self._before = now
-                gc.set_threshold(_NEW_OBJECTS, *now[1:])
-
-    def leave(self) -> None:
-        with self._lock:
-            self._queries -= 1
-            if self._queries == 0 and self._before is not None:
-                if gc.get_threshold()[0] == _NEW_OBJECTS:
-                    gc.set_threshold(*self._before)
-                self._before = None
+    return undo
 
 
-_running = _Running()
+_seldom = _SharedBlock(_search_seldom)
 
 
-@contextmanager
-def collecting_seldom() -> Iterator[None]:
+def collecting_seldom() -> AbstractContextManager[None]:
     """Search for cycles seldom inside the block, and as before after the last of such blocks."""
-    _running.enter()
-    try:
-        yield
-    finally:
-        _running.leave()
+    return _seldom.entered()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Protocol, Self
 
 from sqlglot import exp
@@ -19,7 +19,6 @@ from almanaq.suql.execution.candidates import (
     Candidate,
     Similarity,
     constraint_of,
-    passages_of,
 )
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.plan.stages import SiteInput, TextStage
@@ -41,24 +40,6 @@ def _source_of(document: exp.Expr) -> object:
     if not isinstance(document, exp.Column):
         return document
     return document.table, document.name.rpartition(".")[0]
-
-
-def calls_of(inputs: Sequence[SiteInput]) -> Callable[[Candidate], frozenset[Hashable]]:
-    """Return what names the calls that a candidate may take; equal texts and questions share one."""
-
-    def asks(candidate: Candidate) -> frozenset[Hashable]:
-        return frozenset(
-            (
-                item.site.function,
-                item.site.type,
-                item.site.options,
-                item.site.question if item.question_column is None else candidate.values[item.question_column],
-                passages_of(candidate.values[item.document]),
-            )
-            for item in inputs
-        )
-
-    return asks
 
 
 class Candidates(Protocol):
