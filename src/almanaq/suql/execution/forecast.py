@@ -22,6 +22,7 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import Candidates
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.stages import Plan, TextStage
+from almanaq.suql.syntax.nodes import aliased, quoted
 
 
 @dataclass(frozen=True, slots=True)
