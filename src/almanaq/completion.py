@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 KEYWORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT JOIN LEFT USING UNION WITH AND OR NOT NULL
-    LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END CAST answer( summary( similarity( count( sum( avg( min( max("""
+    LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END CAST answer( classify( summary( similarity( count( sum( avg( min( max("""
 _MOST, _VALUES = 20, 5_000
 _SHORTEST_PART, _LONGEST_PART = 2, 3
 """Letters of a part of a question that is completed, and words."""

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("engine")
 def asked(engine: str) -> Asked:
 
     def reply(text: str, question: str) -> str | None:
-        return text.split()[0] if question == "which?" else f"name{text[-1]}"
+        return text.split()[0] if question.casefold().startswith("which") else f"name{text[-1]}"
 
     bodies = texts("red one1", "BLUE two2", "green three3", None)
     return Asked(
@@ -31,6 +31,11 @@ def asked(engine: str) -> Asked:
 
 WHICH = "answer(body, 'which?', ARRAY(SELECT name FROM colours{}))"
 CASES: list[tuple[str, list[tuple[Any, ...]], int]] = [
+    (
+        "SELECT classify(body, ARRAY['red', 'green']) AS c FROM t ORDER BY id",
+        [("red",), (None,), ("green",), (None,)],
+        3,
+    ),
     (f"SELECT id, {WHICH.format('')} FROM t ORDER BY id", [(1, "red"), (2, "blue"), (3, None), (4, None)], 3),
     (
         f"SELECT id, {WHICH.format(' WHERE kind = $y$y$y$')} FROM t ORDER BY id".replace("$y$", "'"),

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from almanaq.agent.local.spec import TEXT_FUNCTIONS
 from almanaq.agent.queries import QueryEngine
 from almanaq.agent.schema_text import Examples
 from almanaq.display import visible_json
 from almanaq.errors import QueryError, SourceError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder, make_private
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 
 NEAREST = 3
 """How many checked questions a prompt shows, those nearest to what is asked."""

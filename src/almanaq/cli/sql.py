@@ -98,8 +98,11 @@ def sql(
 
 
 def _reads_text(query: str) -> bool:
-    """Return whether a query may ask a model: only answer and summary do that need one."""
-    return re.search(r"\b(answer|summary)\b", query, re.IGNORECASE) is not None
+    """Return whether a query may ask a model: some text functions need one."""
+    from almanaq.suql.text_functions import DECLARED
+
+    named = "|".join(function.name for function in DECLARED.values() if function.asks_model)
+    return re.search(rf"\b({named})\b", query, re.IGNORECASE) is not None
 
 
 def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:

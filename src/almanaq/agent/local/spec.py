@@ -12,11 +12,11 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 from almanaq.text.sql_literals import is_plain
 
 TITLE = "title"
 """The key of an expression's metadata that names it where it is shown."""
-TEXT_FUNCTIONS = ("answer", "summary", "similarity")
 
 
 def plain(column: LinkedColumn) -> exp.Column:

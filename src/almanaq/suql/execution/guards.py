@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.engines.protocols import Session
-from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError, RefusedQueryError
+from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError, PrivateColumnError, RefusedQueryError
 from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.language import Parameters
@@ -81,20 +81,18 @@ def call_budget(options: Options, models: Models) -> int | None:
 
 
 def check_privacy(plan: LogicalPlan, models: Models, *, similarity_is_remote: bool) -> None:
-    """Raise RefusedQueryError if a private column would be sent to a remote model or embedder (semantics 16)."""
-    receivers = {models.name: plan.private_columns} if models.reader.remote or similarity_is_remote else {}
-    for receiver, columns in receivers.items():
-        if columns:
-            raise RefusedQueryError(
-                f"{', '.join(columns)} is private and would be sent to the model {receiver!r}; use --model local and "
-                "a local embedder, or change `private` in the schema file"
-            )
+    """Raise PrivateColumnError if a private column would be sent to a remote model or embedder (semantics 16)."""
+    if plan.private_columns and (models.reader.remote or similarity_is_remote):
+        raise PrivateColumnError(
+            f"{', '.join(plan.private_columns)} is private and would be sent to the model {models.name!r}; use "
+            "--model local and a local embedder, or change `private` in the schema file"
+        )
 
 
 def check_compared(plan: LogicalPlan, *, vectors_are_remote: bool) -> None:
-    """Raise RefusedQueryError if `similarity` would send a private column to a remote embedder (semantics 16)."""
+    """Raise PrivateColumnError if `similarity` would send a private column to a remote embedder (semantics 16)."""
     if vectors_are_remote and plan.private_compared:
-        raise RefusedQueryError(
+        raise PrivateColumnError(
             f"{', '.join(plan.private_compared)} is private and similarity() would send it to a remote embedder: use "
             "--embedder local, or change `private` in the schema file"
         )

@@ -1,4 +1,4 @@
-"""The optimizer: RULES, in order, one rewrite per file."""
+"""The optimizer: RULES, in order."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
 from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of
-from almanaq.suql.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
+from almanaq.suql.text_functions import declared, is_text_call, own_text_calls
 from almanaq.values.lists import SEPARATOR
 
 TEXT_ALIAS = "_text"
@@ -130,7 +130,8 @@ class SiteCollector:
     def _key(self, call: exp.Anonymous, type_: AnswerType, bound: Decimal | None) -> tuple[str, ...]:
         arguments = call.expressions
         function = call.name.lower()
-        question = arguments[1] if function == "answer" else exp.Literal.string(SUMMARY_QUESTION)
+        same = declared(call).question
+        question = arguments[1] if same is None else exp.Literal.string(same)
         found = _options_query(arguments[2]) if len(arguments) > 2 else None
         options = literal_options(arguments[2]) if len(arguments) > 2 and found is None else ()
         from_ = "" if found is None else found.sql()
