@@ -9,11 +9,14 @@ import threading
 
 import pytest
 
+import almanaq
 from almanaq.agent.conversation import REPAIRS, Agent
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Parsed
 from almanaq.agent.queries import tables_of
 from almanaq.agent.responder import Found, respond_prompt
+from almanaq.agent.schema_text import schema_text
+from almanaq.agent.why import say_why, why_query
 from almanaq.errors import BudgetExceeded, DatabaseError, ModelCallError, ModelError
 from almanaq.models.cached import CachedModel
 from almanaq.models.protocols import Prompt
@@ -243,6 +246,29 @@ def test_why_a_row_is_not_among_those_found_is_read_off_the_query(eateries):
     assert told[2].startswith("- rating is at least 4: ")
     assert told[-1].startswith("I searched for restaurants whose price is cheap")
     assert (response.status, response.of, response.rows[0][:2]) == ("answered", DEAR, ("Nonna's Table", False))
+
+
+def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
+    lines = [*["Bandelier,Enlarged,1930"] * 4, "Bandelier,Diminished,"]
+    (tmp_path / "acts.csv").write_text("\n".join(["name,action,year", *lines]))
+    with almanaq.connect(str(tmp_path / "acts.csv"), model="local", cache=False) as con:
+        asked = why_query(
+            "SELECT name FROM acts WHERE action = 'Diminished' AND year > 1920", "name = 'Bandelier'", con.catalog
+        )
+        said = say_why(asked, con.sql(asked.suql), "name is Bandelier", "acts")
+    assert said.count("is not among them:") == 2
+    assert "Bandelier (4 rows) is not among them:\n- action is Diminished: no (e.g. action: Enlarged)" in said
+    assert "- year is above 1920: not known (year: not known)" in said
+
+
+def test_a_reply_says_which_cells_of_its_columns_were_lost(tmp_path):
+    rows = "".join(f"P{n},{n},1/{n + 1}/09\n" for n in range(30))
+    (tmp_path / "parks.csv").write_text(f"name,acres,made\n{rows}Q,4 (water),2/1/09\n")
+    with almanaq.connect(str(tmp_path / "parks.csv"), model="local", cache=False) as con:
+        answer = con.ask("what is the average acres of parks?").answer
+        assert "acres: 1 of 31 cells cannot be read as bigint and are missing." in answer
+        assert "two-digit years" in schema_text(con.catalog)
+        assert "(water)" not in schema_text(con.catalog)
 
 
 def test_why_is_asked_of_an_earlier_turn_by_its_number(eateries):

@@ -138,7 +138,7 @@ def _comments(column: Column, *, sampled: bool) -> list[str]:
         shown = ", ".join(sample if plain else _literal(sample) for sample in samples[:_SAMPLES])
         there = f" (there written {_literal(column.written)})" if column.written else ""
         parts.append(f"e.g. {shown}{there}")
-    return parts
+    return [*parts, column.caution] if column.caution else parts
 
 
 def _literal(text: str, most: int = _SAMPLE_LENGTH) -> str:

@@ -71,6 +71,22 @@ def say_strays(suql: str, catalog: Catalog) -> tuple[str, ...]:
     )
 
 
+def say_cautions(suql: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return a sentence for each column that a query names and of whose file something was lost or guessed."""
+    try:
+        tree = sqlglot.parse_one(suql, read=catalog.dialect)
+    except SqlglotError:
+        return ()
+    tables = {".".join(part.name for part in table.parts).casefold() for table in tree.find_all(exp.Table)}
+    named = {column.name.casefold() for column in tree.find_all(exp.Column)}
+    return tuple(
+        f"{column.name}: {column.caution}."
+        for relation in catalog.relations
+        for column in relation.columns
+        if column.caution and relation.name.casefold() in tables and column.name.casefold() in named
+    )
+
+
 def terms_named(question: str, catalog: Catalog) -> list[Term]:
     """Return the terms that a question calls by a name or synonym."""
     asked = stems(question.replace("_", " "))

@@ -21,7 +21,8 @@ from almanaq.suql.text_functions import is_text_call
 if TYPE_CHECKING:
     from almanaq.suql.result import Evidence, Result
 
-_MOST_ROWS = 3
+_MOST_ROWS, _MOST_READ = 200, 3
+"""Rows that are explained, and where texts are read for them, which costs calls."""
 _LEFT_OUT = ("order", "limit", "offset", "group", "having", "distinct", "qualify", "where", "sample")
 _READ = {True: "yes", False: "no", None: "the texts do not say"}
 _HELD = {True: "yes", False: "no", None: "not known"}
@@ -69,7 +70,7 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
     for clause in _LEFT_OUT:
         made.set(clause, None)
     made.set("expressions", [exp.alias_(output, f"c{i}") for i, output in enumerate(outputs)])
-    made = made.where(found).limit(_MOST_ROWS)
+    made = made.where(found).limit(_MOST_READ if any(map(_reads, parts)) else _MOST_ROWS)
     said = tuple(condition_words(part, catalog.dialect) for part in parts)
     return WhyQuery(to_sql(made, catalog.dialect), said, tuple(map(_reads, parts)), tuple(compared), _cut(tree))
 
@@ -119,19 +120,28 @@ def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> st
     """
     if not result.rows:
         return f"There is no row whose {condition}, so none can be among them. I looked behind: {earlier}."
-    lines = []
+    alike: dict[tuple[Any, ...], list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
-        lines += _say_row(asked, row, quotes)
+        alike.setdefault(tuple(map(str, row[: 1 + len(asked.conditions)])), []).append((row, quotes))
+    lines = []
+    for rows in alike.values():
+        lines += _say_row(asked, *rows[0], alike=len(rows))
     return "\n".join([*lines, f"I searched for {earlier}."])
 
 
-def _say_row(asked: WhyQuery, row: Sequence[Any], quotes: Sequence[Evidence]) -> list[str]:
-    name, truths = cell(row[0]), [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]]
+def _say_row(asked: WhyQuery, row: Sequence[Any], quotes: Sequence[Evidence], *, alike: int) -> list[str]:
+    """Return what each condition comes to for rows of one name that are alike in that; values are of the first."""
+    name, truths = (
+        cell(row[0]) + (f" ({alike:,} rows)" if alike > 1 else ""),
+        [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]],
+    )
     if all(truth is True for truth in truths):
         return [f"{name} fulfils every condition" + (f", but of these {asked.cut}." if asked.cut else ": it is there.")]
     lines = [f"{name} is not among them:"]
     for said, truth, read, compared in zip(asked.conditions, truths, asked.read, asked.compared, strict=True):
-        values = "; ".join(f"{words(column)}: {cell(row[place])}" for column, place in compared)
+        values = ("e.g. " if alike > 1 and compared else "") + "; ".join(
+            f"{words(column)}: {cell(row[place])}" for column, place in compared
+        )
         lines.append(f"- {said}: {(_READ if read else _HELD)[truth]}" + (f" ({values})" if values else ""))
         lines += [f"   {format_quote(quote)}" for quote in quotes if read and quote.question in said][:1]
     return lines

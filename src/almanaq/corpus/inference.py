@@ -33,6 +33,9 @@ _PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TWO_PART = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
 
 
+TWO_DIGIT_YEARS = "two-digit years are read as 1969 to 2068"
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
     """What was read of one column.
@@ -57,6 +60,16 @@ class ColumnReport:
     order: str = ""
     notes: tuple[str, ...] = ()
     written: str = ""
+
+    @property
+    def caution(self) -> str:
+        """What a reader of its values should know, without a cell: what was lost, which years were guessed."""
+        lost = (
+            f"{self.failures:,} of {self.cells:,} cells cannot be read as {self.type} and are missing"
+            if self.failures
+            else ""
+        )
+        return "; ".join(filter(None, (lost, TWO_DIGIT_YEARS if TWO_DIGIT_YEARS in self.notes else "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +226,7 @@ def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_
     notes = []
     moment = type_ in ("date", "timestamp")
     if moment and any(with_full_year(cell) != cell for cell in cells):
-        notes.append("two-digit years are read as 1969 to 2068")
+        notes.append(TWO_DIGIT_YEARS)
     if type_ in _NUMERIC and marks.decimal == "," and any("," in c or "." in c for c in cells):
         notes.append("the comma is the decimal mark")
     if offsets := {found["offset"] for cell in cells if moment and (found := _OFFSET.fullmatch(cell.strip()))}:

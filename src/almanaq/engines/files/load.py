@@ -379,9 +379,9 @@ def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
     load.reports[table_id] = report
     units = {
-        c.name: ColumnSchema(description=f"in {c.unit}" if c.unit else None, written=c.written)
+        c.name: ColumnSchema(description=f"in {c.unit}" if c.unit else None, written=c.written, caution=c.caution)
         for c in report.columns
-        if c.unit or c.written
+        if c.unit or c.written or c.caution
     }
     load.declared[table_id] = RelationSchema(columns=units)
 

@@ -139,6 +139,7 @@ class Column:
         vectors: the column of the same relation that holds vectors of this one's text; "" where none does.
         private: never sent to a remote model (semantics 16).
         written: a cell as the source's file writes it, where queries compare it in another spelling; "" where not.
+        caution: what was lost or guessed where its file was read, without any cell; "" for nothing.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Column:
     private: bool = False
     ordered: bool = False
     written: str = ""
+    caution: str = ""
 
     @property
     def is_light(self) -> bool:

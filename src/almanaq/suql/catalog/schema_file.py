@@ -111,7 +111,7 @@ COLUMN_KEYS = ("kind", "description", "private", "values", "vectors", "type")
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """What is said of a column; None or empty: nothing. `written` is a cell as its file writes it."""
+    """What is said of a column; None or empty: nothing. `written` and `caution` as of a Column."""
 
     kind: ColumnKind | None = None
     description: str | None = None
@@ -120,6 +120,7 @@ class ColumnSchema:
     vectors: str | None = None
     type: str = ""
     written: str = ""
+    caution: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,6 +444,7 @@ def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Rela
         private=private,
         vectors=vectors,
         written=said.written or column.written,
+        caution=said.caution or column.caution,
     )
 
 
