@@ -22,7 +22,7 @@ import pyarrow as pa
 from almanaq.agent.history import Shown, Turn
 from almanaq.errors import SourceError
 from almanaq.web.records import format_rows
-from almanaq.web.store import Answer, AnswerStore, write_parquet
+from almanaq.web.store import Answer, AnswerStore, pack_rows
 from almanaq.web.verdicts import Verdicts
 
 ANSWERS, CONVERSATIONS, PAGE = 24, 6, 4096
@@ -46,7 +46,7 @@ def fill(file: Path) -> bytes:
         record = {"answer": f"answer {number}", "rows": [[number]], "evidence": []}
         known = (f"id{number}", f"c{number % CONVERSATIONS}", "ask", turn.question, "model", record)
         answer = Answer(
-            *known, write_parquet(pa.table(rows)), turn, float(number), frozenset({("places", f"c{number}")})
+            *known, pack_rows(pa.table(rows))[0], turn, float(number), frozenset({("places", f"c{number}")})
         )
         store.put(answer, {place_of(number): f"a text that says {chance.random()} " * 20})
         for about in ({"kind": "answer"}, {"kind": "row", "key": {"id": number}}):

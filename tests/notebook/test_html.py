@@ -70,7 +70,7 @@ def shown(text):
     yield Response("answered", text, text, (text, "n"), rows, evidence=cited, searched=text)
     yield Response("failed", text, error=QueryError(text))
     yield WhyNot((Condition(text, False, (quote(text),)), Condition(text, None)))
-    yield Explanation((StageLine("sql", text, text, {"rows": 1}),), notes=(text,))
+    yield Explanation((StageLine("sql", text, text, {"rows": 1}),))
 
 
 class Printer:

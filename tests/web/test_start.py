@@ -48,9 +48,9 @@ def test_the_first_page_names_tables_without_javascript():
         with live(service) as client:
             page = client("GET", "/").body.decode()
         service.store.close()
-    assert "<strong>orders</strong>" in page
+    assert '<a href="/tables/orders">orders</a>' in page
     assert "order_id, customer, city" in page
-    assert page.count("<strong>other_") == 11
+    assert page.count('<a href="/tables/other_') == 11
     assert "and 3 more" in page
     assert "x&lt;y" in page
     assert "x<y" not in page
