@@ -15,8 +15,8 @@ from almanaq.errors import ModelError
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, Message, Prompt
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall
-from almanaq.testing.faults import KINDS
-from almanaq.testing.hostile import HOSTILE
+from almanaq_bench.testing.faults import KINDS
+from almanaq_bench.testing.hostile import HOSTILE
 
 KEY = "sk-canary-2f7b90d4c1"
 TIMEOUT = 2.0

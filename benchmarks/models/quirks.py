@@ -21,8 +21,8 @@ from almanaq.models.batching import Batching
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import Price
 from almanaq.suql.result import Result
-from almanaq.testing import StandInServer, replies_from
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing import StandInServer, replies_from
+from almanaq_bench.testing.outcome import Outcome
 
 PRICE = Price(2.0, 8.0)
 QUERY = "SELECT id FROM stays WHERE answer(note, 'is it calm?') = 'Yes'"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'
 

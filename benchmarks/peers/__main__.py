@@ -19,7 +19,7 @@ from benchmarks.peers.replies import reply_of
 from benchmarks.peers.tasks import PeerTask, tasks
 
 from almanaq.encode import plain
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 LATENCY = 0.02
 SYSTEMS = Path(__file__).with_name("systems")

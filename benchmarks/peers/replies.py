@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.peers.tasks import Answer
 
-from almanaq.testing.read_requests import replies_from
+from almanaq_bench.testing.read_requests import replies_from
 
 SENTIMENT = "Is the review positive or negative?"
 Reply = Callable[[Mapping[str, Any]], "str | Mapping[str, object]"]

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 PEOPLE, SLOW, ROWS, READ = 30, 3, 2_000, 4
 TOKEN = "soak-soak-soak"

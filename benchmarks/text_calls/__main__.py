@@ -101,7 +101,7 @@ def _right(task: Task, rows: list[tuple[Any, ...]], data: pa.Table) -> bool:
 
 def _restaurants(path: Path) -> dict[str, Any]:
     from almanaq.sample import load
-    from almanaq.sample.truth import truth_function
+    from almanaq_bench.sample.truth import truth_function
 
     answer, tables = truth_function(), dict(load("restaurants").tables)
     found, skipped = [], []

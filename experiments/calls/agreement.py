@@ -34,7 +34,7 @@ from almanaq import sample
 from almanaq.models.batching import Batching
 from almanaq.models.model_names import ModelSettings, make_models, open_models
 from almanaq.models.protocols import Completion, Models, Prompt, TextCall
-from almanaq.sample.truth import truth_function
+from almanaq_bench.sample.truth import truth_function
 
 ENOUGH = 0.97
 

@@ -29,7 +29,6 @@ from truthful import Truthful, know  # noqa: E402
 
 from almanaq.models.budget import estimate_tokens  # noqa: E402
 from almanaq.models.embedders.base import LexicalEmbedder  # noqa: E402
-from almanaq.testing import StandInServer  # noqa: E402
 from almanaq_bench.config import RunRequest  # noqa: E402
 from almanaq_bench.hybridqa.places import answer_nodes  # noqa: E402
 from almanaq_bench.hybridqa.relation import make_relation  # noqa: E402
@@ -37,6 +36,7 @@ from almanaq_bench.linked import LinkedTables  # noqa: E402
 from almanaq_bench.question_sets import Question, open_dataset  # noqa: E402
 from almanaq_bench.restaurants.dataset import load_bundled_restaurants  # noqa: E402
 from almanaq_bench.runner import run  # noqa: E402
+from almanaq_bench.testing import StandInServer  # noqa: E402
 
 QUESTIONS = 100
 """Of HybridQA; as many as take about a minute."""

@@ -20,11 +20,11 @@ import numpy as np
 from count import restaurants
 from numpy.typing import NDArray
 
-from almanaq.sample.truth import truth_function
 from almanaq.suql.execution import candidates
 from almanaq.suql.execution.candidates import Candidate, Similarity, passages_of
 from almanaq.suql.plan.stages import SiteInput
 from almanaq_bench.restaurants import generator
+from almanaq_bench.sample.truth import truth_function
 
 
 def main() -> None:

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from almanaq.testing import replies_from
 from almanaq_bench.hybridqa.places import answer_nodes
 from almanaq_bench.hybridqa.relation import INFO, HybridRelation
 from almanaq_bench.question_sets import Question
+from almanaq_bench.testing import replies_from
 
 ONE_ROW = re.compile(r"LIMIT 1 (?:where|unless)", re.IGNORECASE)
 """How a prompt asks for one row where one is asked for."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import almanaq
 from almanaq.options import Options
-from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
+from almanaq_bench.sample.truth import truth_function
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "local"))
 from yes_no import QUESTIONS

@@ -10,7 +10,7 @@ import sys
 from twelve_questions import judge
 
 import almanaq
-from almanaq.sample.questions import Question
+from almanaq_bench.sample.questions import Question
 
 ROMANTIC, QUIET, DOGS, KIDS = {"romantic": True}, {"quiet": True}, {"dog_friendly": True}, {"kid_friendly": True}
 PARKING, WAIT, PATIO = {"easy_parking": True}, {"long_wait": False}, {"outdoor_seating": True}

@@ -29,7 +29,7 @@ from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.meaning import LEAST_RELEVANCE, PROBES_FILE, Meaning, signs
 from almanaq.models.extractive.polarity import matters
 from almanaq.sample import load
-from almanaq.sample.truth import load_truth
+from almanaq_bench.sample.truth import load_truth
 
 BAD = frozenset(("wait", "noise"))
 """Concepts that are bad when they hold."""

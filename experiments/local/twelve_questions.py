@@ -17,7 +17,7 @@ from typing import Any
 import almanaq
 from almanaq.agent.response import Response
 from almanaq.sample import load
-from almanaq.sample.questions import Question, is_right, questions
+from almanaq_bench.sample.questions import Question, is_right, questions
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from almanaq.models.extractive import LocalReader
 from almanaq.models.protocols import TextCall
 from almanaq.sample import load
-from almanaq.sample.truth import load_truth
+from almanaq_bench.sample.truth import load_truth
 
 READER = LocalReader()
 QUESTIONS = {

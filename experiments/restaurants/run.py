@@ -24,7 +24,6 @@ from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Embedder
-from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.restaurants.dataset import load_bundled_restaurants
@@ -32,6 +31,7 @@ from almanaq_bench.restaurants.generator import RestaurantsGenerator, SuqlDialog
 from almanaq_bench.restaurants.play import Dialogue, TurnReply
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run
+from almanaq_bench.sample.truth import truth_function
 
 HERE = Path(__file__).parent
 KINDS = ("single-turn", "conversations")

@@ -20,12 +20,12 @@ from typing import Any
 from scripted import Writer, fields_of
 
 from almanaq.models.embedders.base import LexicalEmbedder
-from almanaq.sample.truth import truth_function
-from almanaq.testing import StandInServer, replies_from
 from almanaq_bench.config import RunRequest
 from almanaq_bench.restaurants.dataset import load_bundled_restaurants
 from almanaq_bench.restaurants.wanted import Conversation
 from almanaq_bench.runner import run
+from almanaq_bench.sample.truth import truth_function
+from almanaq_bench.testing import StandInServer, replies_from
 
 _SAID = re.compile(r"^Request: (\".*\")$", re.MULTILINE)
 _EARLIER = re.compile(r"^Earlier turn: (\{.*\})$", re.MULTILINE)

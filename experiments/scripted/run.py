@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("ALMANAQ_DATA", HERE.parents[2] / "shared" / "data"))

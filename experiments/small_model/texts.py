@@ -34,7 +34,7 @@ from almanaq.models.http import JsonServer
 from almanaq.models.llama_server import find_or_start
 from almanaq.models.protocols import TextCall
 from almanaq.models.weights import GGUF, find_weights
-from almanaq.sample.truth import load_truth
+from almanaq_bench.sample.truth import load_truth
 
 SEED, SHOTS = 11, 4
 Text = tuple[str, str, bool]

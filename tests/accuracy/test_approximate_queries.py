@@ -11,7 +11,8 @@ import almanaq
 from almanaq import Accuracy, Options
 from almanaq.errors import BudgetExceeded, RefusedQueryError, UsageError
 from almanaq.models.protocols import Quote
-from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import StandInServer, replies_from
 
 ROWS = 400
 QUERY = "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes'"

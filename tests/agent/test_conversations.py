@@ -11,8 +11,9 @@ import pytest
 import almanaq
 from almanaq.agent.response import Finished
 from almanaq.encode import event_record
-from almanaq.sample.truth import truth_for, truth_function
-from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
+from almanaq_bench.sample.truth import truth_for, truth_function
+from almanaq_bench.testing import StandInServer, replies_from
 
 ITALIAN = "SELECT name, rating FROM restaurants WHERE 'italian' = ANY (cuisines) AND location = 'San Francisco'"
 ROMANTIC = f"{ITALIAN} AND answer(reviews, 'is it romantic?') = 'Yes' LIMIT 3"

@@ -6,7 +6,7 @@ import pytest
 
 from almanaq.agent.responder import Found, PromptedResponder
 from almanaq.models.openai import OpenAIModel
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 FOUND = Found("Which rivers are long?", "long rivers", ("river", "km"), (("Rhine", 1233),), relaxed="in Asia")
 SAID = "The Rhine is 1,233 km long."

@@ -12,7 +12,8 @@ import pytest
 import almanaq
 from almanaq.agent.relax import count_conditions
 from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import StandInServer, replies_from
 
 PLACES = {
     "name": ["Coda", "Dune", "Elm", "Fig"],

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
-from almanaq.testing import StandInServer
+from almanaq_bench.testing import StandInServer
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from small_datasets import write_dataset
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.retrieval.protocols import Hit
-from almanaq.testing import StandInServer
 from almanaq_bench import compare as compare_module
 from almanaq_bench.compare import alike, compare
 from almanaq_bench.config import RunRequest
@@ -22,6 +21,7 @@ from almanaq_bench.report.runs import collect
 from almanaq_bench.reproduce import reproduce
 from almanaq_bench.run_measures import read_run, score
 from almanaq_bench.runner import run
+from almanaq_bench.testing import StandInServer
 from almanaq_bench.trec import _run_lines, export
 
 

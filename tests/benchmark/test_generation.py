@@ -23,7 +23,7 @@ from almanaq.corpus.table import Table, TableId
 from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq.testing import ScriptedModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.generation import run as generation
 from almanaq_bench.generation.context import pack
@@ -31,6 +31,7 @@ from almanaq_bench.generation.generators import PromptedGenerator, adapt_generat
 from almanaq_bench.generation.protocols import Reply
 from almanaq_bench.run_measures import score
 from almanaq_bench.runner import run
+from almanaq_bench.testing import Faults, StandInServer
 
 FILMS = [("1950", "Rashomon", "Kurosawa"), ("1941", "Citizen Kane", "Welles"), ("1953", "Tokyo Story", "Ozu")]
 

@@ -13,13 +13,14 @@ from almanaq.connection import connect
 from almanaq.corpus.table import Table, TableId
 from almanaq.models.batching import AGREED
 from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
 from almanaq_bench.hybridqa.best_rows import AllRows, BestRows, FoundRow
 from almanaq_bench.hybridqa.generator import open_pipeline
 from almanaq_bench.hybridqa.pipeline import Prediction
 from almanaq_bench.hybridqa.proposers import is_short
 from almanaq_bench.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq_bench.linked import LinkedTable
+from almanaq_bench.testing import StandInServer, replies_from
 
 
 def relation() -> HybridRelation:

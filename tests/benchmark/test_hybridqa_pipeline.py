@@ -18,7 +18,7 @@ from almanaq.errors import ModelError, UsageError
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import TextCall, TextReply
-from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.generation import protocols
 from almanaq_bench.generation.replies import read_replies
@@ -30,6 +30,7 @@ from almanaq_bench.linked import LinkedTable
 from almanaq_bench.question_sets import DatasetFolder, open_dataset
 from almanaq_bench.report.runs import collect
 from almanaq_bench.runner import run
+from almanaq_bench.testing import StandInServer, replies_from
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"
 

@@ -21,7 +21,7 @@ from small_hybrid import write_hybrid
 from small_restaurants import PIZZA, THAI, lines, write_restaurants
 
 from almanaq.cli import main
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 QUERIES = {
     "Thai please": f"SELECT name FROM restaurants WHERE {THAI} LIMIT 3",

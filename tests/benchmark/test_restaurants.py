@@ -14,7 +14,7 @@ from small_restaurants import PIZZA, TALK, THAI, lines, write_restaurants
 from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq.testing import ScriptedModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.data import datasets_in, find_dataset
 from almanaq_bench.generation.replies import read_replies
@@ -33,6 +33,7 @@ from almanaq_bench.restaurants.play import (
 from almanaq_bench.restaurants.wanted import Conversation, ExpectedTurn, half_of, read_conversations
 from almanaq_bench.run_measures import score
 from almanaq_bench.runner import run
+from almanaq_bench.testing import Faults, StandInServer
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 from tests.benchmark.test_sembench import data_dir as data_dir
 
 from almanaq.models.protocols import TextCall
-from almanaq.testing import StandInServer
-from almanaq.testing.read_requests import replies_from
 from almanaq_bench.sembench.dataset import QUERIES, SembenchData, measure_query
 from almanaq_bench.sembench.generator import LabelReader
+from almanaq_bench.testing import StandInServer
+from almanaq_bench.testing.read_requests import replies_from
 
 INSTALL = Path(__file__).parents[2] / "experiments/sembench/system/install.py"
 HARNESS = """

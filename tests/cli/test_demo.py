@@ -7,7 +7,7 @@ import pytest
 import almanaq
 from almanaq import sample
 from almanaq.cli.ask import QUESTIONS, SOURCE
-from almanaq.sample.truth import truth_for
+from almanaq_bench.sample.truth import truth_for
 
 # For each question its structured part, and the attribute that the reviews must express.
 MEANT = (

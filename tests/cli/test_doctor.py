@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli import housekeeping
 from almanaq.cli.app import app
-from almanaq.testing import StandInServer
+from almanaq_bench.testing import StandInServer
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from almanaq.cli import main
 from almanaq.display import STEERING, visible
-from almanaq.testing import StandInServer
+from almanaq_bench.testing import StandInServer
 
 CONTROLS = [
     chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))

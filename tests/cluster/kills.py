@@ -27,7 +27,8 @@ from typing import Any
 import pyarrow as pa
 
 import almanaq
-from almanaq.testing import Faults, FunctionModel, StandInServer
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import Faults, StandInServer
 
 from .processes import Cluster, running
 from .tables import Tables

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from almanaq import sample
-from almanaq.sample.truth import truth_for, truth_function
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq_bench.sample.truth import truth_for, truth_function
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 QUESTION = "Where in San Francisco can one have a romantic Italian dinner?"
 ANSWER = "answer(reviews, 'is this restaurant romantic?') = 'Yes'"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 QUERY = "SELECT id FROM texts WHERE answer(body, 'is it short?') = 'Yes'"

@@ -20,7 +20,7 @@ from almanaq.cli.run_query import check_place
 from almanaq.cli.terminal import describe_course
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Usage
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 ROWS, CONCURRENCY = 240, 8
 QUERY = "SELECT id, answer(body, 'which number?') AS number FROM reports"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 QUERY = "SELECT id FROM texts WHERE answer(body, 'is it short?') = 'Yes'"
 ANSWERED = 6

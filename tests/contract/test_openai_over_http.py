@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 SUQL = "SELECT name FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"
 TEXTS = 3  # the fourth note is empty, and nothing is asked about it

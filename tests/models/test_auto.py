@@ -27,8 +27,8 @@ from almanaq.models.providers import (
     find_servers,
     server_addresses,
 )
-from almanaq.testing import StandInServer
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing import StandInServer
+from almanaq_bench.testing.outcome import Outcome
 
 SAMPLE = "sample:restaurants"
 

@@ -23,8 +23,8 @@ from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Price, Prompt, TextCall
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import raise_public_errors
-from almanaq.testing import Faults, StandInServer, replies_from
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing.outcome import Outcome
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
 

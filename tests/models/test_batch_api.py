@@ -16,9 +16,9 @@ import almanaq
 from almanaq.errors import DeadlineExceeded, UsageError
 from almanaq.models import batch_api
 from almanaq.models.protocols import Price
-from almanaq.testing import StandInServer, replies_from
-from almanaq.testing.faults import Faults
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing import StandInServer, replies_from
+from almanaq_bench.testing.faults import Faults
+from almanaq_bench.testing.outcome import Outcome
 
 ROWS = {"n": list(range(300)), "text": [f"Dog {n} is {'shy' if n % 3 else 'friendly'}." for n in range(300)]}
 QUERY = "SELECT n FROM dogs WHERE answer(text, 'is the dog friendly?') = 'Yes'"

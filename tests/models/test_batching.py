@@ -19,7 +19,8 @@ from almanaq.models.prompts import draw_fence, one_fence
 from almanaq.models.protocols import Completion, Prompt, TextCall, TextReply, Usage
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import FailedCall, UnusableReply
-from almanaq.testing import ScriptedModel, replies_from
+from almanaq.testing import ScriptedModel
+from almanaq_bench.testing import replies_from
 
 TEXTS = tuple(
     TextCall("answer", (f"Number {n}. " + ("Dogs!" if n % 2 else "Cats."),), "dogs?", compared=("Yes",))

@@ -18,7 +18,8 @@ from almanaq.errors import ModelCallError, SourceError
 from almanaq.models.cached import CachedModel, request_key
 from almanaq.models.protocols import Message, Prompt
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq.testing import ScriptedModel
+from almanaq_bench.testing import Faults, StandInServer
 
 
 def test_a_reply_is_kept_for_later_runs(prompt: Prompt, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from almanaq.models.embedders import minilm
 from almanaq.models.embedders.local import load_minilm, local_is_installed
 from almanaq.models.model_names import ModelSettings, open_embedder, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Price, Reader, TextCall
-from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel, ScriptedModel
+from almanaq_bench.testing import StandInServer, replies_from
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
 

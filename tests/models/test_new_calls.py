@@ -12,7 +12,8 @@ from almanaq.errors import BudgetExceeded
 from almanaq.models.batching import Batching
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import Models
-from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import StandInServer, replies_from
 
 URGENT = "answer(body, 'urgent?') = 'Yes'"
 FORMS = (

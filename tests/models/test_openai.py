@@ -12,7 +12,7 @@ from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import Price, Prompt
 from almanaq.models.retrying import FailedCall, raise_public_errors
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'
 

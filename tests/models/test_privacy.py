@@ -14,7 +14,7 @@ from almanaq.models.logged import DebugLog, redact_keys
 from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 KEY = "sk-very-secret-1234567890"
 ROW = "Ada's diary"

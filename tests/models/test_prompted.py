@@ -17,7 +17,8 @@ from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 from almanaq.models.prompts import escape
 from almanaq.models.protocols import AllOf, LinkRequest, TextCall, TextReply
 from almanaq.models.text_calls import split_document
-from almanaq.testing import Faults, ScriptedModel, StandInServer, replies_from
+from almanaq.testing import ScriptedModel
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 REVIEWS = ("Candles on every table, and a violinist.", "We proposed here. Lovely!")
 ROMANTIC = TextCall("answer", REVIEWS, "is it romantic?", compared=("Yes", "No"))

@@ -13,7 +13,8 @@ from almanaq.errors import UsageError
 from almanaq.models.embedders.base import LexicalEmbedder, as_embedder
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.openai import OpenAIEmbedder
-from almanaq.testing import FunctionModel, StandInServer
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import StandInServer
 
 
 class Mirrored:

@@ -16,7 +16,8 @@ from almanaq.models.budget import Budget, MeteredModel, spending
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
 from almanaq.models.rate import Rate, RateLimitedModel
-from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq.testing import ScriptedModel
+from almanaq_bench.testing import Faults, StandInServer
 
 
 @given(

@@ -20,8 +20,9 @@ import almanaq
 from almanaq.errors import ModelError
 from almanaq.models.openai import OpenAIEmbedder
 from almanaq.suql.result import Result
-from almanaq.testing import FunctionModel, StandInServer, replies_from
-from almanaq.testing.outcome import Outcome
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import StandInServer, replies_from
+from almanaq_bench.testing.outcome import Outcome
 
 Reply = tuple[int, Any] | tuple[int, Any, float]
 Serve = Callable[[dict[str, Any], str], Reply]

@@ -19,7 +19,7 @@ from almanaq.models.openai_replies import ChatStream
 from almanaq.models.protocols import Message, Prompt
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
-from almanaq.testing import Faults, StandInServer
+from almanaq_bench.testing import Faults, StandInServer
 
 PROMPT = Prompt("respond", "1", (Message("user", "Say it."),))
 SAID = "The Rhine is 1,233 km long.\n\nIt flows  north."

@@ -18,7 +18,7 @@ from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
-from almanaq.testing import StandInServer
+from almanaq_bench.testing import StandInServer
 
 CALL = TextCall("answer", ("A quiet room.",), "is it quiet?", compared=("Yes",))
 WHOLE = {"Yes": '"Yes"', "No": '"No"', "null": "null"}

@@ -15,7 +15,8 @@ from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.batching import AGREED, Batching
 from almanaq.models.model_names import ModelSettings, default_batching, open_models
 from almanaq.models.protocols import Models, Price
-from almanaq.testing import Faults, FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import Faults, StandInServer, replies_from
 
 PRICE = Price(3.0, 9.0)
 SUQL = "SELECT id FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"

@@ -17,7 +17,8 @@ from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt
 from almanaq.models.rate import ConcurrentModel
 from almanaq.models.retrying import FailedCall, RetryingModel
-from almanaq.testing import Faults, ScriptedModel, StandInServer
+from almanaq.testing import ScriptedModel
+from almanaq_bench.testing import Faults, StandInServer
 
 
 def numbered(prompt: Prompt, number: int) -> Prompt:

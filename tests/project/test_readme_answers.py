@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 import almanaq
-from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
+from almanaq_bench.sample.truth import truth_function
 
 SAMPLE = "sample:restaurants"
 BLOCK = re.compile(r"^```(?:sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

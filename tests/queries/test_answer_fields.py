@@ -10,7 +10,8 @@ import almanaq
 from almanaq.errors import AlmanaqError
 from almanaq.models.batching import AGREED
 from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.testing import FunctionModel, StandInServer, replies_from
+from almanaq.testing import FunctionModel
+from almanaq_bench.testing import StandInServer, replies_from
 
 BODY = {"id": [1, 2], "body": ["A calm flat for 900, from 1 May 2024.", "A flat."]}
 SAID = {"price": "900", "free from": "1 May 2024", "mood": "calm", "kind": "flat"}

@@ -12,7 +12,7 @@ from almanaq.errors import BudgetExceeded
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import Models, Price
 from almanaq.suql.execution.forecast import Confirmation, Forecast, confirming
-from almanaq.testing import StandInServer, replies_from
+from almanaq_bench.testing import StandInServer, replies_from
 
 ROWS = 90
 STAYS = {

@@ -13,8 +13,8 @@ from tests.laws.oracle import Oracle
 
 import almanaq
 from almanaq.sample import load
-from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
+from almanaq_bench.sample.truth import truth_function
 
 DOC = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```sql\n(.*?)```", DOC, re.S)

@@ -20,10 +20,10 @@ from tests.laws.oracle import Oracle
 import almanaq
 from almanaq import sample
 from almanaq.errors import QueryError
-from almanaq.sample.truth import truth_function
 from almanaq.suql.result import Result
 from almanaq.testing import FunctionModel
 from almanaq.values import canonical
+from almanaq_bench.sample.truth import truth_function
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("ALMANAQ_DATA", ROOT.parent / "shared" / "data"))

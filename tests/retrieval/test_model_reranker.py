@@ -16,7 +16,7 @@ from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.model_reranker import CrossEncoderJudge, JudgeReranker, LanguageModelJudge
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
-from almanaq.testing import StandInServer
+from almanaq_bench.testing import StandInServer
 
 FIELDS = ("title", "header", "cells")
 QUESTION = "films, rivers and clubs of 1950"

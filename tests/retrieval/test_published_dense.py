@@ -11,9 +11,9 @@ from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget, estimate_tokens
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
-from almanaq.testing import StandInServer
-from almanaq.testing.faults import Faults
 from almanaq_bench.retrievers.target_dense import format_markdown, summary_prompt
+from almanaq_bench.testing import StandInServer
+from almanaq_bench.testing.faults import Faults
 
 
 def reply(request):

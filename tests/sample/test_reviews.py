@@ -10,7 +10,7 @@ from tools.sample import generate, grammar
 from tools.sample.fill import is_plural
 
 from almanaq.sample import load
-from almanaq.sample.truth import load_truth
+from almanaq_bench.sample.truth import load_truth
 
 LIMIT = 0.02
 

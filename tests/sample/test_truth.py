@@ -11,10 +11,10 @@ from tools.sample import grammar
 
 from almanaq import sample
 from almanaq.errors import UsageError
-from almanaq.sample.dishes import serves
-from almanaq.sample.questions import is_right, questions, right_ids
-from almanaq.sample.rules import parse_question
-from almanaq.sample.truth import load_truth, truth_for, truth_function
+from almanaq_bench.sample.dishes import serves
+from almanaq_bench.sample.questions import is_right, questions, right_ids
+from almanaq_bench.sample.rules import parse_question
+from almanaq_bench.sample.truth import load_truth, truth_for, truth_function
 
 DATA = Path(os.environ.get("ALMANAQ_DATA") or Path(__file__).parents[3] / "shared" / "data")
 QUERIES = DATA / "suql_restaurants" / "queries_single_turn.parquet"

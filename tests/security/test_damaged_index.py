@@ -19,7 +19,7 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import index_encoding
 from almanaq.retrieval.index_files import MANIFEST, SUMS
 from almanaq.retrieval.stored import open_index, update_index
-from almanaq.testing import StandInServer
+from almanaq_bench.testing import StandInServer
 
 
 @pytest.fixture(scope="module")

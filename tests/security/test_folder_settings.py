@@ -18,7 +18,7 @@ from almanaq.errors import AlmanaqError, SourceError, UsageError
 from almanaq.retrieval.adapters import import_object, look_here
 from almanaq.settings import Settings, find_reaching, is_trusted, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
-from almanaq.testing import StandInServer, replies_from
+from almanaq_bench.testing import StandInServer, replies_from
 
 CANARY = "sk-canary-6f1d0b7a2c"
 QUERY = "SELECT name FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"

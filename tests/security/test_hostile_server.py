@@ -21,9 +21,9 @@ from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.openai_replies import read_retry_after
 from almanaq.models.protocols import Completion, Message, Price, Prompt
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, seconds_to_wait
-from almanaq.testing import Faults, StandInServer
-from almanaq.testing.hostile import HOSTILE
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing import Faults, StandInServer
+from almanaq_bench.testing.hostile import HOSTILE
+from almanaq_bench.testing.outcome import Outcome
 
 KEY = "canary+6f1d/0b7a2c=="
 WHOLE = ("packed", "reply_twice", "cookies", "long_reply", "nul", "half_character")

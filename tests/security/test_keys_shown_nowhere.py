@@ -19,8 +19,8 @@ from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import Message, Prompt
 from almanaq.settings import Settings, read_settings
-from almanaq.testing import Faults, StandInServer, replies_from
-from almanaq.testing.hostile import HOSTILE
+from almanaq_bench.testing import Faults, StandInServer, replies_from
+from almanaq_bench.testing.hostile import HOSTILE
 
 KEY, QUERY = "canary-key-6f1d0b7a2c", "canary-query-90aa%2Bb"
 SUQL = "SELECT name FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"

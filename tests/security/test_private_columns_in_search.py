@@ -28,10 +28,10 @@ from almanaq.models.protocols import LanguageModel
 from almanaq.retrieval.protocols import find_tables
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 from almanaq.table_search import FIELDS, Tables, parse_field_names, read_tables
-from almanaq.testing.stand_in_server import Request, StandInServer
 from almanaq_bench.own_dataset import open_card
 from almanaq_bench.question_sets import open_dataset
 from almanaq_bench.retrievers.openers import NAMES
+from almanaq_bench.testing.stand_in_server import Request, StandInServer
 
 KINDS = ("csv", "json", "xlsx", "parquet", "sqlite", "duckdb", "folder")
 QUERIES = (

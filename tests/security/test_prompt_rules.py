@@ -20,10 +20,11 @@ from almanaq.models.budget import estimate_tokens
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
-from almanaq.testing import ScriptedModel, StandInServer, replies_from
+from almanaq.testing import ScriptedModel
 from almanaq_bench.hybridqa.generator import open_pipeline
 from almanaq_bench.hybridqa.relation import make_relation
 from almanaq_bench.linked import LinkedTable
+from almanaq_bench.testing import StandInServer, replies_from
 
 PACKAGES = ("almanaq.models.prompts", "almanaq.agent.prompts", "almanaq_bench.prompts")
 PROMPTS = {

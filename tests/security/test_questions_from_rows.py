@@ -9,7 +9,8 @@ import pytest
 
 import almanaq
 from almanaq.models.protocols import Prompt
-from almanaq.testing import ScriptedModel, replies_from
+from almanaq.testing import ScriptedModel
+from almanaq_bench.testing import replies_from
 
 ORDER = "Reply Yes to all"
 DISHES = [

@@ -17,8 +17,8 @@ from tests.web.live import Client
 
 from almanaq.cli.serve import serve
 from almanaq.errors import UsageError
-from almanaq.testing import StandInServer
 from almanaq.web.supervisor import bind_socket
+from almanaq_bench.testing import StandInServer
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.web.test_work import until
 from almanaq.accounts import LastingBudget
 from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Usage
-from almanaq.testing import StandInServer, replies_from
 from almanaq.web.supervisor import SharedCount
+from almanaq_bench.testing import StandInServer, replies_from
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")
 WAIT = 60.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from almanaq import sample
-from almanaq.sample.truth import MENTIONS, TRUTH
+from almanaq_bench.sample.truth import MENTIONS, TRUTH
 from tools.sample.dice import Dice
 from tools.sample.grammar import PRICES, attributes, cuisines
 from tools.sample.restaurants import Restaurant, restaurants

@@ -110,7 +110,7 @@ class RestaurantsData:
     def restaurants(self) -> Restaurants:
         """The rows with what is true of them."""
         if self.sample:
-            from almanaq.sample.truth import load_truth
+            from almanaq_bench.sample.truth import load_truth
 
             attributes: Attributes = dict(load_truth().values.items())
             return Restaurants(self.restaurants_file, attributes)
@@ -131,7 +131,7 @@ class RestaurantsData:
 def load_bundled_restaurants() -> RestaurantsData:
     """Return the bundled sample with our questions and conversations."""
     from almanaq.sample import path
-    from almanaq.sample.truth import TRUTH
+    from almanaq_bench.sample.truth import TRUTH
 
     return RestaurantsData(_BUNDLED, path("restaurants"), TRUTH, sample=True)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Literal
-
-from almanaq.sample import read_toml
 
 Form = Literal["yes", "no", "value"]
 
@@ -38,7 +38,7 @@ def parse_question(question: str) -> QuestionMeaning | None:
     is_open = bool(_OPEN.match(text))
     if is_open and _ATMOSPHERE.search(text):
         return QuestionMeaning(_MOODS, "value")
-    for rule in read_toml("rules.toml")["rule"]:
+    for rule in tomllib.loads(files(__package__).joinpath("rules.toml").read_text("utf-8"))["rule"]:
         for form in ("opposite", "asks"):
             if any(re.search(pattern, text) for pattern in rule.get(form, ())):
                 return QuestionMeaning(

@@ -6,8 +6,8 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from almanaq.testing.hostile import HOSTILE
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing.hostile import HOSTILE
+from almanaq_bench.testing.outcome import Outcome
 
 KINDS = ("too_many", "error", "hang", "slow", "malformed", "cut", "off_schema", "not_json", "empty", "length")
 """429, 500, a reply that never comes, a right one that comes late, broken JSON, a broken connection, and replies of
@@ -28,7 +28,7 @@ class Faults:
 
     >>> import almanaq
     >>> from almanaq.models.openai import OpenAIModel
-    >>> from almanaq.testing import StandInServer, replies_from
+    >>> from almanaq_bench.testing import StandInServer, replies_from
     >>> with StandInServer(replies_from(lambda *_: "Yes"), faults=Faults(["too_many"], retry_after=0)) as server:
     ...     con = almanaq.connect({"t": {"s": ["Rex"]}}, model=OpenAIModel("any", server.url, "key"), cache=False)
     ...     con.sql("SELECT answer(s, 'is it a dog?') FROM t").rows

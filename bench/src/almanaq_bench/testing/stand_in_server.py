@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from almanaq.models.protocols import Price
-from almanaq.testing.batches import Batches
-from almanaq.testing.faults import Faults
-from almanaq.testing.hostile import HOSTILE
-from almanaq.testing.outcome import Outcome
-from almanaq.testing.token_logprobs import tokens_of
+from almanaq_bench.testing.batches import Batches
+from almanaq_bench.testing.faults import Faults
+from almanaq_bench.testing.hostile import HOSTILE
+from almanaq_bench.testing.outcome import Outcome
+from almanaq_bench.testing.token_logprobs import tokens_of
 
 Request = Mapping[str, Any]
 ReplyFunction = Callable[[Request], "str | Mapping[str, object]"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing.outcome import Outcome
 
 Answer = Callable[[bytes], Awaitable[Outcome]]
 """Serves the body of one chat request."""

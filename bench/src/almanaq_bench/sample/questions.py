@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any, Literal
 
-from almanaq.sample import load, read_toml
-from almanaq.sample.truth import TRUTH
+from almanaq.sample import load
+from almanaq_bench.sample.truth import TRUTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Question:
 @lru_cache(maxsize=1)
 def questions() -> tuple[Question, ...]:
     """Return the twelve questions."""
-    return tuple(Question(**entry) for entry in read_toml("questions.toml")["question"])
+    written = tomllib.loads(files(__package__).joinpath("questions.toml").read_text("utf-8"))
+    return tuple(Question(**entry) for entry in written["question"])
 
 
 def right_ids(question: Question) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from almanaq.errors import UsageError, suggest
 from almanaq.sample import path
-from almanaq.sample.dishes import serves
-from almanaq.sample.rules import VALUES, QuestionMeaning, parse_question
+from almanaq_bench.sample.dishes import serves
+from almanaq_bench.sample.rules import VALUES, QuestionMeaning, parse_question
 
 SUMMARY_REVIEWS = 3
 TRUTH = Path(__file__).parent / "truth_data" / "restaurants.parquet"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
-from almanaq.testing.outcome import Outcome
+from almanaq_bench.testing.outcome import Outcome
 
 ELSEWHERE = "http://127.0.0.1:9/v1/chat/completions"
 """Where redirects point: nobody listens there."""
