@@ -16,7 +16,7 @@ from almanaq.agent.describe import describe, describe_condition
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.linking.index import CatalogIndex
-from almanaq.agent.local import LocalDialogue, count_all
+from almanaq.agent.local import LocalDialogue, count_all, is_cut
 from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
 from almanaq.agent.queries import (
     KeyedQuery,
@@ -541,6 +541,7 @@ class Agent:
             notes,
             ran.relaxed,
             total,
+            total is None and is_cut(ran.suql, len(rows), dialect),
             ran.parsed.remarks,
             ran.suql,
             describe(last, dialect=dialect) if last else "",

@@ -29,6 +29,7 @@ _CELL_LENGTH, _SAID_LENGTH = 160, 800
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
+_ASKED = re.compile(r"answer\(.+?, '(.+)'\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Found:
         remarks: how unusual words were understood; they come before the rows.
         relaxed: the condition that was dropped to find rows, in words; None when none was.
         total: how many rows there are without the query's LIMIT, where that is cheap to count.
+        cut: a LIMIT ended the search, and how many rows there are is not known.
         suql: the query that ran; `earlier` says in words what the one of the turn before searched.
         read: the columns that were read off texts.
     """
@@ -54,6 +56,7 @@ class Found:
     notes: tuple[str, ...] = ()
     relaxed: str | None = None
     total: int | None = None
+    cut: bool = False
     remarks: tuple[str, ...] = ()
     suql: str = ""
     earlier: str = ""
@@ -91,7 +94,7 @@ class LocalResponder:
             lines = [f"{_one_row(found).rstrip('.')}. {say_searched(found)}"]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
-            lines = [_count(len(found.rows), found.total), ""]
+            lines = [_count(len(found.rows), found.total, cut=found.cut), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
             lines += ["", say_searched(found)]
@@ -144,11 +147,11 @@ def describe_source(catalog: Catalog) -> str:
     return f"Its {'table is' if len(names) == 1 else 'tables are'} {shown}."
 
 
-def _count(number: int, total: int | None) -> str:
+def _count(number: int, total: int | None, *, cut: bool) -> str:
     """Return how many rows were found, of how many, and how many are shown."""
     more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
     of = f" of {total:,}" if total is not None and total > number else ""
-    return f"I found {number:,}{of}{more}:"
+    return f"I found {number:,}{of}{', and there may be more' * cut}{more}:"
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
@@ -167,8 +170,14 @@ def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
     shown = [(c, v) for c, v in cells if v is not None or c in found.read or whole]
     long = {c for c, _ in shown if c in found.read or len(found.rows) == 1}
     return [
-        f"{words(c)}: {_NOT_SAID if v is None and c in found.read else cell(v, _long(c in long))}" for c, v in shown
+        f"{_label(c)}: {_NOT_SAID if v is None and c in found.read else cell(v, _long(c in long))}" for c, v in shown
     ]
+
+
+def _label(column: str) -> str:
+    """Return a column as people read it; of an answer without an alias, its question."""
+    asked = _ASKED.fullmatch(column)
+    return asked[1].replace("''", "'").rstrip("? ") if asked else words(column)
 
 
 def _one_row(found: Found) -> str:

@@ -2,6 +2,6 @@
 
 from almanaq.agent.local.dialogue import CONFIDENCE, LocalDialogue
 from almanaq.agent.local.followups import asks_to_list as asks_for_list
-from almanaq.agent.local.spec import count_all, without_limit
+from almanaq.agent.local.spec import count_all, is_cut, without_limit
 
-__all__ = ["CONFIDENCE", "LocalDialogue", "asks_for_list", "count_all", "without_limit"]
+__all__ = ["CONFIDENCE", "LocalDialogue", "asks_for_list", "count_all", "is_cut", "without_limit"]

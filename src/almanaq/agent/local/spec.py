@@ -386,6 +386,12 @@ def without_limit(suql: str, dialect: str) -> str:
     return suql if tree is None else tree.sql(dialect, normalize_functions=False)
 
 
+def is_cut(suql: str, found: int, dialect: str) -> bool:
+    """Return whether a LIMIT that follows no order kept so many rows: there may be more that answer as well."""
+    spec = read_spec(suql, dialect)
+    return spec is not None and spec.limit == found and not (spec.order or spec.gives_figures)
+
+
 def count_all(suql: str, found: int, dialect: str) -> str | None:
     """Return the query that counts all rows, where a LIMIT that nobody asked for kept so many of them; else None."""
     spec = read_spec(suql, dialect)
