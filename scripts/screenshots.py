@@ -74,9 +74,11 @@ def serve(source: str, folder: str = ".") -> Iterator[tuple[Any, str]]:
     ):
         assert server.stdout is not None
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser, server.stdout.readline().strip()
-        browser.close()
-        server.terminate()
+        try:
+            yield browser, server.stdout.readline().strip()
+        finally:
+            browser.close()
+            server.terminate()
 
 
 def open_page(browser: Any, address: str, **options: Any) -> Any:

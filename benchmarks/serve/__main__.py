@@ -209,9 +209,11 @@ def _browse() -> Iterator[tuple[Any, str]]:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser, address
-        browser.close()
-        server.terminate()
+        try:
+            yield browser, address
+        finally:
+            browser.close()
+            server.terminate()
 
 
 def _time_paint(page: Any, address: str) -> float:

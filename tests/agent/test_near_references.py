@@ -7,6 +7,7 @@ import csv
 import pytest
 
 import almanaq
+from almanaq.users import User
 
 STRAYS, FLIGHTS = 3, 100
 
@@ -51,3 +52,14 @@ def test_a_near_reference_is_proposed_in_the_schema_file_and_declaring_it_ends_t
         path.unlink()
     assert flights.foreign_keys
     assert not flights.near_references
+
+
+@pytest.mark.parametrize(("rows", "known"), [("", True), ('rows = "number > 5"', False)])
+def test_users_who_see_some_rows_are_not_told_what_is_known_of_all(folder, rows, known):
+    with (folder / "flights.csv").open("a") as file:
+        file.write("100,AQX,4 (est.)\n")
+    (folder / "roles.toml").write_text(f"[airports.roles.crew]\n[flights.roles.crew]\n{rows}\n")
+    with almanaq.connect(folder, schema=str(folder / "roles.toml"), model="local", cache=False) as connection:
+        flights = connection.for_user(User("Ada", roles=("crew",))).catalog.relation("flights")
+        assert bool(flights.near_references) is known
+        assert bool(flights.column("delay").caution) is known

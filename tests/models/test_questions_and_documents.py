@@ -124,7 +124,7 @@ def test_a_server_that_knows_input_types_gets_them_and_one_that_refuses_them_non
         assert [request.get("input_type") for request in server.ledger.embedded] == [None, None]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "own", "question", "document"),
     [

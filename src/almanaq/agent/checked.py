@@ -53,8 +53,11 @@ class CheckedAnswers:
 
     def __init__(self, file: Path | None = None, more: Iterable[Checked] = ()) -> None:
         self._file, self._more, self._held = file, tuple(more), ""
-        self.lasts = file is not None
+
+    @property
+    def lasts(self) -> bool:
         """Whether they outlive the process."""
+        return self._file is not None
 
     @classmethod
     def of(cls, source: object, more: Iterable[Checked] = (), *, keep: bool = True) -> CheckedAnswers:

@@ -62,7 +62,7 @@ from almanaq.agent.schema_text import Examples, fits_prompt
 from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
-from almanaq.agent.terms import say_cautions, say_strays, say_terms
+from almanaq.agent.terms import say_cautions, say_terms
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
@@ -526,8 +526,8 @@ class Agent:
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
         defined = say_terms(question, ran.suql, self._engine.catalog)
-        strays = (*say_strays(ran.suql, self._engine.catalog), *say_cautions(ran.suql, self._engine.catalog))
-        notes = (*write_notes(ran.parsed, result.trace), *defined, *strays, *doubts)
+        cautions = say_cautions(ran.suql, self._engine.catalog)
+        notes = (*write_notes(ran.parsed, result.trace), *defined, *cautions, *doubts)
         responder = LocalResponder() if ran.stopped else self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)

@@ -56,35 +56,32 @@ def say_terms(question: str, suql: str, catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def say_strays(suql: str, catalog: Catalog) -> tuple[str, ...]:
-    """Return a sentence for each near reference between relations that a query joins: how many rows have no partner."""
+def say_cautions(suql: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return what to know of the rows that a query reads.
+
+    A sentence for each near reference between relations that it joins, of rows without a partner, and for each column
+    that it names and of whose file something was lost or guessed.
+    """
     try:
         tree = sqlglot.parse_one(suql, read=catalog.dialect)
     except SqlglotError:
         return ()
     tables = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table)}
-    return tuple(
+    strays = (
         f"{near.strays:,} of {near.values:,} {relation.name} have a {near.column} that {near.relation} lacks."
         for relation in catalog.relations
         for near in relation.near_references
         if {relation.name, near.relation} <= tables
     )
-
-
-def say_cautions(suql: str, catalog: Catalog) -> tuple[str, ...]:
-    """Return a sentence for each column that a query names and of whose file something was lost or guessed."""
-    try:
-        tree = sqlglot.parse_one(suql, read=catalog.dialect)
-    except SqlglotError:
-        return ()
-    tables = {".".join(part.name for part in table.parts).casefold() for table in tree.find_all(exp.Table)}
+    read = {name.casefold() for name in tables}
     named = {column.name.casefold() for column in tree.find_all(exp.Column)}
-    return tuple(
+    lost = (
         f"{column.name}: {column.caution}."
         for relation in catalog.relations
         for column in relation.columns
-        if column.caution and relation.name.casefold() in tables and column.name.casefold() in named
+        if column.caution and relation.name.casefold() in read and column.name.casefold() in named
     )
+    return (*strays, *lost)
 
 
 def terms_named(question: str, catalog: Catalog) -> list[Term]:

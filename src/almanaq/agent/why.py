@@ -131,10 +131,8 @@ def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> st
 
 def _say_row(asked: WhyQuery, row: Sequence[Any], quotes: Sequence[Evidence], *, alike: int) -> list[str]:
     """Return what each condition comes to for rows of one name that are alike in that; values are of the first."""
-    name, truths = (
-        cell(row[0]) + (f" ({alike:,} rows)" if alike > 1 else ""),
-        [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]],
-    )
+    name = cell(row[0]) + (f" ({alike:,} rows)" if alike > 1 else "")
+    truths = [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]]
     if all(truth is True for truth in truths):
         return [f"{name} fulfils every condition" + (f", but of these {asked.cut}." if asked.cut else ": it is there.")]
     lines = [f"{name} is not among them:"]

@@ -333,9 +333,11 @@ def warn_of_source(messages: Sequence[str], source: str) -> None:
 
     Those that a change of its files has added are printed in full.
     """
-    if _quiet.get() or not messages:
+    if _quiet.get():
         return
     added = _find_new_notes(messages, source)
+    if not messages:
+        return
     warn(added)
     if len(messages) == 1:
         warn([] if added else messages)
@@ -351,8 +353,9 @@ def _find_new_notes(messages: Sequence[str], source: str) -> list[str]:
     file = default_cache_folder() / "notes" / name
     with suppress(OSError):
         seen = file.read_text().split() if file.exists() else marks
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.write_text("\n".join(marks))
+        if marks != seen or not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file.write_text("\n".join(marks))
         return [message for message, mark in zip(messages, marks, strict=True) if mark not in seen]
     return []
 

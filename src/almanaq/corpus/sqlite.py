@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from almanaq.corpus.read_cancellation import current_read
@@ -22,9 +22,10 @@ SQLITE = (".sqlite", ".sqlite3", ".db")
 
 
 def is_sqlite(path: Path) -> bool:
-    """Tell whether a file begins as SQLite files do."""
-    with path.open("rb") as file:
+    """Tell whether a file begins as SQLite files do; one that cannot be read does not."""
+    with suppress(OSError), path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\x00"
+    return False
 
 
 @contextmanager

@@ -165,8 +165,14 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
         if not any(_folded(column.name, (*rule.hidden, *dict(rule.masked))) for rule in rules)
     }
     # References rest on columns that are neither hidden nor masked, of relations that are seen.
-    relations = tuple(part.with_references(lambda table, column: (table, column) in plain) for part in parts)
-    return replace(catalog, relations=relations, hidden=(), broken=(), unlisted=(), restricted=True)
+    relations = [part.with_references(lambda table, column: (table, column) in plain) for part in parts]
+    # How many values have no partner is of all rows.
+    whole = {relation.name for relation, rules in ruled if rules and not all(rule.rows for rule in rules)}
+    relations = [
+        replace(part, near_references=tuple(n for n in part.near_references if {part.name, n.relation} <= whole))
+        for part in relations
+    ]
+    return replace(catalog, relations=tuple(relations), hidden=(), broken=(), unlisted=(), restricted=True)
 
 
 def hash_rights(catalog: Catalog) -> str:
@@ -247,7 +253,7 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
 
 def _as_seen(column: Column, *, masked: bool, everywhere: bool) -> Column:
     """Return a column without what is known of the rows of the whole relation."""
-    column = column if everywhere and not masked else replace(column, samples=(), written="")
+    column = column if everywhere and not masked else replace(column, samples=(), written="", caution="")
     return replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False) if masked else column
 
 

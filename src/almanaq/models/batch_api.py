@@ -183,18 +183,19 @@ class _BatchQueue:
             ended = await self._poll(batch)
             files = [ended.get(name) for name in ("output_file_id", "error_file_id")]
             replies = [await self._server.get(f"/files/{file}/content") for file in files if file]
+            lines = {line.get("custom_id"): line for reply in replies for line in _read_lines(reply)}
         except _Refused as refused:
             if refused.reply.status != 404:
                 raise
             self._forget(list(part))
             raise ModelError(f"the server no longer has batch {batch}: run the query again to submit another") from None
-        lines = {line.get("custom_id"): line for reply in replies for line in _read_lines(reply)}
         record_count("batched", -len(part))
         failed = []
         for key, (_, waiting) in part.items():
             outcome = _read_outcome(lines.get(key), batch, ended)
             if isinstance(outcome, Reply) and outcome.status == 200:
-                self._delivered += [key] if not all(reply.done() for reply in waiting) else []
+                if not all(reply.done() for reply in waiting):
+                    self._delivered.append(key)
             else:
                 failed.append(key)
             _settle([part[key]], outcome)

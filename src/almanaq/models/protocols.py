@@ -48,9 +48,9 @@ class Usage:
 
     def __sub__(self, other: Usage) -> Usage:
         """Take a part out of a sum; money that is unknown stays so."""
-        money = None if self.money is None else self.money - (other.money or 0.0)
-        counts = ("calls", "cached_calls", "input_tokens", "output_tokens", "cached_input_tokens")
-        return Usage(money=money, **{name: getattr(self, name) - getattr(other, name) for name in counts})
+        tokens = -other.input_tokens, -other.output_tokens
+        money = -(other.money or 0.0)
+        return self + Usage(-other.calls, -other.cached_calls, *tokens, money, -other.cached_input_tokens)
 
 
 @dataclass(frozen=True, slots=True)

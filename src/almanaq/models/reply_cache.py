@@ -35,7 +35,8 @@ _LEASE = """
 INSERT INTO lease (key, owner, pid, host, until, mark) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, pid = excluded.pid, host = excluded.host,
   until = excluded.until, mark = excluded.mark
-WHERE owner = excluded.owner OR NOT until BETWEEN ? AND excluded.until OR NOT may_run(pid, host, mark)
+WHERE owner = excluded.owner OR NOT until BETWEEN ? AND excluded.until OR
+  (host = excluded.host AND NOT is_alive(pid, mark))
 """
 """Takes a lease where nobody has it, or who has it has ended; one that ends later than possible is of another clock."""
 _KEYS_PER_STATEMENT = 64
@@ -211,15 +212,12 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _may_run(self, pid: object, host: object, mark: object) -> bool:
-        """Return whether the process that holds a lease may still run; True for one on another host."""
-        return host != self._host or is_process_alive(pid, mark)
-
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
                 self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_columns)
-                self._connection.create_function("may_run", 3, self._may_run)
+                # No method of this cache: SQLite would keep it, and the file open, until it is closed.
+                self._connection.create_function("is_alive", 2, is_process_alive)
                 # Keys are hashes, so new rows are spread over all pages: checkpoint rarely, when each page has many
                 # new rows, instead of after every hundred replies.
                 self._connection.execute("PRAGMA wal_autocheckpoint = 8000")

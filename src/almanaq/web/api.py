@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
@@ -149,7 +149,6 @@ class RunBody(_Exact):
     options: AskedOptions = AskedOptions()
 
 
-T = TypeVar("T")
 _PREFIX = "/api/v1"
 Id = Annotated[str, Path(max_length=100)]
 ColumnName = Annotated[str, Query(max_length=500)]
@@ -358,8 +357,10 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         filter: Filters = [],  # noqa: B006
     ) -> Response:
         """Return kept rows of an answer from `start` on, sorted and filtered as rows of a table are; nothing is run."""
-        kept = rows_of(await find_answer(service, id, request))
-        return Document(await asyncio.to_thread(read_kept_rows, kept, start, limit, sort, filter))
+        found = await find_answer(service, id, request)
+        shown = await asyncio.to_thread(read_kept_rows, rows_of(found), start, limit, sort, filter)
+        request.scope["almanaq.record"] = found.record | {"rows_total": len(shown["rows"])}
+        return Document(shown)
 
     @router.get(f"{_PREFIX}/answers/{{id}}/chart", responses=problems(401, 404, 422), response_class=Document)
     async def chart(

@@ -117,8 +117,8 @@ def _answer_with(
 
 
 _LOGGED = ("/api/v1/", "/a/", "/boards/")
-_LOGGED_AS_JOBS = ("/ask", "/sql", "/explain", "/why-not")
-_TYPED = ("/links", "/complete")
+_LOGGED_AS_JOBS = ("/api/v1/ask", "/api/v1/sql", "/api/v1/explain", "/api/v1/why-not")
+_TYPED = ("/api/v1/links", "/api/v1/complete")
 _TYPED_SECONDS = 60.0
 """Requests while somebody types are one line of the audit log."""
 
@@ -132,7 +132,7 @@ class _ReadingLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path", ""))
-        if scope["type"] != "http" or not path.startswith(_LOGGED) or path.endswith(_LOGGED_AS_JOBS):
+        if scope["type"] != "http" or not path.startswith(_LOGGED) or path in _LOGGED_AS_JOBS:
             await self._app(scope, receive, send)
             return
 
@@ -145,7 +145,7 @@ class _ReadingLog:
 
     def _goes_on(self, path: str, status: int) -> bool:
         """Return whether a request belongs to typing that has its line already."""
-        if not path.endswith(_TYPED) or status >= 400:
+        if path not in _TYPED or status >= 400:
             return False
         last, now = self._typed.get(path, -_TYPED_SECONDS), time.monotonic()
         if now - last < _TYPED_SECONDS:
@@ -155,7 +155,7 @@ class _ReadingLog:
 
     def _write(self, scope: Scope, status: int) -> None:
         connection, place = self._service.connection, scope.get("path_params", {})
-        record = scope.get("almanaq.record") or {}
+        record = scope.get("almanaq.record", {}) if status < 400 else {}  # a refused request shows nothing
         shown = [record, *(item.get("record") or {} for item in record.get("items", ()) if isinstance(item, dict))]
         queries = [each["suql"] for each in shown if each.get("suql")]
         table = connection.catalog.find(place.get("name", "")) if "/tables/" in scope["path"] else None

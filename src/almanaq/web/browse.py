@@ -17,7 +17,7 @@ from sqlglot import exp
 from almanaq.agent.linking.joins import table_of
 from almanaq.completion import complete
 from almanaq.encode import exact_numbers, plain
-from almanaq.errors import PrivateColumnError, UnknownNameError, suggest
+from almanaq.errors import OperationalError, PrivateColumnError, UnknownNameError, first_line, suggest
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 from almanaq.suql.row_values import python_rows
@@ -84,7 +84,10 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
         sort, filters: as of `read_rows`, by any column.
     """
     import duckdb
+    import numpy as np
     import pyarrow as pa
+
+    from almanaq.engines.duckdb.session import open_instance
 
     table = read_parquet(rows)
     columns = {name: exp.column(f"c{number}") for number, name in reversed([*enumerate(table.column_names)])}
@@ -97,13 +100,18 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
         key = _known(sort.removeprefix("-") if down else sort, columns)
         query = query.order_by(exp.Ordered(this=key, desc=down, nulls_first=False))
     kept = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
-    kept = kept.append_column("place", pa.array(range(table.num_rows), pa.int64()))
-    with duckdb.connect(config={"enable_external_access": False}) as connection:
-        connection.register("kept", kept)
-        try:
-            places = connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
-        except duckdb.Error as error:
-            raise Refused(422, str(error).partition("\n")[0]) from error
+    kept = kept.append_column("place", pa.array(np.arange(table.num_rows)))
+    places = kept.column("place")
+    if filters or sort is not None:
+        with open_instance() as connection:
+            connection.execute("SET enable_external_access = false")
+            connection.register("kept", kept)
+            try:
+                places = connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
+            except duckdb.OutOfMemoryException as error:
+                raise OperationalError(f"there is no memory to sort these rows: {first_line(error)}") from error
+            except duckdb.Error as error:
+                raise Refused(422, first_line(error)) from error
     capped = CAP.fit(exact_numbers(plain(python_rows(table.take(places.slice(start, limit)), exact=True))))
     shown = places.slice(start, len(capped.rows)).to_pylist()
     return {"rows": capped.rows, "places": shown, "rows_total": len(places), "cells_cut": capped.cells_cut}

@@ -8,7 +8,7 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader
@@ -22,8 +22,6 @@ from almanaq.web.boards import Board, Boards
 from almanaq.web.problems import NotFound
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
-
-T = TypeVar("T")
 
 
 class ReportPages(Protocol):

@@ -253,12 +253,13 @@ def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
     """
     found: list[LeftOut] = []
     totals = [at for at, row in enumerate(rows) if _says_total(next(filter(is_filled, row), None))]
-    rest = [row for at, row in enumerate(rows) if at not in totals and at < totals[-1]] if len(totals) > 1 else []
+    said = set(totals)
+    rest = [row for at, row in enumerate(rows[: totals[-1]]) if at not in said] if len(totals) > 1 else []
     if rest and len(_filled(rows[totals[-1]])) > 1 and _sums_up(rows[totals[-1]], partial(_column_of, rest)):
         return [LeftOut(at, "which sums up others") for at in totals]
     group: list[Row] = []
     for at, row in enumerate(rows):
-        if at in totals and len(_filled(row)) > 1:
+        if at in said and len(_filled(row)) > 1:
             if group and _sums_up(row, partial(_column_of, tuple(group))):
                 found.append(LeftOut(at, "which sums up those above it"))
                 group = []

@@ -32,7 +32,7 @@ from almanaq.text.sql_literals import string_literal
 
 # --- the cache --------------------------------------------------------------------------------------------------------
 
-VERSION = 6
+VERSION = 7
 """Of what readers decide: a change makes every cached file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)

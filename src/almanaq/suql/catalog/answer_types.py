@@ -255,7 +255,7 @@ def check_grouped_answers(tree: exp.Query, text: str) -> None:
     for block in nodes_of(tree, exp.Select):
         parts = [*block.expressions, *(block.args[name] for name in _ABOVE if block.args.get(name))]
         group = block.args.get("group")
-        nodes = [node for part in parts for node in own_nodes(part)]
+        nodes = (node for part in parts for node in own_nodes(part))
         if group is None and not any(isinstance(node, exp.AggFunc) and is_grouped(node, block) for node in nodes):
             continue
         keys = [key.unnest() for key in keys_in(group)] if group is not None else []

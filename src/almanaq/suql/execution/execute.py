@@ -54,10 +54,8 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
             raise late_error(options) from error
     if plan.output.names:
         table = table.rename_columns(list(plan.output.names))
-    cut = cut_rows(table, options.max_rows)
-    table, warnings = (table, ()) if cut is None else (cut[0], cut[1:])
-    seconds = time.perf_counter() - started
-    trace = Trace(seconds=seconds, partial=cut is not None, warnings=warnings)
+    table, cut = cut_rows(table, options.max_rows)
+    trace = Trace(seconds=time.perf_counter() - started, partial=bool(cut), warnings=cut)
     return Result(table, ((),) * table.num_rows, trace, suql)
 
 

@@ -15,7 +15,7 @@ from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.language import Parameters
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
 from almanaq.suql.plan.sites import literal_options
-from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
 
 
@@ -28,6 +28,7 @@ def fetch_result(session: Session, sql: str, parameters: Parameters, options: Op
     megabytes, rows = options.max_result_mb, options.max_rows
     most = None if megabytes is None else megabytes * 1_000_000
     table = session.fetch(sql, most, parameters, None if rows is None else rows + 1)
+    table = table if rows is None else table.slice(0, rows + 1)  # whole batches came
     if most is not None and table.nbytes > most:
         raise BudgetExceeded(
             f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
@@ -36,11 +37,25 @@ def fetch_result(session: Session, sql: str, parameters: Parameters, options: Op
     return table
 
 
-def cut_rows(table: pa.Table, most: int | None) -> tuple[pa.Table, str] | None:
-    """Return the first rows of a table that has more than the most wanted, and a warning that says so."""
+def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query | NativeQuery:
+    """Return a query that gives one row more than `rows` at most: an engine that knows it need not sort them all."""
+    if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
+        return select
+    limit = select.args.get("limit")
+    if limit is not None:
+        count = limit.args.get("expression") or limit.args.get("count")
+        if not isinstance(count, exp.Literal) or count.is_string or int(count.name) <= rows:
+            return select
+    bounded = select.copy()
+    bounded.set("limit", exp.Limit(expression=exp.Literal.number(rows + 1)))
+    return bounded
+
+
+def cut_rows(table: pa.Table, most: int | None) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the rows of a table that are wanted, and a warning where there are more."""
     if most is None or table.num_rows <= most:
-        return None
-    return table.slice(0, most), f"there are more rows: only the first {most:,} were read"
+        return table, ()
+    return table.slice(0, most), (f"there are more rows: only the first {most:,} were read",)
 
 
 def late_error(options: Options, goes_on: str = "") -> DeadlineExceeded:

@@ -143,6 +143,7 @@ class Renderer:
         """Make a table of row ids; a few are written out where SQL names it. Blocks."""
         if 0 < len(rows) <= _ROWS_WRITTEN_OUT and self.dialect in ("duckdb", "postgres"):
             self._rows[name] = rows
+            self._empty.discard(name)
         else:
             self.store(name, pa.table({ROW: id_column(rows)}))
 

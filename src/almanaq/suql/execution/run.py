@@ -44,6 +44,7 @@ from almanaq.suql.execution.guards import (
     call_budget,
     cut_rows,
     fetch_result,
+    limit_rows,
     refuse_over_budget,
     rows_are_sure,
 )
@@ -224,7 +225,7 @@ class Run:
     async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
         parameters = select.parameters if isinstance(select, NativeQuery) else ()
-        sql = self._renderer.sql(select)
+        sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
         return await self._finish(await in_thread(fetch_result, self._session, sql, parameters, self._options))
 
     async def _text(self, stage: TextStage) -> None:
@@ -411,11 +412,10 @@ class Run:
 
     async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
-        output, most = self._plan.output, self._options.max_rows
-        if cut := cut_rows(table, most):
-            table, warning = cut
-            self._cut = True
-            self._warnings.append(warning)
+        output = self._plan.output
+        table, cut = cut_rows(table, self._options.max_rows)
+        self._cut = self._cut or bool(cut)
+        self._warnings += cut
         if isinstance(output.select, NativeQuery) and not output.names:
             return table, ((),) * table.num_rows
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))

@@ -51,7 +51,7 @@ export function table(record, again) {
     }
   };
   const sort = (column, down) => {
-    if (record.trace?.partial && record.suql) {
+    if ((record.trace?.partial || all < record.rows_total) && record.suql) {
       return ask(`${inner(record)} ORDER BY ${name(column)}${down ? " DESC" : ""}`, `Sorted by ${column.name}`);
     }
     [state.at, state.down] = [column, down];
