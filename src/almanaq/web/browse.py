@@ -24,7 +24,7 @@ from almanaq.suql.row_values import python_rows
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, describe_columns
-from almanaq.web.store import read_parquet
+from almanaq.web.store import read_parquet, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +76,14 @@ def read_rows(
     }
 
 
+def select_kept_rows(rows: bytes, sort: str | None, filters: Sequence[str]) -> bytes:
+    """Return the rows of a kept answer that pass, sorted, as the store keeps them; takes what `read_kept_rows` does."""
+    if sort is None and not filters:
+        return rows
+    table = read_parquet(rows)
+    return write_parquet(table.take(_find_places(table, sort, filters)))
+
+
 def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filters: Sequence[str]) -> dict[str, Any]:
     """Return rows of a kept answer: `places` says which they are of all, `rows_total` counts those that pass.
 
@@ -83,10 +91,18 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
         rows: as the store keeps them.
         sort, filters: as of `read_rows`, by any column.
     """
+    table = read_parquet(rows)
+    places = _find_places(table, sort, filters)
+    capped = CAP.fit(exact_numbers(plain(python_rows(table.take(places.slice(start, limit)), exact=True))))
+    shown = places.slice(start, len(capped.rows)).to_pylist()
+    return {"rows": capped.rows, "places": shown, "rows_total": len(places), "cells_cut": capped.cells_cut}
+
+
+def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> pa.ChunkedArray:
+    """Return the places of the rows that pass, in their order."""
     import duckdb
     import pyarrow as pa
 
-    table = read_parquet(rows)
     columns = {name: exp.column(f"c{number}") for number, name in reversed([*enumerate(table.column_names)])}
     query = exp.select("place").from_("kept")
     for written in filters:
@@ -101,12 +117,9 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
     with duckdb.connect(config={"enable_external_access": False}) as connection:
         connection.register("kept", kept)
         try:
-            places = connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
+            return connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
         except duckdb.Error as error:
             raise Refused(422, str(error).partition("\n")[0]) from error
-    capped = CAP.fit(exact_numbers(plain(python_rows(table.take(places.slice(start, limit)), exact=True))))
-    shown = places.slice(start, len(capped.rows)).to_pylist()
-    return {"rows": capped.rows, "places": shown, "rows_total": len(places), "cells_cut": capped.cells_cut}
 
 
 def profile_table(connection: Connection, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, money, plural, say, shown, visible } from "./dom.js";
+import { button, el, money, plural, popup, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
@@ -87,15 +87,17 @@ function found(record, sentence, again) {
   return details;
 }
 
-// What the question may mean: a button each, which runs it.
+// What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
 function readings(record, choose, again) {
   const opened = (reading) => {
     const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words)));
     list.append(place);
     place.querySelector("textarea").focus();
+    place.querySelector(".buttons button").click();
   };
+  const isLast = () => !list.closest(".turn").nextElementSibling;
   const list = el("ol", { class: "readings" }, record.readings.map((reading, number) => el("li", {},
-    button(visible(reading.words), () => (choose ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
+    button(visible(reading.words), () => (choose && isLast() ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
   return list;
 }
 
@@ -151,20 +153,20 @@ function actions(record, rows) {
     place);
 }
 
-// The rows shown, copied; all rows, downloaded.
+// The rows shown, copied or downloaded: of the download the server sorts and filters all that it keeps.
 function take(record, rows) {
-  const copies = rows.text ? { tsv: "Copy as TSV", markdown: "Copy as Markdown" } : {};
-  const files = record.id ? { csv: "Download CSV", json: "Download JSON", parquet: "Download Parquet" } : {};
-  const choice = el("select", { "aria-label": "Copy or download rows" }, el("option", { value: "" }, "Copy, download …"),
-    Object.entries({ ...copies, ...files }).map(([value, words]) => el("option", { value }, words)));
-  choice.addEventListener("change", () => {
-    const format = choice.value;
-    choice.value = "";
-    if (copies[format]) return copy(rows.text(format), "Rows copied.");
-    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${format}`, download: true }).click();
+  const download = (format) => {
+    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${format}&${rows.selection()}`, download: true }).click();
     say(`Rows downloaded as ${format}.`);
-  });
-  return choice;
+  };
+  const opener = button("Copy, download …", () => {
+    const list = popup(opener, "Copy or download rows");
+    const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
+    if (rows.text) for (const [format, words] of [["tsv", "TSV"], ["markdown", "Markdown"]]) item(`Copy as ${words}`, () => copy(rows.text(format), "Rows copied."));
+    if (record.id) for (const format of ["csv", "json", "parquet"]) item(`Download ${format === "parquet" ? "Parquet" : format.toUpperCase()}`, () => download(format));
+    list.open();
+  }, { "aria-haspopup": "true" });
+  return (rows.text || record.id) && opener;
 }
 
 function python(record, place) {
