@@ -87,7 +87,7 @@ def test_rows_are_sorted_filtered_copied_and_asked_again(browser, shown):
         lines = download.value.path().read_text().splitlines()
         assert [line.split(",")[0] for line in lines[:2]] == ["name", "Internationalisation 299"]
         assert len(lines) == 12
-        assert page.locator("#status:not(.quiet)").inner_text() == "Rows downloaded as csv."
+        assert page.locator("#status:not(.quiet)").inner_text() == "Rows downloaded as CSV."
         assert violations(page) == []
 
         copied = page.evaluate(

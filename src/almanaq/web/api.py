@@ -344,7 +344,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         sort: Sort = None,
         filter: Filters = [],  # noqa: B006
     ) -> Response:
-        """Return all rows of an answer as a file, or those that pass; its name says how many of too many were kept."""
+        """Return rows of an answer as a file, sorted and filtered; its name says how many of too many were kept."""
         found = await find_answer(service, id, request)
         kept = await asyncio.to_thread(select_kept_rows, rows_of(found), sort, filter)
         content = await asyncio.to_thread(format_rows, kept, format)

@@ -153,17 +153,17 @@ function actions(record, rows) {
     place);
 }
 
-// The rows shown, copied or downloaded: of the download the server sorts and filters all that it keeps.
+// The rows shown, copied; all that pass the filters, downloaded: the server sorts and filters what it keeps.
 function take(record, rows) {
-  const download = (format) => {
-    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${format}&${rows.selection()}`, download: true }).click();
-    say(`Rows downloaded as ${format}.`);
+  const download = (name) => {
+    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${name.toLowerCase()}&${rows.selection()}`, download: true }).click();
+    say(`Rows downloaded as ${name}.`);
   };
   const opener = button("Copy, download …", () => {
     const list = popup(opener, "Copy or download rows");
     const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
-    if (rows.text) for (const [format, words] of [["tsv", "TSV"], ["markdown", "Markdown"]]) item(`Copy as ${words}`, () => copy(rows.text(format), "Rows copied."));
-    if (record.id) for (const format of ["csv", "json", "parquet"]) item(`Download ${format === "parquet" ? "Parquet" : format.toUpperCase()}`, () => download(format));
+    if (rows.text) for (const name of ["TSV", "Markdown"]) item(`Copy as ${name}`, () => copy(rows.text(name.toLowerCase()), "Rows copied."));
+    if (record.id) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
     list.open();
   }, { "aria-haspopup": "true" });
   return (rows.text || record.id) && opener;

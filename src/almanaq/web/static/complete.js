@@ -12,7 +12,8 @@ const bare = (text) => text.replace(/^["`]/, "").toLowerCase();
 const query = (text, at) => get(`complete?${new URLSearchParams({ text, at })}`);
 
 // `picture` mirrors the text of `area`, and tells where the cursor is; `find` gives {start, items} for a text and a
-// place. Enter takes the item that an arrow chose, in a query also the first that begins as what is typed. Gives the key handler of the list.
+// place. Enter takes the item that an arrow chose, in a query also the first that begins as what is typed. Gives the
+// key handler of the list.
 export function completing(area, picture, find = query, prose = false) {
   const list = el("ul", { class: "completions", role: "listbox", id: `completions-${++lists}`, "aria-label": "Completions", hidden: true });
   let found = null;
@@ -77,7 +78,8 @@ export function completing(area, picture, find = query, prose = false) {
     list.hidden = false;
     place();
     chosen = -1;
-    if (!prose && bare(typed) && bare(body.items[0].text).startsWith(bare(typed))) select(0);
+    const part = bare(typed);
+    if (!prose && part && bare(body.items[0].text).startsWith(part)) select(0);
   };
   area.addEventListener("input", (event) => {
     close();
