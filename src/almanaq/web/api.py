@@ -157,7 +157,8 @@ BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
 TableName = Annotated[str, Path(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Sort = Annotated[str | None, Query(max_length=500)]
-Filters = Annotated[list[Annotated[str, Query(max_length=1_000)]], Query(max_length=20)]
+Filters = Annotated[list[Annotated[str, Query(max_length=200)]], Query(max_length=20)]
+"""With every character escaped they fit into the 64 KB that the server reads of an address."""
 
 
 class ProblemBody(BaseModel):
