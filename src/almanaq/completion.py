@@ -26,6 +26,8 @@ _PART = re.compile(rf"(?:(?P<owner>{_PATH})\.)?(?P<part>\w*|\"[^\"]*)$")
 _SOURCE = re.compile(rf"\b(?:from|join)\s+(?P<table>{_PATH})(?:\s+(?:as\s+)?(?P<alias>{_NAME}))?", re.IGNORECASE)
 _WANTS_TABLE = re.compile(rf"\b(?:from|join)\s+(?:{_PATH}\s*,\s*)*$", re.IGNORECASE)
 _TEXT = r"'(?:[^']|'')*"
+_WHOLE = re.compile(r"(?:['\)]|(?<![\w.])\d[\w.]*)$")
+"""The end of a text, a call or a number: no word begins right after it."""
 _VALUE = re.compile(
     rf"(?P<column>{_PATH})\s*(?:=|<>|!=|(?:not\s+)?i?like|(?:not\s+)?in\s*\((?:\s*{_TEXT}'\s*,)*)\s*'(?P<part>[^']*)$",
     re.IGNORECASE,
@@ -65,9 +67,12 @@ def complete(connection: Connection, text: str, at: int) -> Completions:
     """
     before, catalog = text[:at], connection.catalog
     scope = dict(_find_sources(text, catalog))
-    if re.sub(_TEXT + "'", "", before).count("'"):
+    outside = re.sub(_TEXT + "'", "", before)
+    if outside.count("'"):
         found = _VALUE.search(before)
         return Completions(at) if found is None else _complete_value(connection, scope, found, at)
+    if _WHOLE.search(before) or (before.endswith('"') and outside.count('"') % 2 == 0):
+        return Completions(at)
     match = _PART.search(before)
     assert match is not None  # an empty part matches
     owner, part = match["owner"], match["part"].strip('"')

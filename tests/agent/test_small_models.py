@@ -94,6 +94,14 @@ def test_what_it_is_not_sure_of_is_offered_and_not_run(source: str, likelihood: 
         assert con.ask("1", [response.turn()]).rows == ((129,),)
 
 
+def test_no_two_options_have_the_same_words() -> None:
+    table = {"shop": ["North", "South", "North", "South"], "sales": [9, 4, 2, 8]}
+    model = SmallModel("SELECT * FROM receipts ORDER BY sales DESC LIMIT 1", -0.5)
+    with almanaq.connect({"receipts": table}, model=model, cache=False) as con:
+        words = [each.words for each in con.ask("which shop has the highest sales?").readings]
+    assert len(set(words)) == len(words) == 2
+
+
 MENDED = {
     "a fence and words around it": ("Here:\n```sql\nSELECT MAX(seats) FROM flights_flown;\n```", [(129,)]),
     "a table almost so called": ("SELECT MAX(seats) FROM flight_flown", [(129,)]),

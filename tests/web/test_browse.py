@@ -128,6 +128,8 @@ def test_kept_rows_are_sorted_and_filtered_by_the_server(kept, filters, sort, pl
     record = reply.json()
     assert (record["places"], record["rows_total"]) == (places, total)
     assert [(row[0], row[6], row[7]) for row in record["rows"]] == [(n, str(10**17 + n), [n, 1]) for n in places]
+    whole = kept.get(f"{kept.path.removesuffix('page')}rows?{urlencode(given[1:])}").json()["rows"]
+    assert ([row[0] for row in whole][:3], len(whole)) == (places, total)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,10 @@ def test_a_profile_says_what_columns_hold(staff):
         ("SELECT * FROM people WHERE name = 'bob 4|", ["Bob 42", "Bob 45", "Bob 48"]),
         ("SELECT * FROM people WHERE ssn = 's|", []),
         ("SELECT answer(about, 'is na|", []),
+        ("SELECT * FROM people WHERE name = 'Bob 42'|", []),
+        ('SELECT "name"|', []),
+        ("SELECT count(*)|", []),
+        ("SELECT * FROM people WHERE pay > 1.5|", []),
     ],
 )
 def test_completions(staff, text, found):
@@ -215,6 +221,10 @@ def test_the_editor_completes_estimates_and_remembers(browser, serve):
         assert violations(page) == []
         page.keyboard.press("Enter")
         assert page.get_by_label("SUQL query").input_value().endswith("city = 'Paris'")
+        for key in ("Backspace", "'"):
+            page.keyboard.press(key)
+            page.wait_for_timeout(300)  # the list would open in less
+            assert page.get_by_role("option").count() == 0
         page.locator(".live", has_text="did you mean 'name'").wait_for()
         assert page.inner_text(".editor .fault") == "na"
         page.get_by_label("SUQL query").fill(CANDLES)

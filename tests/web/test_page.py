@@ -278,6 +278,27 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
         service.store.close()
 
 
+def test_an_earlier_option_runs_itself_and_deleting_asks_first(browser, serve):
+    table = {"shop": ["North", "South", "North", "South"], "sales": [9, 4, 2, 8]}
+    with opened(browser, serve({"receipts": table}, "local")) as page:
+        ask(page, "which shop has the highest sales?")
+        option = page.locator(".readings button").nth(1)
+        suql = option.get_attribute("title")
+        ask(page, "How many receipts are there?")
+        option.click()
+        page.locator(".turn").first.locator(".again .card").wait_for()
+        assert page.locator(".turn").count() == 2
+        assert page.get_by_label("SUQL query").input_value() == suql
+        assert violations(page) == []
+
+        page.get_by_text("Earlier conversations").click()
+        for answer, left in (("dismiss", 1), ("accept", 0)):
+            page.once("dialog", lambda dialog, answer=answer: getattr(dialog, answer)())
+            page.get_by_role("button", name="Delete which shop").click()
+            page.locator("#history li").nth(0).wait_for(state="attached" if left else "detached")
+        page.locator("#status:not(.quiet)", has_text="Conversation deleted.").wait_for()
+
+
 @contextmanager
 def unwatched(browser, client):
     """A page that may lose its server."""

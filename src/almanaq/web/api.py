@@ -18,7 +18,7 @@ from almanaq.jobs import Job, JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.boards import Boards
-from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows
+from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows, select_kept_rows
 from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
 from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
@@ -156,7 +156,8 @@ BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
 TableName = Annotated[str, Path(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Sort = Annotated[str | None, Query(max_length=500)]
-Filters = Annotated[list[Annotated[str, Query(max_length=1_000)]], Query(max_length=20)]
+Filters = Annotated[list[Annotated[str, Query(max_length=200)]], Query(max_length=20)]
+"""With every character escaped they fit into the 64 KB that the server reads of an address."""
 
 
 class ProblemBody(BaseModel):
@@ -336,10 +337,17 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         return Response(status_code=204)
 
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
-    async def rows(id: Id, request: Request, format: RowFormat = "json") -> Response:
-        """Return all rows of an answer as a file; where they were too many to be kept, its name says how many are."""
+    async def rows(
+        id: Id,
+        request: Request,
+        format: RowFormat = "json",
+        sort: Sort = None,
+        filter: Filters = [],  # noqa: B006
+    ) -> Response:
+        """Return rows of an answer as a file, sorted and filtered; its name says how many of too many were kept."""
         found = await find_answer(service, id, request)
-        content = await asyncio.to_thread(format_rows, rows_of(found), format)
+        kept = await asyncio.to_thread(select_kept_rows, rows_of(found), sort, filter)
+        content = await asyncio.to_thread(format_rows, kept, format)
         name, headers = "answer", {}
         if found.rows_missing:
             count, total = found.record["rows_kept"], found.record["rows_total"]

@@ -24,7 +24,7 @@ from almanaq.suql.row_values import python_rows
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, describe_columns
-from almanaq.web.store import read_parquet
+from almanaq.web.store import read_parquet, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +76,14 @@ def read_rows(
     }
 
 
+def select_kept_rows(rows: bytes, sort: str | None, filters: Sequence[str]) -> bytes:
+    """Return the rows of a kept answer that pass, sorted, as the store keeps them; takes what `read_kept_rows` does."""
+    if sort is None and not filters:
+        return rows
+    table = read_parquet(rows)
+    return write_parquet(table.take(_find_places(table, sort, filters)))
+
+
 def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filters: Sequence[str]) -> dict[str, Any]:
     """Return rows of a kept answer: `places` says which they are of all, `rows_total` counts those that pass.
 
@@ -83,13 +91,21 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
         rows: as the store keeps them.
         sort, filters: as of `read_rows`, by any column.
     """
+    table = read_parquet(rows)
+    places = _find_places(table, sort, filters)
+    capped = CAP.fit(exact_numbers(plain(python_rows(table.take(places.slice(start, limit)), exact=True))))
+    shown = places.slice(start, len(capped.rows)).to_pylist()
+    return {"rows": capped.rows, "places": shown, "rows_total": len(places), "cells_cut": capped.cells_cut}
+
+
+def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> pa.ChunkedArray:
+    """Return the places of the rows that pass, in their order."""
     import duckdb
     import numpy as np
     import pyarrow as pa
 
     from almanaq.engines.duckdb.session import open_instance
 
-    table = read_parquet(rows)
     columns = {name: exp.column(f"c{number}") for number, name in reversed([*enumerate(table.column_names)])}
     query = exp.select("place").from_("kept")
     for written in filters:
@@ -101,20 +117,17 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
         query = query.order_by(exp.Ordered(this=key, desc=down, nulls_first=False))
     kept = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
     kept = kept.append_column("place", pa.array(np.arange(table.num_rows)))
-    places = kept.column("place")
-    if filters or sort is not None:
-        with open_instance() as connection:
-            connection.execute("SET enable_external_access = false")
-            connection.register("kept", kept)
-            try:
-                places = connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
-            except duckdb.OutOfMemoryException as error:
-                raise OperationalError(f"there is no memory to sort these rows: {first_line(error)}") from error
-            except duckdb.Error as error:
-                raise Refused(422, first_line(error)) from error
-    capped = CAP.fit(exact_numbers(plain(python_rows(table.take(places.slice(start, limit)), exact=True))))
-    shown = places.slice(start, len(capped.rows)).to_pylist()
-    return {"rows": capped.rows, "places": shown, "rows_total": len(places), "cells_cut": capped.cells_cut}
+    if not filters and sort is None:
+        return kept.column("place")
+    with open_instance() as connection:
+        connection.execute("SET enable_external_access = false")
+        connection.register("kept", kept)
+        try:
+            return connection.sql(query.order_by("place").sql("duckdb")).to_arrow_table().column("place")
+        except duckdb.OutOfMemoryException as error:
+            raise OperationalError(f"there is no memory to sort these rows: {first_line(error)}") from error
+        except duckdb.Error as error:
+            raise Refused(422, first_line(error)) from error
 
 
 def profile_table(connection: Connection, name: str) -> dict[str, Any]:

@@ -105,12 +105,13 @@ def pack_rows(table: pa.Table) -> tuple[bytes, int]:
         if one.type == pa.month_day_nano_interval() or pa.types.is_duration(one.type):
             texts = pa.array([plain(value) for value in table.column(number).to_pylist()], pa.string())
             table = table.set_column(number, one.name, texts)
-    while (table.nbytes > MOST_ROWS_BYTES or len(data := _parquet(table)) > MOST_KEPT_BYTES) and table.num_rows:
+    while (table.nbytes > MOST_ROWS_BYTES or len(data := write_parquet(table)) > MOST_KEPT_BYTES) and table.num_rows:
         table = table.slice(0, table.num_rows // 2)
     return data, table.num_rows
 
 
-def _parquet(table: pa.Table) -> bytes:
+def write_parquet(table: pa.Table) -> bytes:
+    """Return a table as Parquet."""
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()

@@ -198,7 +198,11 @@ class LocalDialogue:
         return self.offer(question, offered, world)
 
     def offer(self, question: str, offered: Sequence[Offered], world: World) -> Parsed:
-        """Return readings to choose from, in their order; with none, which words were not understood."""
+        """Return readings to choose from, the first of equal words; with none, which words were not understood."""
+        by_words: dict[str, Offered] = {}
+        for each in offered:
+            by_words.setdefault(each.words, each)
+        offered = list(by_words.values())
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
         if not offered:

@@ -43,7 +43,7 @@ function equip(place, number) {
     button("Edit", edit, { "aria-label": `Edit ${visible(name)}` }),
     button("Up", move(-1), { disabled: number === 0, "aria-label": `Move ${visible(name)} up` }),
     button("Down", move(1), { disabled: number === board.items.length - 1, "aria-label": `Move ${visible(name)} down` }),
-    button("Remove", () => save(board.items.toSpliced(number, 1)), { "aria-label": `Remove ${visible(name)}` })));
+    button("Remove", () => confirm(`Remove ${visible(name)} from this board?`) && save(board.items.toSpliced(number, 1)), { "aria-label": `Remove ${visible(name)}` })));
 }
 
 async function save(items, title = board.title) {

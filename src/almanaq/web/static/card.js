@@ -1,7 +1,7 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, money, plural, say, shown, visible } from "./dom.js";
+import { button, el, money, plural, popup, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
@@ -87,15 +87,17 @@ function found(record, sentence, again) {
   return details;
 }
 
-// What the question may mean: a button each, which runs it.
+// What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
 function readings(record, choose, again) {
   const opened = (reading) => {
     const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words)));
     list.append(place);
     place.querySelector("textarea").focus();
+    place.querySelector(".buttons button").click();
   };
+  const isLast = () => !list.closest(".turn").nextElementSibling;
   const list = el("ol", { class: "readings" }, record.readings.map((reading, number) => el("li", {},
-    button(visible(reading.words), () => (choose ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
+    button(visible(reading.words), () => (choose && isLast() ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
   return list;
 }
 
@@ -151,20 +153,20 @@ function actions(record, rows) {
     place);
 }
 
-// The rows shown, copied; all rows, downloaded.
+// The rows shown, copied; all that pass the filters, downloaded: the server sorts and filters what it keeps.
 function take(record, rows) {
-  const copies = rows.text ? { tsv: "Copy as TSV", markdown: "Copy as Markdown" } : {};
-  const files = record.id ? { csv: "Download CSV", json: "Download JSON", parquet: "Download Parquet" } : {};
-  const choice = el("select", { "aria-label": "Copy or download rows" }, el("option", { value: "" }, "Copy, download …"),
-    Object.entries({ ...copies, ...files }).map(([value, words]) => el("option", { value }, words)));
-  choice.addEventListener("change", () => {
-    const format = choice.value;
-    choice.value = "";
-    if (copies[format]) return copy(rows.text(format), "Rows copied.");
-    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${format}`, download: true }).click();
-    say(`Rows downloaded as ${format}.`);
-  });
-  return choice;
+  const download = (name) => {
+    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${name.toLowerCase()}&${rows.selection()}`, download: true }).click();
+    say(`Rows downloaded as ${name}.`);
+  };
+  const opener = button("Copy, download …", () => {
+    const list = popup(opener, "Copy or download rows");
+    const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
+    if (rows.text) for (const name of ["TSV", "Markdown"]) item(`Copy as ${name}`, () => copy(rows.text(name.toLowerCase()), "Rows copied."));
+    if (record.id) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
+    list.open();
+  }, { "aria-haspopup": "true" });
+  return (rows.text || record.id) && opener;
 }
 
 function python(record, place) {

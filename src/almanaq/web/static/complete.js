@@ -8,10 +8,12 @@ const MOST = 10_000;
 const AFTER_WORD = /[\w"'.]$/;
 let lists = 0;
 
+const bare = (text) => text.replace(/^["`]/, "").toLowerCase();
 const query = (text, at) => get(`complete?${new URLSearchParams({ text, at })}`);
 
 // `picture` mirrors the text of `area`, and tells where the cursor is; `find` gives {start, items} for a text and a
-// place. In prose Enter sends, and takes an item only after an arrow chose one. Gives the key handler of the list.
+// place. Enter takes the item that an arrow chose, in a query also the first that begins as what is typed. Gives the
+// key handler of the list.
 export function completing(area, picture, find = query, prose = false) {
   const list = el("ul", { class: "completions", role: "listbox", id: `completions-${++lists}`, "aria-label": "Completions", hidden: true });
   let found = null;
@@ -76,11 +78,13 @@ export function completing(area, picture, find = query, prose = false) {
     list.hidden = false;
     place();
     chosen = -1;
-    if (!prose) select(0);
+    const part = bare(typed);
+    if (!prose && part && bare(body.items[0].text).startsWith(part)) select(0);
   };
-  area.addEventListener("input", () => {
+  area.addEventListener("input", (event) => {
     close();
-    if (prose || AFTER_WORD.test(area.value.slice(0, area.selectionStart))) timer = setTimeout(ask, WAIT);
+    const deleted = event.inputType?.startsWith("delete");
+    if (prose || (!deleted && AFTER_WORD.test(area.value.slice(0, area.selectionStart)))) timer = setTimeout(ask, WAIT);
   });
   area.addEventListener("blur", close);
 

@@ -1,5 +1,8 @@
 // Elements from text nodes only: nothing that a row, a model or a person says is ever read as markup.
 
+const SHOWN = 4000; // milliseconds
+let leaving = null;
+
 export function el(name, given = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(given)) {
@@ -29,9 +32,13 @@ export function popup(opener, label) {
   return list;
 }
 
-// Spoken at boundaries only: what a screen reader hears of a turn.
+// Spoken at boundaries only, and shown for a moment.
 export function say(text) {
-  document.getElementById("status").textContent = text;
+  const status = document.getElementById("status");
+  status.textContent = text;
+  status.classList.remove("quiet");
+  clearTimeout(leaving);
+  leaving = setTimeout(() => status.classList.add("quiet"), SHOWN);
 }
 
 // Control characters and those that turn the direction of what follows would show another text than is there.

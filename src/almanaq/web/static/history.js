@@ -34,6 +34,7 @@ export function history(details, open) {
 }
 
 async function drop(conversation) {
+  if (!confirm("Delete this conversation and its answers?")) return;
   await call("DELETE", `conversations/${conversation}`).catch((error) => {
     if (error.body?.status !== 404) throw error;
   });

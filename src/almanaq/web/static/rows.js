@@ -17,6 +17,15 @@ function conditions(written) {
   return value === "" && !/^!?=$/.test(operator) ? [] : [[operator, value]];
 }
 
+// The order and the filters as the server takes them.
+export function selection(column, down, filters) {
+  const asked = new URLSearchParams(column && { sort: (down ? "-" : "") + column.name });
+  for (const [each, written] of filters) {
+    for (const condition of conditions(written)) asked.append("filter", each.name + condition.join(""));
+  }
+  return asked;
+}
+
 // Each of both has `total` rows that pass; `select` gives `at(place)` another meaning, and `load` waits for a place.
 export const rowsOf = (record) =>
   (record.id && record.rows.length < (record.rows_kept ?? record.rows_total) ? new Kept(record) : new Here(record));
@@ -67,10 +76,7 @@ class Kept {
   }
 
   select(column, down, filters) {
-    this.asked = new URLSearchParams(column && { sort: (down ? "-" : "") + column.name });
-    for (const [each, written] of filters) {
-      for (const condition of conditions(written)) this.asked.append("filter", each.name + condition.join(""));
-    }
+    this.asked = selection(column, down, filters);
     this.known = new Map();
     return this.load(0);
   }

@@ -6,7 +6,7 @@ import { button, el, plural, popup, say, shown, visible } from "./dom.js";
 import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
 import { read } from "./reader.js";
-import { rowsOf } from "./rows.js";
+import { rowsOf, selection } from "./rows.js";
 import { judge } from "./verdicts.js";
 
 const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
@@ -88,9 +88,11 @@ export function table(record, again) {
       el("ul", {}, own.map((quote, i) => quoted(quotes, first[number] + i, record.id, wrongQuote(record, quote))))));
   };
   const drawHeader = () => {
+    const focused = [...header.querySelectorAll("button, input")].indexOf(document.activeElement);
     header.replaceChildren(el("tr", { "aria-rowindex": many && 1 }, kept().map(headerCell), judged ? el("td", {}, el("span", { class: "quiet" }, "Verdict")) : null,
       many && quotes.length ? el("th", { scope: "col" }, "Quotes") : null));
     if (filtering.getAttribute("aria-expanded") === "true") header.append(el("tr", {}, kept().map(filterCell), judged ? el("td") : null));
+    header.querySelectorAll("button, input")[focused]?.focus();
     unhide.hidden = !state.hidden.size;
     unhide.textContent = `Show ${plural(state.hidden.size, "hidden column")}`;
   };
@@ -123,7 +125,8 @@ export function table(record, again) {
     const places = Array.from({ length: drawn.last - drawn.first }, (_, by) => drawn.first + by);
     caption.textContent = (rows.total === all ? plural(all, "row") : `${rows.total.toLocaleString("en")} of ${plural(all, "row")}`) + (quotes.length ? `, ${plural(quotes.length, "quote")}` : "");
     if (!many) {
-      grid.replaceChildren(caption, header, ...places.map((place) => el("tbody", {}, drawRow(rows.at(place)), drawQuotes(rows.at(place)))));
+      while (header.nextElementSibling) header.nextElementSibling.remove(); // the header keeps the focus
+      grid.append(...places.map((place) => el("tbody", {}, drawRow(rows.at(place)), drawQuotes(rows.at(place)))));
       return;
     }
     drawLines(places);
@@ -137,7 +140,7 @@ export function table(record, again) {
   // What is drawn already stays, with the focus in it.
   const drawLines = (places) => {
     const focused = body.contains(document.activeElement);
-    if (body.parentElement !== grid) grid.replaceChildren(caption, header, body);
+    if (body.parentElement !== grid) grid.append(body);
     for (const line of [...body.rows]) if (line.place < drawn.first || line.place >= drawn.last) line.remove();
     let next = body.firstElementChild;
     for (const place of places) {
@@ -210,6 +213,7 @@ export function table(record, again) {
   const unhide = button("", () => (state.hidden.clear(), redraw()), { class: "plain" });
   const whole = el("div", { class: "rows" }, el("p", { class: "tools" }, all > 8 ? filtering : null, unhide), scroll, told);
   redraw();
+  whole.selection = () => selection(state.at, state.down, state.filters);
   if (rows.all) whole.text = (format) => writeText(kept(), rows.found, format);
   return whole;
 }
