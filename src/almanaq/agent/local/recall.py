@@ -52,6 +52,8 @@ def recall(question: str, known: str, suql: str, world: Callable[[], World], tod
     asked, tokens = tokenize(question), tokenize(known)
     if _said(asked) == _said(tokens) and not any(_periods(tokens, known, today)):
         return suql
+    if not _may_differ_in_values(asked, tokens, known, suql, today):
+        return None
     try:
         dialect = world().dialect
         tree = sqlglot.parse_one(suql, read=dialect)
@@ -64,6 +66,19 @@ def recall(question: str, known: str, suql: str, world: Callable[[], World], tod
         _replace(tree, new).sql(dialect, normalize_functions=False) for new in _align(asked, question, tokens, slots)
     ]
     return found[0] if len(set(found)) == 1 else None
+
+
+def _may_differ_in_values(asked: Sequence[Token], tokens: Sequence[Token], known: str, suql: str, today: date) -> bool:
+    """Return whether the words that a question lacks may stand for literals: cheap, as thousands may be known."""
+    explained = {*(token.stem for token in asked), *stems(suql), *value_key(suql).split()}
+    missing = {
+        i
+        for i, token in enumerate(tokens)
+        if _counts(token) and not {token.stem, token.folded} & explained and number_at(tokens, i) is None
+    }
+    if missing:
+        missing -= {i for first, last, _ in _periods(tokens, known, today) for i in range(first, last)}
+    return not missing
 
 
 def _said(tokens: Sequence[Token]) -> tuple[str, ...]:
