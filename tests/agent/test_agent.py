@@ -336,7 +336,19 @@ def test_figures_of_groups_are_remembered(eateries):
 
 def test_a_figure_that_is_missing_is_not_said_to_be_nothing(eateries):
     one, _ = agent(eateries, query("SELECT max(rating) AS best FROM restaurants WHERE rating > 9"))
-    assert one.respond("the best rating above 9?").answer.startswith("I found no value.")
+    assert one.respond("the best rating above 9?").answer.startswith("No value is recorded.")
+
+
+@pytest.mark.parametrize(
+    ("where", "begins"),
+    [
+        ("name ILIKE '%wok%' AND rating > 50", "I found nothing."),
+        ("name = 'Golden Wok' AND price = 'moderate'", "No row is recorded that fulfils all of this, though some"),
+    ],
+)
+def test_conditions_that_only_others_fulfil_are_told_from_those_that_none_does(eateries, where, begins):
+    one, _ = agent(eateries, query(f"SELECT name FROM restaurants WHERE {where}"), '{"condition": null}')
+    assert one.respond("what of it?").answer.startswith(begins)
 
 
 def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(eateries):

@@ -70,9 +70,9 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
         columns = {} if _reads(part) else {column.sql(): column for column in _own_columns(part, catalog)}
         compared.append(tuple((column.name, len(outputs) + i) for i, column in enumerate(columns.values())))
         outputs += [column.copy() for column in columns.values()]
-    placing = {column.name: column for column in _placing_columns(tree)}
-    placed = tuple((name, len(outputs) + i) for i, name in enumerate(placing))
-    outputs += [column.copy() for column in placing.values()]
+    placing = _placing_columns(tree)
+    placed = tuple((column.name, len(outputs) + i) for i, column in enumerate(placing))
+    outputs += [column.copy() for column in placing]
     made = tree.copy()
     for clause in _LEFT_OUT:
         made.set(clause, None)
