@@ -15,6 +15,8 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 _MOST_ROWS, _MOST_COLUMNS = 1_000_000, 40
 _LEAST_ROWS, _LEAST_SHARE = 5, 0.9
+_FEW_ZEROS = 0.02
+NUMBERS = frozenset({"integer", "bigint", "smallint", "double precision", "real", "numeric", "double", "float"})
 _MOST_RELATED, _MOST_KEYS, _MOST_TEXTS = 12, 8, 4
 
 Cell = tuple[str, str]
@@ -32,9 +34,16 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was counted: the share of missing cells, where there are some, and references that nobody declared."""
+    """What was counted.
+
+    Attributes:
+        missing: the share of missing cells, where there are some.
+        zeros: of columns with a few zeros and else greater numbers: how many, the least and the greatest of the others.
+        references: those that nobody declared.
+    """
 
     missing: Mapping[Cell, float] = field(default_factory=lambda: MappingProxyType({}))
+    zeros: Mapping[Cell, tuple[int, float, float]] = field(default_factory=lambda: MappingProxyType({}))
     references: Mapping[Cell, Reference] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -61,6 +70,7 @@ class SourceFacts:
     def _count(self, catalog: Catalog) -> Facts:
         small = [r for r in catalog.relations if r.rows is not None and 0 < r.rows <= _MOST_ROWS][:_MOST_COLUMNS]
         missing: dict[Cell, float] = {}
+        zeros: dict[Cell, tuple[int, float, float]] = {}
         keys: list[Cell] = []
         for relation in small:
             columns = [column for column in relation.columns if not column.private][:_MOST_COLUMNS]
@@ -78,12 +88,26 @@ class SourceFacts:
                 for column, count in zip(columns, filled, strict=True)
                 if count < rows
             }
+            zeros |= self._zeros(relation, columns)
             unique = [
                 column.name for column, count in zip(texts, distinct, strict=True) if count == rows >= _LEAST_ROWS
             ]
             keys += [(relation.name, name) for name in unique]
         few = len(small) <= _MOST_RELATED
-        return Facts(missing, dict(self._references(small, keys[:_MOST_KEYS])) if few else {})
+        return Facts(missing, zeros, dict(self._references(small, keys[:_MOST_KEYS])) if few else {})
+
+    def _zeros(self, relation: Relation, columns: list[Column]) -> Iterator[tuple[Cell, tuple[int, float, float]]]:
+        """Yield the columns of which a few rows hold 0, as files write what is missing, and the others more."""
+        numbers = [c for c in columns if c.type in NUMBERS and not c.array and c.name not in relation.key]
+        asked = [
+            f"count_if({c} = 0), count({c}), min({c}) FILTER (isfinite({c}::double) AND {c} <> 0), max({c})"
+            for c in (_quote(column.name) for column in numbers)
+        ]
+        row = (self._row(f"SELECT {', '.join(asked)} FROM {_quote(relation.name)}") if numbers else None) or []
+        for column, at in zip(numbers, range(0, len(row), 4), strict=False):
+            none, filled, least, most = row[at : at + 4]
+            if 0 < none <= _FEW_ZEROS * filled and least > 0:
+                yield (relation.name, column.name), (int(none), least, most)
 
     def _references(self, relations: list[Relation], keys: list[Cell]) -> Iterator[tuple[Cell, Reference]]:
         for relation in relations:
