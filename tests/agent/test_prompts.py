@@ -276,6 +276,7 @@ def test_what_is_missing_how_many_rows_there_are_and_what_refers_to_what_is_said
         ([0, *range(7, 67)], "zeros: 1 (perhaps missing), else 7 to 66"),
         ([0] * 30 + [1] * 30, ""),
         ([0, -1, *range(7, 67)], ""),
+        (list(range(60)), ""),
         (list(range(7, 67)), ""),
         ([None] * 60, ""),
         ([0.0, float("inf"), *[2.5] * 60], "zeros: 1 (perhaps missing), else 2.5 to inf"),

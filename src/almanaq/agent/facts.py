@@ -106,7 +106,7 @@ class SourceFacts:
         row = (self._row(f"SELECT {', '.join(asked)} FROM {_quote(relation.name)}") if numbers else None) or []
         for column, at in zip(numbers, range(0, len(row), 4), strict=False):
             none, filled, least, most = row[at : at + 4]
-            if 0 < none <= _FEW_ZEROS * filled and least > 0:
+            if 0 < none <= _FEW_ZEROS * filled and least > 1:  # counts begin 0, 1
                 yield (relation.name, column.name), (int(none), least, most)
 
     def _references(self, relations: list[Relation], keys: list[Cell]) -> Iterator[tuple[Cell, Reference]]:
