@@ -79,35 +79,28 @@ class SourceFacts:
             texts = [column for column in columns if _is_short_text(column)][:_MOST_TEXTS]
             different = [f"count(DISTINCT {_quote(column.name)})" for column in texts]
             counted = [f"count({_quote(column.name)})" for column in columns]
-            row = self._row(f"SELECT {', '.join(['count(*)', *counted, *different])} FROM {_quote(relation.name)}")
+            numbers = [c for c in columns if c.type in NUMBERS and not c.array and c.name not in relation.key]
+            ranges = [item for column in numbers for item in _zeros_and_range(_quote(column.name))]
+            asked = ["count(*)", *counted, *different, *ranges]
+            row = self._row(f"SELECT {', '.join(asked)} FROM {_quote(relation.name)}")
             if not row or not row[0]:
                 continue
-            rows, filled, distinct = row[0], row[1 : len(columns) + 1], row[len(columns) + 1 :]
+            rows, filled, distinct = row[0], row[1 : len(columns) + 1], row[len(columns) + 1 :][: len(texts)]
             missing |= {
                 (relation.name, column.name): 1 - count / rows
                 for column, count in zip(columns, filled, strict=True)
                 if count < rows
             }
-            zeros |= self._zeros(relation, columns)
+            for column, at in zip(numbers, range(len(asked) - len(ranges), len(asked), 3), strict=True):
+                none, least, most = row[at : at + 3]
+                if 0 < none <= _FEW_ZEROS * rows and least > 1:  # counts begin 0, 1
+                    zeros[relation.name, column.name] = int(none), least, most
             unique = [
                 column.name for column, count in zip(texts, distinct, strict=True) if count == rows >= _LEAST_ROWS
             ]
             keys += [(relation.name, name) for name in unique]
         few = len(small) <= _MOST_RELATED
         return Facts(missing, zeros, dict(self._references(small, keys[:_MOST_KEYS])) if few else {})
-
-    def _zeros(self, relation: Relation, columns: list[Column]) -> Iterator[tuple[Cell, tuple[int, float, float]]]:
-        """Yield the columns of which a few rows hold 0, as files write what is missing, and the others more."""
-        numbers = [c for c in columns if c.type in NUMBERS and not c.array and c.name not in relation.key]
-        asked = [
-            f"count_if({c} = 0), count({c}), min({c}) FILTER (isfinite({c}::double) AND {c} <> 0), max({c})"
-            for c in (_quote(column.name) for column in numbers)
-        ]
-        row = (self._row(f"SELECT {', '.join(asked)} FROM {_quote(relation.name)}") if numbers else None) or []
-        for column, at in zip(numbers, range(0, len(row), 4), strict=False):
-            none, filled, least, most = row[at : at + 4]
-            if 0 < none <= _FEW_ZEROS * filled and least > 1:  # counts begin 0, 1
-                yield (relation.name, column.name), (int(none), least, most)
 
     def _references(self, relations: list[Relation], keys: list[Cell]) -> Iterator[tuple[Cell, Reference]]:
         for relation in relations:
@@ -130,6 +123,11 @@ class SourceFacts:
         except AlmanaqError:
             return None
         return [value or 0 for value in rows[0]] if rows else None
+
+
+def _zeros_and_range(column: str) -> tuple[str, str, str]:
+    """Return what counts the zeros of a column, and finds the least and the greatest of its other numbers."""
+    return f"count_if({column} = 0)", f"min({column}) FILTER ({column} <> 0)", f"max({column})"
 
 
 def _is_short_text(column: Column) -> bool:
