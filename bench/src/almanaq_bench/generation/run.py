@@ -49,6 +49,8 @@ from almanaq_bench.sql.accuracy import (
 )
 from almanaq_bench.sql.sandbox import Judged, Limits
 
+BATCH = 32
+"""Questions whose replies are written together; more where more are asked at once."""
 _COPIES = 2  # so many times as many tables are looked at as are handed on, as some are copies of others
 
 ROLES: Mapping[str, Role] = {
@@ -103,7 +105,7 @@ class Generation:
         databases: for text-to-SQL.
         progress: told after every batch how many of how many questions are done.
         foreseen: is told what the replies are expected to cost, and may refuse it.
-        concurrency: most questions that are asked at once; twice as many are a batch, which is written together.
+        concurrency: most questions that are asked at once.
     """
 
     out: Path
@@ -174,7 +176,7 @@ class Generation:
 
     async def _ask(self, todo: Sequence[Question], context: Callable[[Question], GenerationRequest]) -> None:
         replies, timings = Appender(self.out / REPLIES), Appender(self.out / TIMINGS)
-        gate, size = asyncio.Semaphore(self.concurrency), 2 * self.concurrency
+        gate, size = asyncio.Semaphore(self.concurrency), BATCH * max(1, self.concurrency // CONCURRENCY)
         for start in range(0, len(todo), size):
             batch = todo[start : start + size]
             asked = [context(question) for question in batch]
