@@ -158,22 +158,27 @@ def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> st
     named: dict[str, list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
         named.setdefault(str(row[0]), []).append((row, quotes))
-    lines = [line for rows in named.values() for line in _say_name(asked, rows)]
+    cut = len(result.rows) == (_MOST_READ if any(asked.read) else _MOST_ROWS)
+    lines = [line for rows in named.values() for line in _say_name(asked, rows, 0 if cut else len(rows))]
     return "\n".join([*lines, *([f"I searched for {earlier}."] if earlier else [])])
 
 
-def _say_name(asked: WhyQuery, rows: Sequence[tuple[Sequence[Any], Sequence[Evidence]]]) -> list[str]:
-    """Return that some row of a name fulfils every condition, or what each condition comes to for its rows."""
+def _say_name(asked: WhyQuery, rows: Sequence[tuple[Sequence[Any], Sequence[Evidence]]], of: int) -> list[str]:
+    """Return that some row of a name fulfils every condition, or what each condition comes to for its rows.
+
+    Args:
+        of: how many rows the name has; 0 where that is not known.
+    """
     there = [row for row, _ in rows if all(row[1 : 1 + len(asked.conditions)])]
     if there:
-        return [_say_there(asked, there, of=len(rows))]
+        return [_say_there(asked, there, of)]
     alike: dict[tuple[str, ...], list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in rows:
         alike.setdefault(tuple(map(str, row[1 : 1 + len(asked.conditions)])), []).append((row, quotes))
     return [line for group in alike.values() for line in _say_row(asked, *group[0], alike=len(group))]
 
 
-def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], *, of: int) -> str:
+def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], of: int) -> str:
     """Return where the rows of one name are that fulfil every condition, by the values that group or sort them."""
     name = cell(rows[0][0]) + (f" ({len(rows):,} of its {of:,} rows)" if of > len(rows) else "")
     values = dict.fromkeys(
